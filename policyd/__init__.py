@@ -1,0 +1,41 @@
+"""policyd answers an agent's permission requests from written policies.
+
+The map, from the bottom (a module imports only from rows below its own):
+
+    cli                          commands for people and scripts
+    proxy | daemon | sdk         transports: bytes, processes, other people's SDKs
+    service                      performs commands; owns clock, reload, files
+    session | storage            enforcement as a pure state machine | the only module that touches files
+    prompts                      asking a person: the chain, client profiles, the hooks' JSON
+    authorizer | acp             the decision point | the wire, without I/O
+    engine | grants | audit      decide | remember | record
+    policy | actions             load, validate, compile | evidence to actions, with agents/*.toml
+    paths | commands | urls | tools   matchers; commands holds grammar and program knowledge
+    model | display              the nouns | text made safe to show
+
+`Authorizer` and `load` are the library's door; importing this package touches no file and starts nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from policyd.authorizer import Authorizer
+    from policyd.storage import load
+
+__version__ = "0.1.0"
+__all__ = ["Authorizer", "__version__", "load"]
+
+
+def __getattr__(name: str) -> object:
+    """Import the two public names when first used: the proxy's start-up pays for neither."""
+    if name == "Authorizer":
+        from policyd.authorizer import Authorizer
+
+        return Authorizer
+    if name == "load":
+        from policyd.storage import load
+
+        return load
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,56 @@
+"""The `policyd` command: looks at its first word and imports only that command's module.
+
+Each command lives in a module of this package with `add_arguments(parser)` and `run(args) -> int`.
+`proxy` is apart: its agent is started before anything heavy is imported, so it parses its own few options.
+Exit codes: 0 done; 2 usage or policy errors; others as the command documents.
+"""
+
+from __future__ import annotations
+
+import sys
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "proxy": ("proxy", "run an agent under policy, between it and its client"),
+    "decide": ("decide", "decide offline: JSON Lines in, one JSON object a request out"),
+    "explain": ("explain", "the same for people: every action and every rule that spoke"),
+    "check": ("check", "validate and lint policy files"),
+}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command named by the first word of `argv` (default: the process's) and return its exit code."""
+    words = sys.argv[1:] if argv is None else argv
+    if not words or words[0] in {"-h", "--help", "help"}:
+        print(overview())
+        return 0 if words else 2
+    if words[0] in {"-V", "--version"}:
+        from policyd import __version__
+
+        print(f"policyd {__version__}")
+        return 0
+    if words[0] not in COMMANDS:
+        print(f"policyd: unknown command `{words[0]}`; `policyd help` lists them", file=sys.stderr)
+        return 2
+    return dispatch(words[0], words[1:])
+
+
+def dispatch(name: str, rest: list[str]) -> int:
+    """Import the module of command `name` and run it with the words `rest`."""
+    if name == "proxy":
+        from policyd.proxy import main as run_proxy
+
+        return run_proxy(rest)
+    import argparse
+    from importlib import import_module
+
+    module = import_module(f"policyd.cli.{COMMANDS[name][0]}")
+    parser = argparse.ArgumentParser(prog=f"policyd {name}", description=COMMANDS[name][1])
+    module.add_arguments(parser)
+    return int(module.run(parser.parse_args(rest)))
+
+
+def overview() -> str:
+    """Return the list of commands."""
+    width = max(map(len, COMMANDS))
+    rows = (f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items())
+    return "usage: policyd COMMAND …\n\n" + "\n".join(rows)
