@@ -1,0 +1,158 @@
+"""What goes into an enforcement session and what comes out of it.
+
+The rim (`service`, `proxy`, `daemon`) turns the world into events, calls `Connection.handle`, and performs the
+commands it gets back **in order**. Rules for the rim:
+
+1. A `Send` whose `record` names the `key` of a `Record` that failed is not sent; the rim feeds back
+   `Failed(record, why)` and the session answers with a rejection instead. A `Record` whose failure is noticed later
+   (fsync) counts as failed until it is known to be written.
+2. An `Ask` whose step cannot be started, dies, or is not answered by its deadline is `Failed(ask, why)`: never a yes.
+3. `Frame.data` is one line without its newline (a CR before it is kept); `Send.data` is one or several whole lines
+   with their newlines, written as they are.
+4. The end of a side is `Closed(side)`. Nothing is sent to a closed side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from types import MappingProxyType
+
+NOTHING: Mapping[str, object] = MappingProxyType({})
+
+
+class Side(StrEnum):
+    """Who sent a line, or to whom it goes."""
+
+    AGENT = "agent"
+    CLIENT = "client"
+
+    @property
+    def other(self) -> Side:
+        """The opposite side."""
+        return Side.CLIENT if self is Side.AGENT else Side.AGENT
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The time, as an argument."""
+
+    wall: datetime
+    """Aware, UTC: for records, `until` and grants."""
+    mono: float
+    """Seconds of a clock that never jumps: for deadlines."""
+
+
+# ---- events: what happened ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One line came from a side."""
+
+    side: Side
+    data: bytes
+    """Without the newline."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A step of the prompt chain answered the `Ask` of this id.
+
+    `answer` is the JSON object the step gave, unchecked; None = the step abstains.
+    """
+
+    ask: int
+    answer: Mapping[str, object] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A `Record` (its key) or an `Ask` (its id) failed. Keys and ids never coincide."""
+
+    command: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time passed: due when `Connection.deadline()` is reached; harmless at any other time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reloaded:
+    """The policy or the grants changed: open questions are judged again, a deny wins at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A side is gone: prompts are withdrawn, open requests answered without an allow, nothing is remembered."""
+
+    side: Side
+
+
+Event = Frame | Reply | Failed | Tick | Reloaded | Closed
+
+
+# ---- commands: what is to be done, in order -----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Write whole lines to a side."""
+
+    side: Side
+    data: bytes
+    """One or several lines, each with its newline."""
+    record: int | None = None
+    """Key of the record that must have been written before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Append one audit record. Sequence and chain are added by the rim (`audit.line`)."""
+
+    key: int
+    record: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Remember:
+    """Keep answers of a person; `grants` are `policyd.grants.Grant`. Comes after the record of the answer."""
+
+    grants: tuple[object, ...]
+    record: int | None = None
+    """Key of the record that must have been written before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Ask a step of the prompt chain other than the client (`command:/path`, `inbox`, `callable`)."""
+
+    id: int
+    step: str
+    payload: Mapping[str, object]
+    """The JSON object the step reads: request, digest, nonce, options (`policyd.prompts`)."""
+    deadline: float
+    """`Moment.mono` at which an answer no longer counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Withdraw:
+    """The answer to an `Ask` is no longer wanted: end its hook, take it from the inbox."""
+
+    ask: int
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One line for stderr, safe to display, without a newline."""
+
+    text: str
+    loud: bool = False
+    """Shown at any log level: the session is not, or not fully, under policy."""
+
+
+Command = Send | Record | Remember | Ask | Withdraw | Note

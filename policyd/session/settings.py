@@ -1,0 +1,38 @@
+"""What of the settings the enforcement reads. Every default is the strict one or the one section 11 names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of one connection, final: locks and layers have been applied by the rim."""
+
+    agent_mode: str = "enforce"
+    """`enforce`, `warn` or `off`: whether the agent is put, and kept, in a mode that asks."""
+    strict: bool = False
+    """A session whose asking mode cannot be confirmed gets no prompt."""
+    fs_read: str = "allow"
+    """`allow`: reads through `fs/read_text_file` inside the workspace that no strict rule matches pass; `policy`."""
+    on_unasked: str = "record"
+    """`record` or `cancel`: what follows a completed call that was never asked though policy denies it."""
+    report: str = "tool_call"
+    """`tool_call` or `off`: whether a refusal is shown to the person as a synthetic failed tool call."""
+    details_after_ms: int = 250
+    """How long a request waits for details its agent sends late."""
+    hold_s: float = 10.0
+    """How long a session's first response is held for the asking mode."""
+    prompt: tuple[str, ...] = ("client",)
+    """The prompt chain, in order; empty = an ask is rejected at once."""
+    prompt_timeout_s: float = 120.0
+    """How long the step `client` may take; other steps by `prompt_timeouts`."""
+    human_ms: int = 400
+    """An "always" that comes back faster counts once and is not remembered."""
+    side_doors: bool = True
+    """Whether `fs/*` and `terminal/create` are judged."""
+    calls_kept: int = 10_000
+    """Tool calls remembered a session."""
+    open_prompts: int = 8
+    """Questions open at once a session."""
+    prompts_a_minute: int = 20
