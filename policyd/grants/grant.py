@@ -1,0 +1,73 @@
+"""A grant: the remembered answer of a person, its key, its scope and its life. Values only.
+
+1. A grant covers exactly the actions it was given for: its `members`, in order, all of them together. A compound's
+   grant neither splits into its parts nor do grants of the parts add up to the compound.
+2. It dies by whichever of two clocks runs out first: the wall clock (survives a reboot) and the boot clock (does not
+   jump). One that claims to come from the future is void.
+3. A `session` grant holds only in the process (`run`) and ACP session it was given in, wherever it is written down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from policyd.grants.keys import Key
+from policyd.model import Effect
+
+SCOPES = ("session", "project", "user")
+LONGEST = timedelta(days=30)
+SESSION_LIFE = timedelta(hours=12)
+SKEW = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """What time it is, by both clocks, as the rim reads them."""
+
+    wall: datetime
+    """Aware, UTC."""
+    boot: float = 0.0
+    """Seconds since the machine started, suspend included."""
+    boot_id: str = ""
+    """Which start of the machine; empty = cannot be told, then only the wall clock counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """One remembered answer."""
+
+    id: str
+    """`g-` and twelve hex digits, unique in its file."""
+    effect: Effect
+    """ALLOW or DENY."""
+    scope: str
+    """`session`, `project` or `user`."""
+    agent: str
+    """Exact wire name of the agent, else its profile."""
+    members: tuple[Key, ...]
+    """The actions it covers, in the order of the request; never empty."""
+    covers: str
+    """In words, what the person was shown; safe to display."""
+    created: datetime
+    until: datetime
+    boot: float | None = None
+    """Boot clock when it was made; None until the rim has stamped it."""
+    boot_id: str = ""
+    session: str = ""
+    """Of a session grant: the ACP session."""
+    run: str = ""
+    """Of a session grant: the policyd process, a random word."""
+    by: str = ""
+    """Who answered: `client`, `command`, `inbox`, `callable`, or `cli`."""
+    client: str = ""
+    """Name of the client the answer came through, for people."""
+
+    def alive(self, clock: Clock) -> bool:
+        """Say whether it still holds at `clock`, by both clocks."""
+        if self.created > clock.wall + SKEW or self.until <= clock.wall or self.until - self.created > LONGEST + SKEW:
+            return False
+        if self.boot is None or not self.boot_id or self.boot_id != clock.boot_id:
+            return True
+        age = clock.boot - self.boot
+        return -SKEW.total_seconds() <= age < (self.until - self.created).total_seconds()
