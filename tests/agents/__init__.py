@@ -1,0 +1,1 @@
+"""Real agents under `policyd proxy`, against a scripted model on loopback."""

@@ -1,0 +1,88 @@
+"""The house keeps its shape: layers, one test file a room, everything documented."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from policyd.cli import COMMANDS
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "policyd"
+TOP = {
+    ".ci",
+    ".git",
+    ".gitignore",
+    "CHANGELOG.md",
+    "LICENSE",
+    "README.md",
+    "examples",
+    "policies",
+    "policyd",
+    "pyproject.toml",
+    "systemd",
+    "tests",
+}
+ROOMS = sorted(
+    path.stem
+    for path in PACKAGE.iterdir()
+    if (path.suffix == ".py" or (path / "__init__.py").exists()) and not path.stem.startswith("__")
+)
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+HEAVY = ["asyncio", "pydantic", "pydantic_settings", "typer", "rich", "acp", "argparse", "logging", "subprocess"]
+
+
+def tracked() -> list[str]:
+    said = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return said.stdout.splitlines()
+
+
+def test_nothing_else_lies_at_the_top() -> None:
+    assert {name.split("/")[0] for name in tracked()} <= TOP
+
+
+def test_each_room_has_tests_of_its_own() -> None:
+    tests = [path.stem for path in Path(__file__).parent.glob("test_*.py")]
+    bare = [
+        room
+        for room in ROOMS
+        if room != "model" and not any(name.startswith(f"test_{room.rstrip('s')}") for name in tests)
+    ]
+    assert bare == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_each_module_says_why_it_exists(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text())), "no module docstring"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_file_or_function_outgrows_its_reader(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= 450
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert (node.end_lineno or 0) - node.lineno < 60, f"{node.name} is too long"
+
+
+def test_no_module_is_a_drawer() -> None:
+    names = {path.stem for path in SOURCES}
+    assert not names & {"utils", "helpers", "common", "misc"}
+    classes = re.findall(r"^class (\w+)", "\n".join(path.read_text() for path in SOURCES), re.MULTILINE)
+    assert [name for name in classes if name.startswith("Base") or name.endswith("Manager")] == []
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_each_command_is_in_the_readme(name: str) -> None:
+    assert f"policyd {name}" in (ROOT / "README.md").read_text()
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    code = f"import sys, policyd; print([m for m in {HEAVY + ['msgspec', 'tomllib']} if m in sys.modules])"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert said.stdout.strip() == "[]"
