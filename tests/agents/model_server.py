@@ -17,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Json = dict[str, Any]
+Reply = list[tuple[str, Json]] | Json
 USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
 
 
@@ -51,8 +52,8 @@ class ModelServer:
         """Return the calls of turn `done`, none when the script is over or the request has no tools."""
         return self.turns[done] if tools and done < len(self.turns) else []
 
-    def answer(self, path: str, body: Json) -> tuple[str, list[tuple[str, Json]] | Json]:
-        """Return ("sse", events) or ("json", object) for a request."""
+    def answer(self, path: str, body: Json) -> Reply:
+        """Return a list of server-sent events, or one object, for a request."""
         if path.endswith("/messages"):
             return self.anthropic(body)
         if path.endswith("/responses"):
@@ -61,9 +62,9 @@ class ModelServer:
             return self.chat(body)
         if "enerateContent" in path:
             return self.gemini(body, stream="stream" in path)
-        return "json", {"input_tokens": 10, "totalTokens": 10}
+        return {"input_tokens": 10, "totalTokens": 10}
 
-    def anthropic(self, body: Json) -> tuple[str, list[tuple[str, Json]] | Json]:
+    def anthropic(self, body: Json) -> Reply:
         """Anthropic Messages."""
         blocks = [
             message["content"]
@@ -87,16 +88,16 @@ class ModelServer:
             "usage": usage,
         }
         if not body.get("stream"):
-            return "json", {**message, "content": content, "stop_reason": stop}
+            return {**message, "content": content, "stop_reason": stop}
         events: list[tuple[str, Json]] = [
             ("message_start", {"message": {**message, "content": [], "stop_reason": None}}),
             *anthropic_blocks(content),
             ("message_delta", {"delta": {"stop_reason": stop, "stop_sequence": None}, "usage": usage}),
             ("message_stop", {}),
         ]
-        return "sse", [(name, {"type": name, **data}) for name, data in events]
+        return [(name, {"type": name, **data}) for name, data in events]
 
-    def responses(self, body: Json) -> tuple[str, list[tuple[str, Json]] | Json]:
+    def responses(self, body: Json) -> Reply:
         """OpenAI Responses, always streamed."""
         items = body.get("input") or []
         items = items if isinstance(items, list) else []
@@ -118,7 +119,7 @@ class ModelServer:
             part = {"type": "output_text", "text": "Done.", "annotations": []}
             base = {"type": "message", "role": "assistant", "id": f"msg_{number}", "status": "completed"}
             out.append({**base, "content": [part]})
-        head = {"id": f"resp_{number}"}
+        head: Json = {"id": f"resp_{number}"}
         events: list[tuple[str, Json]] = [
             ("response.created", {"response": {**head, "status": "in_progress", "output": []}})
         ]
@@ -126,11 +127,11 @@ class ModelServer:
             events.append(("response.output_item.added", {"output_index": index, "item": item}))
             events.append(("response.output_item.done", {"output_index": index, "item": item}))
         used = {"input_tokens": 100, "output_tokens": 10, "total_tokens": 110}
-        done = {"response": {**head, "status": "completed", "output": out, "usage": used}}
-        events.append(("response.completed", done))
-        return "sse", [(name, {"type": name, **data}) for name, data in events]
+        finished: Json = {"response": {**head, "status": "completed", "output": out, "usage": used}}
+        events.append(("response.completed", finished))
+        return [(name, {"type": name, **data}) for name, data in events]
 
-    def chat(self, body: Json) -> tuple[str, list[tuple[str, Json]] | Json]:
+    def chat(self, body: Json) -> Reply:
         """OpenAI chat completions."""
         done = sum(bool(message.get("tool_calls")) for message in body.get("messages", []))
         number = next(self.numbers)
@@ -147,18 +148,18 @@ class ModelServer:
         finish = "tool_calls" if calls else "stop"
         base = {"id": f"chatcmpl-{number}", "created": 1_700_000_000, "model": body.get("model", "scripted")}
         if not body.get("stream"):
-            message = {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
+            message: Json = {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
             choice = {"index": 0, "message": message, "finish_reason": finish}
-            return "json", {**base, "object": "chat.completion", "choices": [choice], "usage": USAGE}
+            return {**base, "object": "chat.completion", "choices": [choice], "usage": USAGE}
         deltas: list[Json] = [{"role": "assistant", "content": text}]
         deltas += [{"tool_calls": [call]} for call in calls]
-        chunks = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+        chunks: list[Json] = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
         chunks.append({"index": 0, "delta": {}, "finish_reason": finish})
         rows = [{**base, "object": "chat.completion.chunk", "choices": [chunk]} for chunk in chunks]
         rows[-1]["usage"] = USAGE
-        return "sse", [("", row) for row in rows] + [("[DONE]", {})]
+        return [("", row) for row in rows] + [("[DONE]", {})]
 
-    def gemini(self, body: Json, *, stream: bool) -> tuple[str, list[tuple[str, Json]] | Json]:
+    def gemini(self, body: Json, *, stream: bool) -> Reply:
         """Gemini generateContent."""
         contents = body.get("contents", [])
         turns = [c.get("parts") or [] for c in contents if c.get("role") == "model"]
@@ -177,7 +178,7 @@ class ModelServer:
             "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15},
             "modelVersion": "scripted",
         }
-        return ("sse", [("", reply)]) if stream else ("json", reply)
+        return [("", reply)] if stream else reply
 
 
 def guess(body: Json) -> str:
@@ -233,11 +234,11 @@ def handler(server: ModelServer) -> type[BaseHTTPRequestHandler]:
             if self.headers.get("content-encoding") == "gzip":
                 raw = gzip.decompress(raw)
             body = json.loads(raw or b"{}")
-            shape, reply = server.answer(self.path.split("?")[0], body)
-            if shape == "json":
+            reply = server.answer(self.path.split("?")[0], body)
+            if isinstance(reply, dict):
                 self.send("application/json", json.dumps(reply).encode())
                 return
-            lines = [sse(name, data) for name, data in reply]  # type: ignore[misc,has-type]
+            lines = [sse(name, data) for name, data in reply]
             self.send("text/event-stream", "".join(lines).encode())
 
         def send(self, kind: str, data: bytes) -> None:
