@@ -231,6 +231,11 @@ class SimpleCommand:
     """`true`, `pwd`, `:`, `set -e`: needs no allow of its own; strict rules still see it."""
     strict_only: bool = False
     """One possible reading only (zsh text, argv joined to text): no allow rule ever holds."""
+    fed: str = ""
+    """What it reads as input: `|` another command's output, else the source of its here-documents and here-strings.
+
+    A remembered answer is for the same words with the same input; empty = neither is written.
+    """
 
 
 @dataclass(frozen=True, slots=True)
