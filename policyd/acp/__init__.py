@@ -1,1 +1,53 @@
-"""The wire, without I/O."""
+"""The wire, without I/O: framing, envelopes, strict decoding, the option table, the few messages policyd writes.
+
+    lines = Lines(); block = lines.feed(chunk)            # whole lines, newlines included
+    for line, method, params in skim(block): …            # a glance, in C; None, None = ask `envelope`
+    message = envelope(line)                              # method, id, params, result, error as raw bytes
+    value = strict_object(message.params, names=…)        # one reading only, else ProtocolError
+    answer(effect, read_options(value["options"]), …)     # section 7
+
+This is protocol version 1. Nothing here decides, remembers or sends.
+"""
+
+from __future__ import annotations
+
+from policyd.acp import messages
+from policyd.acp.answer import Answer, answer, mislabelled, read_options, unsound
+from policyd.acp.envelope import (
+    UPDATE,
+    Envelope,
+    NotJsonError,
+    claims,
+    envelope,
+    id_key,
+    readable_id,
+    skim,
+    update_kind,
+)
+from policyd.acp.json import NAMES, ProtocolError, strict, strict_object
+from policyd.acp.lines import LIMIT, FrameLimitError, Lines
+
+__all__ = [
+    "LIMIT",
+    "NAMES",
+    "UPDATE",
+    "Answer",
+    "Envelope",
+    "FrameLimitError",
+    "Lines",
+    "NotJsonError",
+    "ProtocolError",
+    "answer",
+    "claims",
+    "envelope",
+    "id_key",
+    "messages",
+    "mislabelled",
+    "read_options",
+    "readable_id",
+    "skim",
+    "strict",
+    "strict_object",
+    "unsound",
+    "update_kind",
+]

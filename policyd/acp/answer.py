@@ -1,0 +1,122 @@
+"""Which option of a permission request an effect answers with (design section 7).
+
+By option `kind`, never by position, id or name. A name is only ever a reason *not* to answer by oneself: an option
+whose name says the opposite of its kind goes to a person.
+
+    allow   the only `allow_once`, or the plain one a profile names for exactly this set; a menu, or `allow_always`
+            alone: ask
+    deny    the option a profile prefers, else the first `reject_once`, else `reject_always` if every deciding rule is a
+            managed or user rule, else `cancelled`
+    no option, unsound options, unknown kinds only: `cancelled`, whatever was decided
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from policyd.model import Effect, Option
+
+ALLOW_KINDS = ("allow_once", "allow_always")
+REJECT_KINDS = ("reject_once", "reject_always")
+OPTION_KINDS = ALLOW_KINDS + REJECT_KINDS
+MOST_OPTIONS = 32
+LONGEST_ID = 256
+_NO = re.compile(r"\s*(reject|deny|denied|no|cancel|refuse|decline|block|don['’]?t|do not|stop|never|disallow)\b", re.I)
+_YES = re.compile(r"\s*(allow|yes|approve|accept|always allow|ok|okay|proceed|permit|grant|run|continue)\b", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is answered. `effect` ASK: nobody may answer but a person."""
+
+    effect: Effect
+    option: str | None = None
+    """Id of the option; None beside ALLOW never occurs, beside DENY means the outcome `cancelled`."""
+    why: str = ""
+    """Why it is not what was decided, in words."""
+
+
+def read_options(value: object) -> tuple[Option, ...]:
+    """Return the options of a request as stated; what is no option, or has no kind, gets the kind `""`."""
+    if not isinstance(value, list):
+        return ()
+    return tuple(_option(item) for item in value)
+
+
+def _option(item: object) -> Option:
+    fields = item if isinstance(item, dict) else {}
+    values = (fields.get("optionId"), fields.get("name"), fields.get("kind"))
+    ident, name, kind = (value if isinstance(value, str) else "" for value in values)
+    return Option(ident, name, kind)
+
+
+def unsound(options: Sequence[Option]) -> str:
+    """Say in words why nothing can be chosen from `options` at all, `""` if something can."""
+    if not options:
+        return "the request offers no option"
+    if len(options) > MOST_OPTIONS:
+        return f"the request offers more than {MOST_OPTIONS} options"
+    if any(not option.id or len(option.id.encode("utf-8", "replace")) > LONGEST_ID for option in options):
+        return "an option has no id, or one that is too long"
+    if len({option.id for option in options}) != len(options):
+        return "two options have the same id"
+    if all(option.kind not in OPTION_KINDS for option in options):
+        return "no option has a known kind"
+    return ""
+
+
+def mislabelled(options: Sequence[Option]) -> tuple[Option, ...]:
+    """Return the options whose name says the opposite of their kind, for the person and the record."""
+    return tuple(
+        option
+        for option in options
+        if (option.kind in ALLOW_KINDS and _NO.match(option.name))
+        or (option.kind in REJECT_KINDS and _YES.match(option.name))
+    )
+
+
+def answer(
+    effect: Effect,
+    options: Sequence[Option],
+    *,
+    final: bool = False,
+    plain: str | None = None,
+    refusal: str | None = None,
+) -> Answer:
+    """Return the answer to `effect` among `options`.
+
+    `final`: every deciding rule is a managed or user rule. `plain`, `refusal`: ids a profile prefers (`model.Request`).
+    """
+    why = unsound(options)
+    if why:
+        return Answer(Effect.DENY, None, why)
+    if effect is Effect.DENY:
+        return Answer(Effect.DENY, _rejecting(options, final, refusal))
+    if effect is Effect.ASK:
+        return Answer(Effect.ASK)
+    return _allowing(options, plain)
+
+
+def _allowing(options: Sequence[Option], plain: str | None) -> Answer:
+    wrong = mislabelled(options)
+    if wrong:
+        return Answer(Effect.ASK, None, f"the option {wrong[0].id!r} is named the opposite of what it does")
+    once = [option.id for option in options if option.kind == "allow_once"]
+    if plain is not None and plain in once:
+        return Answer(Effect.ALLOW, plain)
+    if len(once) == 1:
+        return Answer(Effect.ALLOW, once[0])
+    return Answer(Effect.ASK, None, "several options allow once" if once else "no option allows once")
+
+
+def _rejecting(options: Sequence[Option], final: bool, refusal: str | None) -> str | None:
+    kinds = {option.id: option.kind for option in options}
+    if refusal is not None and kinds.get(refusal) in REJECT_KINDS:
+        return refusal
+    for kind in REJECT_KINDS if final else REJECT_KINDS[:1]:
+        for option in options:
+            if option.kind == kind:
+                return option.id
+    return None

@@ -1,0 +1,240 @@
+"""The JSON-RPC envelope of every line: method, id and the raw bytes of the rest.
+
+1. Every line is decoded; none is searched for a word (`"session\\/request_permission"` is a spelling too).
+2. A line that two parsers could route differently is refused, whatever its method: an envelope key that occurs twice
+   or in another case (`Method`, `paramſ`), a batch, text after the object.
+3. The usual line costs no second look: in a notification whose length is that of its parts plus what JSON needs, no
+   second `method` or `params` fits. Of everything else the skeleton (the line without its structured values) is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from policyd.acp.json import ProtocolError, strict
+
+UPDATE = "session/update"
+_FRAME = len('{"jsonrpc":"2.0","method":"","params":}')
+_SLACK = len(',"params":1') - 1
+_ENVELOPE = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
+_FOLDED = {name.casefold(): name for name in _ENVELOPE}
+
+
+class _Fast(msgspec.Struct, forbid_unknown_fields=True):
+    jsonrpc: Literal["2.0"]
+    method: str | UnsetType = UNSET
+    id: Raw | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+class _Loose(msgspec.Struct):
+    method: Raw | UnsetType = UNSET
+    id: Raw | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+class _Update(msgspec.Struct):
+    sessionUpdate: str = ""  # noqa: N815
+
+
+class _UpdateParams(msgspec.Struct):
+    update: _Update
+    sessionId: str = ""  # noqa: N815
+
+
+_fast = msgspec.json.Decoder(_Fast)
+_loose = msgspec.json.Decoder(_Loose)
+_update = msgspec.json.Decoder(_UpdateParams)
+
+
+class _Members(list[tuple[str, Any]]):
+    """The members of an object, in order, repetitions kept."""
+
+
+_PAIRS = json.JSONDecoder(object_pairs_hook=_Members)
+_UNREAD = _Fast("2.0")
+
+
+class NotJsonError(ValueError):
+    """A line that is no JSON object (a program's own output, a torn line): no side can act on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """One message, its values still the bytes they arrived as."""
+
+    method: str | None = None
+    """None = a response."""
+    id: bytes | None = None
+    """None = a notification. `null` is an id."""
+    params: bytes | None = None
+    result: bytes | None = None
+    error: bytes | None = None
+
+    @property
+    def key(self) -> object:
+        """The id as a dictionary key: equal for every spelling of one id, distinct for different types."""
+        return None if self.id is None else id_key(self.id)
+
+
+def id_key(raw: bytes) -> object:
+    """Return the value of an id with its type: `1`, `1.0` and `1e0` are one id, `"1"` another, `null` a third.
+
+    Raises:
+        ProtocolError: an id that is no scalar.
+    """
+    value = strict(raw)
+    if isinstance(value, (dict, list, bool)):
+        raise ProtocolError("an id that is neither string, number nor null")
+    kind = "text" if isinstance(value, str) else "null" if value is None else "number"
+    return (kind, value)
+
+
+def envelope(line: bytes) -> Envelope:
+    """Return the envelope of one line, strictly read.
+
+    Raises:
+        NotJsonError: no JSON object and no batch.
+        ProtocolError: a batch, or an envelope that two parsers could read differently.
+    """
+    try:
+        found = _loose.decode(line)
+    except msgspec.ValidationError:
+        if line.lstrip(b" \t\r\n").startswith(b"["):
+            raise ProtocolError("a batch") from None
+        raise NotJsonError("no JSON object") from None
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        raise NotJsonError("no JSON object") from None
+    _check_keys(_members(_skeleton(line, found)))
+    return _checked(found)
+
+
+def _checked(found: _Loose) -> Envelope:
+    method: str | None = None
+    if found.method is not UNSET:
+        stated = strict(bytes(found.method))
+        if not isinstance(stated, str):
+            raise ProtocolError("a method that is no string")
+        method = stated
+    whole = Envelope(method, _bytes(found.id), _bytes(found.params), _bytes(found.result), _bytes(found.error))
+    if whole.id is not None:
+        id_key(whole.id)
+    if method is None and (whole.id is None or (whole.result is None) == (whole.error is None)):
+        raise ProtocolError("neither a request nor a response")
+    return whole
+
+
+def readable_id(line: bytes) -> bytes | None:
+    """Return the id of a refused line if every parser reads the same one, else None."""
+    try:
+        found = _loose.decode(line)
+        raw = _bytes(found.id)
+        if raw is None:
+            return None
+        id_key(raw)
+        keys = [name for name, _ in _members(_skeleton(line, found)) if name.casefold() == "id"]
+    except (ValueError, RecursionError):
+        return None
+    return raw if keys == ["id"] else None
+
+
+def claims(line: bytes, method: str) -> bool:
+    """Say whether any reading of a refused line calls `method`, under any spelling or repetition of the key."""
+    try:
+        members = _members(line)
+    except (ValueError, RecursionError):
+        return False
+    return any(name.casefold() == "method" and value == method for name, value in members)
+
+
+def skim(block: bytes) -> Iterator[tuple[bytes, str | None, bytes | None]]:
+    """Yield each line of a block of whole lines, newline included, with what a glance tells of it.
+
+    `(line, method, params)`: certainly the one notification it seems to be.
+    `(line, None, None)`: `envelope` has to look.
+    """
+    lines = block.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    try:
+        found = _fast.decode_lines(block)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        found = []
+    if len(found) != len(lines):
+        found = [_try(line) for line in lines]
+    for line, one in zip(lines, found, strict=True):
+        yield _glance(line, one)
+
+
+def _glance(line: bytes, one: _Fast) -> tuple[bytes, str | None, bytes | None]:
+    method, params = one.method, one.params
+    if one.id is UNSET and method is not UNSET and params is not UNSET:  # noqa: SIM102
+        if len(line) - len(params) - len(method) - _FRAME <= _SLACK:
+            return line, method, bytes(params)
+    return line, None, None
+
+
+def _try(line: bytes) -> _Fast:
+    try:
+        return _fast.decode(line)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return _UNREAD
+
+
+def update_kind(params: bytes) -> tuple[str, str]:
+    """Return session id and `sessionUpdate` of the params of a `session/update`; `("", "?")` if they cannot be told."""
+    try:
+        found = _update.decode(params)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return "", "?"
+    return found.sessionId, found.update.sessionUpdate
+
+
+def _skeleton(line: bytes, found: _Loose) -> bytes:
+    """Return the line with each structured value replaced by `0`.
+
+    A value's bytes occur first either where the value stands or in a value of an earlier duplicate key; in both cases
+    every envelope key stays: no text between the keys of a JSON value spells one.
+    """
+    for value in (found.params, found.result, found.error):
+        raw = _bytes(value)
+        if raw is not None and raw[:1] in (b"{", b"["):
+            line = line.replace(raw, b"0", 1)
+    return line
+
+
+def _members(line: bytes) -> list[tuple[str, Any]]:
+    try:
+        pairs = _PAIRS.decode(line.decode("utf-8").strip(" \t\r\n"))
+    except UnicodeError:
+        raise ProtocolError("bytes that are not UTF-8") from None
+    except (ValueError, RecursionError):
+        raise ProtocolError("an envelope that cannot be read") from None
+    return pairs if isinstance(pairs, _Members) else []
+
+
+def _check_keys(members: list[tuple[str, Any]]) -> None:
+    seen = set()
+    for key, _ in members:
+        name = _FOLDED.get(key.casefold())
+        if name is None:
+            continue
+        if name != key:
+            raise ProtocolError(f"the key {key!r} is a case variant of {name!r}")
+        if name in seen:
+            raise ProtocolError(f"the key {name!r} occurs twice")
+        seen.add(name)
+
+
+def _bytes(value: Raw | UnsetType) -> bytes | None:
+    return None if value is UNSET else bytes(value)

@@ -1,0 +1,222 @@
+"""Strict JSON: what two parsers could read in two ways is refused, never interpreted.
+
+Refused are: duplicate keys at any depth (compared after unescaping), keys that differ only in case, case variants of
+names the protocol defines, NaN and infinities (also by overflow), lone surrogates, bytes that are not UTF-8, a byte
+order mark, raw control characters, trailing bytes, integers over 4 300 digits, nesting over 128, more than 500 000
+values (counted before one object is built).
+
+What equals its own compact re-encoding holds each key once, so the usual frame needs no Python call per object.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+DEPTH = 128
+VALUES = 500_000
+FREE = frozenset({"rawInput", "rawOutput", "_meta", "env", "headers"})
+"""Fields whose content is not the protocol's: below them only collisions count."""
+NAMES = frozenset(
+    {
+        "additionalDirectories",
+        "agentCapabilities",
+        "agentInfo",
+        "args",
+        "availableModes",
+        "clientCapabilities",
+        "clientInfo",
+        "code",
+        "command",
+        "configId",
+        "configOptions",
+        "content",
+        "currentModeId",
+        "currentValue",
+        "cwd",
+        "data",
+        "description",
+        "env",
+        "error",
+        "id",
+        "invocation",
+        "jsonrpc",
+        "kind",
+        "limit",
+        "line",
+        "locations",
+        "mcpServers",
+        "message",
+        "method",
+        "modeId",
+        "modes",
+        "name",
+        "newText",
+        "oldText",
+        "optionId",
+        "options",
+        "outcome",
+        "outputByteLimit",
+        "params",
+        "path",
+        "prompt",
+        "protocolVersion",
+        "rawInput",
+        "rawOutput",
+        "requestId",
+        "resource",
+        "result",
+        "sessionId",
+        "sessionUpdate",
+        "status",
+        "subject",
+        "terminalId",
+        "text",
+        "title",
+        "toolCall",
+        "toolCallId",
+        "type",
+        "update",
+        "uri",
+        "value",
+        "version",
+    }
+)
+_FOLDED = {name.casefold(): name for name in NAMES}
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+class ProtocolError(ValueError):
+    """A frame that is refused; the text says why, for people and logs."""
+
+
+def strict(raw: bytes, names: Iterable[str] = ()) -> object:
+    """Return the one JSON value `raw` holds.
+
+    `names` are further field names, those an agent profile reads at the top level of `rawInput`.
+
+    Raises:
+        ProtocolError: anything two parsers could read differently, or too deep, or too large.
+    """
+    _count(raw)
+    value = _decode(raw)
+    _walk(value, {name.casefold(): name for name in names})
+    return value
+
+
+def strict_object(raw: bytes, names: Iterable[str] = ()) -> dict[str, Any]:
+    """Return `strict(raw)` if it is an object.
+
+    Raises:
+        ProtocolError: as `strict`, or another type.
+    """
+    value = strict(raw, names)
+    if not isinstance(value, dict):
+        raise ProtocolError("not a JSON object")
+    return value
+
+
+def _count(raw: bytes) -> None:
+    if _upper(raw) <= VALUES:
+        return
+    if _upper(_STRING.sub(b"", raw)) > VALUES:
+        raise ProtocolError(f"more than {VALUES} values in one frame")
+
+
+def _upper(raw: bytes) -> int:
+    return 1 + raw.count(b",") + raw.count(b"[") + raw.count(b"{")
+
+
+def _decode(raw: bytes) -> object:
+    try:
+        value: object = msgspec.json.decode(raw)
+        if msgspec.json.encode(value) == raw:
+            return value
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        pass
+    return _decode_slowly(raw)
+
+
+def _decode_slowly(raw: bytes) -> object:
+    try:
+        text = raw.decode("utf-8")
+        value = _DECODER.decode(text)
+        if _SURROGATE.search(text):
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeError:
+        raise ProtocolError("bytes that are not UTF-8, or a lone surrogate") from None
+    except RecursionError:
+        raise ProtocolError(f"nested deeper than {DEPTH}") from None
+    except ProtocolError:
+        raise
+    except ValueError as error:
+        raise ProtocolError(f"not JSON: {error}"[:200]) from None
+    return value
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise ProtocolError(f"the key {twice[:80]!r} occurs twice")
+    return members
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ProtocolError("a number too large for any parser")
+    return value
+
+
+def _constant(text: str) -> object:
+    raise ProtocolError(f"{text} is not JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_number, parse_constant=_constant)
+
+
+def _walk(value: object, profile: dict[str, str]) -> None:
+    """Check depth and keys, without recursion: level by level."""
+    level: list[tuple[object, bool]] = [(value, False)]
+    depth = 0
+    while level:
+        below: list[tuple[object, bool]] = []
+        for item, free in level:
+            if isinstance(item, dict):
+                _keys(item, free)
+                for key, member in item.items():
+                    if isinstance(member, (dict, list)):
+                        below.append((member, free or key in FREE))
+                        if key == "rawInput" and not free and isinstance(member, dict) and profile:
+                            _variants(member, profile)
+            elif isinstance(item, list):
+                below += [(member, free) for member in item if isinstance(member, (dict, list))]
+        level = below
+        depth += 1
+        if depth > DEPTH:
+            raise ProtocolError(f"nested deeper than {DEPTH}")
+
+
+def _keys(item: dict[str, Any], free: bool) -> None:
+    if not free and item.keys() <= NAMES:
+        return
+    folded = {key.casefold() for key in item}
+    if len(folded) != len(item):
+        raise ProtocolError("two keys of one object differ only in case")
+    if not free:
+        _variants(item, _FOLDED)
+
+
+def _variants(item: dict[str, Any], folded: dict[str, str]) -> None:
+    for key in item:
+        name = folded.get(key.casefold(), key)
+        if name != key:
+            raise ProtocolError(f"the key {key[:80]!r} is a case variant of {name!r}")
