@@ -1,0 +1,43 @@
+"""What is recorded of a decision: the record, its masking, the chained line. Pure; `policyd.storage.auditlog` writes.
+
+    row = record(decision, request, context, id=…, client=…, option=…, outcome=…, by=…, latency_ms=…)
+    row = event("reload", now, revision=…)
+    data = line(row, seq, prev); prev = digest(data)
+    mask(text)                                    # for anything else that is stored or shown
+
+Every field is data an agent may have chosen: masked, cut to size and escaped here, so that no reader of the log can
+be fooled by a line and no secret is kept.
+"""
+
+from __future__ import annotations
+
+from policyd.audit.masks import mask, mask_words
+from policyd.audit.record import (
+    FIRST,
+    LINE_LIMIT,
+    SCHEMA,
+    action_row,
+    broken,
+    digest,
+    event,
+    line,
+    link,
+    record,
+    timestamp,
+)
+
+__all__ = [
+    "FIRST",
+    "LINE_LIMIT",
+    "SCHEMA",
+    "action_row",
+    "broken",
+    "digest",
+    "event",
+    "line",
+    "link",
+    "mask",
+    "mask_words",
+    "record",
+    "timestamp",
+]

@@ -1,0 +1,362 @@
+"""The audit record (`schema = 1`): one flat fact a decision, and the line it becomes.
+
+Rules of this module:
+
+1. A record is plain JSON data and is masked when it leaves `record` or `event`: nothing unmasked reaches storage.
+2. A line is one JSON object of at most 16 KiB, free of raw control and format characters. What was cut says so and
+   by how much, and a digest of the uncut (masked) record stays.
+3. Each line carries its sequence number and the SHA-256 of the line before it; `broken` says what does not fit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from hashlib import sha256
+
+import msgspec
+
+from policyd.audit import masks
+from policyd.model import KINDS, Action, Context, Decision, Judged, Request, RuleRef, SimpleCommand, WordKind
+
+SCHEMA = 1
+TEXT_LIMIT = 2048
+"""Characters kept of one string."""
+LIST_LIMIT = 200
+"""Entries kept of one list."""
+LINE_LIMIT = 16 * 1024
+"""Bytes of one line, newline included."""
+FIRST = "0" * 64
+"""`prev` of the first line of a chain."""
+
+
+def record(
+    decision: Decision,
+    request: Request | None,
+    context: Context,
+    *,
+    id: str,  # noqa: A002 - the name of the field
+    client: Mapping[str, str] | None = None,
+    option: str | None = None,
+    outcome: str = "",
+    by: str = "policy",
+    latency_ms: float | None = None,
+    extra: Mapping[str, object] | None = None,
+) -> dict[str, object]:
+    """Return the record of one decision, masked.
+
+    Args:
+        request: None for a message that was no request at all.
+        id: the decision's id, unique.
+        client: `name` and `version` as the client states them.
+        option: the id of the option answered.
+        outcome: `selected`, `cancelled`, `error`, `passed`.
+        by: who answered: `policy`, `client`, `command:/path`, `inbox`, `grant`.
+        latency_ms: from the request's arrival to its answer.
+        extra: further fields; none may replace one of the above.
+    """
+    agent = context.agent
+    row: dict[str, object] = {
+        "schema": SCHEMA,
+        "event": "decision",
+        "id": id,
+        "time": timestamp(context.now),
+        "user": context.user,
+        "agent": {"name": agent.name, "version": agent.version, "profile": agent.profile},
+        "client": dict(client or {}),
+        "session": request.session_id if request else "",
+        "cwd": context.workspace.cwd,
+        "call": request.call_id if request else "",
+        "title": request.title if request else "",
+        "kind": request_kind(request),
+        "effect": decision.effect.word,
+        "source": decision.source.value,
+        "rules": [rule_row(rule) for rule in decision.rules],
+        "reason": decision.reason,
+        "actions": [judged_row(judged) for judged in decision.actions],
+        "outcome": outcome,
+        "option": option,
+        "by": by,
+        "latency_ms": None if latency_ms is None else round(latency_ms, 3),
+        "revision": decision.revision,
+    }
+    if context.mode:
+        row["mode"] = context.mode.name
+    if labels := {**context.labels, **context.managed_labels}:
+        row["labels"] = labels
+    if request and request.side_door:
+        row["door"] = request.side_door
+    if others := [rule.label for rule in decision.matched if rule not in decision.rules]:
+        row["matched"] = others
+    return tidy({**(extra or {}), **row})
+
+
+def event(name: str, now: datetime, **fields: object) -> dict[str, object]:
+    """Return the record of something that is no decision (`start`, `reload`, `unasked`, `gap`, …), masked."""
+    return tidy({"schema": SCHEMA, "event": name, "time": timestamp(now), **fields})
+
+
+def timestamp(moment: datetime) -> str:
+    """Return an aware time as UTC with microseconds."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def request_kind(request: Request | None) -> str:
+    """Return the kind of the request's first action that states one."""
+    if request is None:
+        return ""
+    return next((kind for action in request.actions for kind in KINDS if kind in action.kinds), "")
+
+
+def rule_row(rule: RuleRef) -> dict[str, object]:
+    """Return a rule as records name it."""
+    row: dict[str, object] = {"rule": rule.label, "effect": rule.effect.word}
+    if rule.file:
+        row["file"], row["line"] = rule.file, rule.line
+    return row
+
+
+def judged_row(judged: Judged) -> dict[str, object]:
+    """Return one action with what was decided of it."""
+    row = action_row(judged.action)
+    row["effect"] = judged.effect.word
+    if judged.hits or judged.possible or judged.defaults:
+        row["rules"] = [rule.label for rule in (*judged.hits, *judged.possible, *judged.defaults)]
+    if judged.floors:
+        row["floors"] = list(judged.floors)
+    if judged.granted is not None:
+        row["granted"] = judged.granted.word
+    return row
+
+
+def action_row(action: Action) -> dict[str, object]:
+    """Return one action: its kinds, its role and its resource."""
+    kinds = [kind for kind in KINDS if kind in action.kinds] or sorted(action.kinds)
+    row: dict[str, object] = {"kind": kinds[0] if kinds else None, "role": action.role.value}
+    if len(kinds) > 1:
+        row["kinds"] = kinds
+    if action.path:
+        row["path"] = action.path.text
+        if action.path.forms[1:] and action.path.forms[1] != action.path.forms[0]:
+            row["real"] = action.path.forms[1]
+    if action.command:
+        row.update(command_row(action.command))
+        row["cwd"] = list(action.cwd)
+    if action.url:
+        row["url"] = action.url.text
+    if action.tool:
+        row["tool"] = action.tool.name
+    if action.args:
+        row["input"] = action.args
+    for name in ("opaque", "escalate", "guarded"):
+        if value := getattr(action, name):
+            row[name] = value
+    return row
+
+
+def command_row(command: SimpleCommand) -> dict[str, object]:
+    """Return a command as its words; one that is not constant as its source text."""
+    row: dict[str, object] = {"command": [word.text for word in command.argv]}
+    if any(word.kind is WordKind.UNKNOWN for word in command.argv):
+        row["text"] = command.text
+    if command.env:
+        row["env"] = [f"{each.name}={each.value.text}" for each in command.env]
+    if command.via:
+        row["via"] = list(command.via)
+    return row
+
+
+# ---- masking and cutting ---------------------------------------------------------------------------
+
+
+def tidy(row: dict[str, object]) -> dict[str, object]:
+    """Return `row` with secrets masked and long parts cut; the usual row, which has neither, is returned as it is."""
+    texts = list(strings(row))
+    whole = "\n".join(texts)
+    if whole.isascii() and max(map(len, texts)) <= TEXT_LIMIT and not masks.suspicious(whole):
+        return row
+    found = Findings()
+    for value in (row, row):  # a second pass: what one field showed to be secret is masked in all of them
+        cleaned = found.clean(value)
+    assert isinstance(cleaned, dict)  # noqa: S101 - a mapping is cleaned to a mapping
+    if found.kinds:
+        cleaned["masked"] = sorted(found.kinds)
+    return cleaned
+
+
+def strings(value: object) -> Iterator[str]:
+    """Yield every string in `value`, and the keys of what an agent sent."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield str(key)
+            yield from strings(item)
+    elif isinstance(value, Sequence):
+        for item in value:
+            yield from strings(item)
+
+
+class Findings:
+    """The secrets of one record."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self.secrets: dict[str, str] = {}
+        self.kinds: set[str] = set()
+
+    def clean(self, value: object, key: str = "") -> object:
+        """Return `value` masked and cut. `key` is the name it stands under."""
+        if isinstance(value, str):
+            return self.clean_text(value, key)
+        if isinstance(value, Mapping):
+            items = list(value.items())[:LIST_LIMIT]
+            return {self.clean_text(str(name), ""): self.clean(item, str(name)) for name, item in items}
+        if isinstance(value, Sequence):
+            return self.clean_list(value, key)
+        return value if isinstance(value, int | float | None) else self.clean_text(str(value), key)
+
+    def clean_list(self, values: Sequence[object], key: str) -> list[object]:
+        """Return the entries cleaned; the words of a command are judged together."""
+        kept = values[:LIST_LIMIT]
+        if key == "command":
+            words, kinds = masks.mask_words([str(word) for word in kept])
+            self.kinds.update(kinds)
+            cleaned: list[object] = [self.clean_text(word, "") for word in words]
+        else:
+            cleaned = [self.clean(item, key) for item in kept]
+        return [*cleaned, f"[{len(values) - LIST_LIMIT} more]"] if len(values) > LIST_LIMIT else cleaned
+
+    def clean_text(self, text: str, key: str) -> str:
+        """Return one string cleaned."""
+        text = masks.clean(text)
+        if key and text and masks.names_a_secret(key) and masks.is_secret_value(text):
+            self.learn(text, "secret-value")
+        spans = masks.find(text)
+        for span in spans:
+            self.learn(text[span.start : span.end], span.kind)
+        text = masks.replaced(text, spans)
+        for secret, kind in self.secrets.items():
+            text = text.replace(secret, f"[masked:{kind}]")
+        return cut(text)
+
+    def learn(self, secret: str, kind: str) -> None:
+        """Remember a secret, so that it is masked wherever else it stands."""
+        self.kinds.add(kind)
+        if len(secret) >= 6:
+            self.secrets[secret] = kind
+
+
+def cut(text: str, limit: int = TEXT_LIMIT) -> str:
+    """Return `text` with the middle of what is too long replaced by its length; both ends stay."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}[cut {len(text) - 2 * half} characters]{text[-half:]}"
+
+
+# ---- lines -----------------------------------------------------------------------------------------
+
+
+def line(record: Mapping[str, object], seq: int, prev: str) -> bytes:
+    """Return the line of `record`, newline included, at most `LINE_LIMIT` bytes.
+
+    Args:
+        seq: its number in the chain, from 1.
+        prev: `digest` of the line before, `FIRST` for the first.
+    """
+    row = {**record, "seq": seq, "prev": prev}
+    data = encoded(row)
+    if len(data) >= LINE_LIMIT:
+        data = encoded(shortened(row, sha256(data).hexdigest()))
+    return data + b"\n"
+
+
+def digest(data: bytes) -> str:
+    """Return the hash of a line, its newline not counted."""
+    return sha256(data.rstrip(b"\n")).hexdigest()
+
+
+def encoded(row: Mapping[str, object]) -> bytes:
+    """Return `row` as JSON without raw control, format or line separator characters."""
+    data = msgspec.json.encode(row)
+    if data.isascii() and b"\x7f" not in data:
+        return data
+    text = data.decode()
+    return unsafe().sub(lambda match: escape(match.group()), text).encode()
+
+
+@cache
+def unsafe() -> re.Pattern[str]:
+    """Characters that end a line for some readers, or move, hide or colour text on a terminal."""
+    return re.compile(
+        "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+    )
+
+
+def escape(character: str) -> str:
+    """Return one character as JSON's escape."""
+    units = character.encode("utf-16-be")
+    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
+
+
+def shortened(row: Mapping[str, object], whole: str) -> dict[str, object]:
+    """Return a row that fits a line: its actions fewer, its texts shorter, the digest of the whole added."""
+    short: dict[str, object] = {}
+    for actions, limit in ((20, 200), (4, 100), (0, 60)):
+        short = {key: value for key, value in row.items() if key not in {"actions", "matched"}}
+        listed = row.get("actions")
+        if isinstance(listed, Sequence):
+            short["actions"] = listed[:actions]
+            short["actions_cut"] = len(listed) - len(listed[:actions])
+        short = {key: trimmed(value, limit) for key, value in short.items()}
+        short["whole"] = f"sha256:{whole}"
+        if len(encoded(short)) < LINE_LIMIT:
+            return short
+    kept = {"schema", "event", "id", "time", "effect", "source", "by", "option", "outcome", "revision", "seq", "prev"}
+    return {key: value for key, value in short.items() if key in kept} | {"whole": f"sha256:{whole}"}
+
+
+def trimmed(value: object, limit: int, depth: int = 0) -> object:
+    """Return `value` with texts cut to `limit`, lists to 20 entries, and nothing deeper than six levels."""
+    if isinstance(value, str):
+        return value if len(value) <= max(limit, 64) else cut(value, max(limit, 64))
+    if depth > 6 and isinstance(value, Mapping | Sequence):
+        return "[cut]"
+    if isinstance(value, Mapping):
+        return {cut(str(key), 64): trimmed(item, limit, depth + 1) for key, item in list(value.items())[:20]}
+    if isinstance(value, Sequence):
+        return [trimmed(item, limit, depth + 1) for item in value[:20]]
+    return value
+
+
+def broken(data: bytes, seq: int, prev: str) -> str:
+    """Say in words why a line is not the one that follows `prev` with number `seq`; empty if it is."""
+    try:
+        head = link(data)
+    except msgspec.MsgspecError:
+        return "no JSON record"
+    if head.prev != prev:
+        return "does not follow the line before it: something was edited, removed, added or moved"
+    return "" if head.seq == seq else f"has number {head.seq}, expected {seq}"
+
+
+class Link(msgspec.Struct):
+    """What ties a line to the one before it."""
+
+    seq: int
+    prev: str
+
+
+_link = msgspec.json.Decoder(Link)
+
+
+def link(data: bytes) -> Link:
+    """Return number and predecessor of a line.
+
+    Raises:
+        msgspec.MsgspecError: the line is no record.
+    """
+    return _link.decode(data)

@@ -1,0 +1,156 @@
+"""Where policyd's files are, and who runs it.
+
+Rules of this module:
+
+1. The home directory is `--home`, else `HOME`, else the password database: some clients start agents with neither
+   `HOME` nor `XDG_*`. No absolute home directory is an error at start, never a guess.
+2. `--home` replaces the user's whole surroundings: `XDG_*` variables, which belong to the other home, are not read.
+3. The managed directory is part of the program. No variable and no option of `proxy` or `serve` moves it.
+4. Names only: nothing here opens or creates a file.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+MANAGED = ("/etc/policyd",)
+MANAGED_MACOS = ("/Library/Application Support/policyd", "/etc/policyd")
+DAEMON_AUDIT = "/var/log/policyd"
+
+
+class PlaceError(Exception):
+    """No home directory is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The directories of one user, absolute; none of them need exist."""
+
+    home: str
+    config: str
+    """User policies and settings: `$XDG_CONFIG_HOME/policyd`."""
+    state: str
+    """Grants, trust and audit: `$XDG_STATE_HOME/policyd`."""
+    cache: str
+    """Parsed policies; nothing here is trusted."""
+    runtime: str | None
+    """The user's socket directory, None where the system gives none; never `/tmp`."""
+    managed: tuple[str, ...]
+    """Managed policies and settings, in order."""
+    tmpdir: str
+    """The system's temporary directory: `$TMPDIR/` in patterns."""
+
+    @property
+    def user_policies(self) -> str:
+        """The directory of the user's policy files."""
+        return f"{self.config}/policies.d"
+
+    @property
+    def user_settings(self) -> str:
+        """The user's settings file."""
+        return f"{self.config}/policyd.toml"
+
+    @property
+    def managed_policies(self) -> tuple[str, ...]:
+        """The directories of the managed policy files."""
+        return tuple(f"{place}/policies.d" for place in self.managed)
+
+    @property
+    def managed_settings(self) -> tuple[str, ...]:
+        """The managed settings files, in order."""
+        return tuple(f"{place}/policyd.toml" for place in self.managed)
+
+    @property
+    def grants(self) -> str:
+        """The directory of remembered answers."""
+        return f"{self.state}/grants"
+
+    @property
+    def trust(self) -> str:
+        """The directory of pinned project policies."""
+        return f"{self.state}/trust"
+
+    @property
+    def audit(self) -> str:
+        """The directory of the audit log."""
+        return f"{self.state}/audit"
+
+
+def find(*, home: str | None = None, environ: Mapping[str, str] | None = None, platform: str = sys.platform) -> Places:
+    """Return the places of this user.
+
+    Args:
+        home: `--home`, absolute or relative to the working directory.
+        environ: default the process's.
+
+    Raises:
+        PlaceError: no absolute home directory is known.
+    """
+    env = os.environ if environ is None else environ
+    own = os.path.abspath(home) if home else home_directory(env)
+    xdg: Mapping[str, str] = {} if home else env
+    macos = platform == "darwin"
+    return Places(
+        home=own,
+        config=xdg_directory(xdg, "XDG_CONFIG_HOME", f"{own}/.config") + "/policyd",
+        state=xdg_directory(xdg, "XDG_STATE_HOME", f"{own}/.local/state") + "/policyd",
+        cache=xdg_directory(xdg, "XDG_CACHE_HOME", f"{own}/Library/Caches" if macos else f"{own}/.cache") + "/policyd",
+        runtime=runtime_directory(env, macos=macos),
+        managed=MANAGED_MACOS if macos else MANAGED,
+        tmpdir=xdg_directory(env, "TMPDIR", "/tmp"),
+    )
+
+
+def home_directory(env: Mapping[str, str]) -> str:
+    """Return the user's home from `HOME`, else the password database; PlaceError where neither names one."""
+    home = env.get("HOME", "")
+    if not home:
+        home = password_entry()[1]
+    if not home.startswith("/"):
+        raise PlaceError("no home directory is known (no HOME, no password entry); name one with --home DIR")
+    return home.rstrip("/") or "/"
+
+
+def password_entry() -> tuple[str, str]:
+    """Return name and home directory of the process's user id, empty where the database has no entry."""
+    import pwd
+
+    try:
+        entry = pwd.getpwuid(os.getuid())
+    except KeyError:
+        return "", ""
+    return entry.pw_name, entry.pw_dir
+
+
+def xdg_directory(env: Mapping[str, str], name: str, default: str) -> str:
+    """Return the absolute directory a variable names; the specification ignores relative ones."""
+    value = env.get(name, "")
+    return value.rstrip("/") if value.startswith("/") and value.rstrip("/") else default
+
+
+def runtime_directory(env: Mapping[str, str], *, macos: bool) -> str | None:
+    """Return the user's own directory for sockets, None where there is none owned by this user."""
+    uid = os.getuid()
+    wanted = env.get("TMPDIR", "") if macos else env.get("XDG_RUNTIME_DIR", "") or f"/run/user/{uid}"
+    try:
+        owned = wanted.startswith("/") and os.stat(wanted).st_uid == uid
+    except OSError:
+        owned = False
+    return wanted.rstrip("/") + "/policyd" if owned and wanted.rstrip("/") != "/tmp" else None
+
+
+def person() -> tuple[str, tuple[str, ...]]:
+    """Return the kernel's word on who runs this: user name (or `uid:N`) and group names, for `user` and `group`."""
+    import grp
+
+    name = password_entry()[0] or f"uid:{os.getuid()}"
+    groups = []
+    for gid in sorted({os.getgid(), *os.getgroups()}):
+        try:
+            groups.append(grp.getgrgid(gid).gr_name)
+        except KeyError:
+            groups.append(f"gid:{gid}")
+    return name, tuple(groups)
