@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-1. Setting a variable taints what follows, for allow rules, unless the name is on `HARMLESS` (or its value is, in
-   `HARMLESS_VALUES`), or it is a plain lower-case shell variable set by a statement, `for` or `read` (`loose`).
+1. Setting a variable taints what follows, for allow rules, unless the name is harmless (`variables.HARMLESS`) or a
+   plain lower-case shell variable set by a statement, `for` or `read` (`loose`).
 2. Words that change what names mean (`TAINTS_ALL`) taint everything behind them, and no rule's `env` lifts that.
 3. The lists are closed: a name that is not known is not harmless.
 """
@@ -11,46 +11,6 @@ Rules of this module:
 from __future__ import annotations
 
 import re
-
-from policyd.model import Word, WordKind
-
-HARMLESS = frozenset(
-    {
-        "CI",
-        "CLICOLOR",
-        "CLICOLOR_FORCE",
-        "COLORTERM",
-        "COLUMNS",
-        "DEBIAN_FRONTEND",
-        "FORCE_COLOR",
-        "GIT_OPTIONAL_LOCKS",
-        "GIT_TERMINAL_PROMPT",
-        "LANG",
-        "LANGUAGE",
-        "LC_ALL",
-        "LC_COLLATE",
-        "LC_CTYPE",
-        "LC_MESSAGES",
-        "LC_MONETARY",
-        "LC_NUMERIC",
-        "LC_TIME",
-        "LINES",
-        "NO_COLOR",
-        "PYTHONDONTWRITEBYTECODE",
-        "PYTHONUNBUFFERED",
-        "TERM",
-        "TZ",
-    }
-)
-"""Variables that change how output looks and nothing else."""
-
-HARMLESS_VALUES = {
-    "GIT_PAGER": frozenset({"", "cat"}),
-    "MANPAGER": frozenset({"", "cat"}),
-    "PAGER": frozenset({"", "cat"}),
-    "SYSTEMD_PAGER": frozenset({"", "cat"}),
-}
-"""Variables that name a program, with the values that are no program of the requester's."""
 
 TAINTS_ALL = {
     ".": "`.` runs a file in this shell",
@@ -70,14 +30,6 @@ TAINTS_ALL = {
 
 _LOOSE = re.compile(r"[a-z][a-z0-9]*").fullmatch
 _NOT_LOOSE = frozenset({"path", "fpath", "cdpath", "manpath"})
-
-
-def harmless(name: str, value: Word | None = None) -> bool:
-    """Say whether setting `name` (to `value`) changes nothing about what a command runs or touches."""
-    if name in HARMLESS:
-        return True
-    fine = HARMLESS_VALUES.get(name)
-    return fine is not None and value is not None and value.kind is WordKind.CONST and value.text in fine
 
 
 def loose(name: str) -> bool:

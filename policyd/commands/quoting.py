@@ -1,0 +1,219 @@
+"""The working form of a word: text in which every quoted special character carries a backslash.
+
+A word under construction is a string of bytes as latin-1 (so that offsets are byte offsets). In it a character that may
+still act (`*`, `?`, `[`, `{`, `~`, …) stands bare if the shell would let it act and behind a backslash if it was quoted.
+`ONE` and `MANY` stand for text that is not known.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from policyd.commands.plain import constant
+from policyd.model import Word, WordKind
+
+ONE, MANY = "\x01", "\x02"
+"""Unknown text that stays one word (quoted), and unknown text that may become none or several (unquoted)."""
+
+_ACTIVE = re.compile(r"[*?\[\]{},~\\]")
+_TAME = re.compile(r"[{},~\\]")
+_PAIRS = re.compile(r"\\(.)", re.DOTALL)
+_LEFTOVER = re.compile(r"\\.|[{},~]", re.DOTALL)
+_UNKNOWN = re.compile("[\x01\x02]")
+_GLOB = re.compile(r"[*?]|\[.*\]", re.DOTALL)
+_NUMBERS = re.compile(r"(-?\d{1,9})\.\.(-?\d{1,9})(?:\.\.(-?\d{1,9}))?").fullmatch
+_LETTERS = re.compile(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?\d{1,9}))?").fullmatch
+
+BRACES_LIMIT = 1_000
+_OPEN_LIMIT = 64
+
+
+class TooMany(ValueError):
+    """A brace expansion is larger than the limit."""
+
+
+def quoted(text: str) -> str:
+    """Return `text` with every special character quoted; `..` too, so that no brace sequence comes out of quotes."""
+    if _ACTIVE.search(text):
+        text = _ACTIVE.sub(r"\\\g<0>", text)
+    return text.replace("..", r"\.\.") if ".." in text else text
+
+
+def value(text: str) -> str:
+    """Return the value of an unquoted variable: its globs act, its braces and tildes do not."""
+    return _TAME.sub(r"\\\g<0>", text) if _TAME.search(text) else text
+
+
+def plain(working: str) -> str:
+    """Return the characters of a working form."""
+    return _PAIRS.sub(r"\1", working) if "\\" in working else working
+
+
+def decoded(text: str) -> str:
+    """Return latin-1 bytes as the UTF-8 text they are."""
+    return text if text.isascii() else text.encode("latin-1", "replace").decode("utf-8", "replace")
+
+
+def is_glob(working: str) -> bool:
+    """Say whether a bare glob character is left."""
+    return bool(_GLOB.search(_PAIRS.sub("", working) if "\\" in working else working))
+
+
+def word(working: str, source: str) -> Word:
+    """Return the finished word of a working form whose text in the source is `source`."""
+    unknown = _UNKNOWN.search(working)
+    if unknown is not None:
+        head = working[: unknown.start()]
+        prefix = re.split(r"(?<!\\)[*?\[]", head)[0] if is_glob(head + "]") else head
+        return Word(decoded(source), WordKind.UNKNOWN, decoded(plain(prefix)), MANY in working)
+    if is_glob(working):
+        text = _LEFTOVER.sub(lambda found: found[0] if len(found[0]) > 1 else "\\" + found[0], working)
+        return Word(decoded(text), WordKind.GLOB)
+    return constant(decoded(plain(working)))
+
+
+def unknown(source: str) -> Word:
+    """Return the word of which only the source text is known."""
+    return Word(source, WordKind.UNKNOWN, "", many=True)
+
+
+def working(known: Word) -> str:
+    """Return the working form of a word as if it stood in double quotes (a glob stays one)."""
+    text = known.text if known.text.isascii() else known.text.encode("utf-8", "replace").decode("latin-1")
+    return text if known.kind is WordKind.GLOB else quoted(text)
+
+
+def marked(known: Word) -> Word:
+    """Return the word with its certainty taken away, for places a shell may read otherwise."""
+    return replace(known, kind=WordKind.UNKNOWN, prefix="")
+
+
+# ---- brace expansion -------------------------------------------------------------------------------
+
+
+def braces(text: str) -> list[str]:
+    """Expand the bare braces of a working form as bash does.
+
+    Raises:
+        TooMany: more than `BRACES_LIMIT` words.
+    """
+    if "{" not in text or ("," not in text and ".." not in text):
+        return [text]
+    if text.count("{") > _OPEN_LIMIT:
+        raise TooMany
+    return _braces(text)
+
+
+def _braces(text: str) -> list[str]:
+    start = _bare(text, "{", 0)
+    while start >= 0:
+        end, commas = _closing(text, start)
+        inner = _alternatives(text, start, end, commas) if end > 0 else None
+        if inner is not None:
+            tails = _braces(text[end + 1 :])
+            if len(inner) * len(tails) > BRACES_LIMIT:
+                raise TooMany
+            return [text[:start] + middle + tail for middle in inner for tail in tails]
+        start = _bare(text, "{", start + 1)
+    return [text]
+
+
+def _bare(text: str, char: str, start: int) -> int:
+    """Return the place of the next unquoted `char`, -1 where there is none."""
+    while (found := text.find(char, start)) > 0 and _is_quoted(text, found):
+        start = found + 1
+    return found
+
+
+def _is_quoted(text: str, place: int) -> bool:
+    count = 0
+    while place - count > 0 and text[place - count - 1] == "\\":
+        count += 1
+    return count % 2 == 1
+
+
+def _closing(text: str, start: int) -> tuple[int, list[int]]:
+    """Return the brace that closes the one at `start` (0: none) and the commas between, at its level."""
+    depth, place, commas = 0, start, []
+    while place < len(text):
+        char = text[place]
+        if char == "\\":
+            place += 1
+        elif char == "{":
+            depth += 1
+        elif char == "}":
+            depth -= 1
+            if not depth:
+                return place, commas
+        elif char == "," and depth == 1:
+            commas.append(place)
+        place += 1
+    return 0, []
+
+
+def _alternatives(text: str, start: int, end: int, commas: list[int]) -> list[str] | None:
+    if not commas:
+        return _sequence(text[start + 1 : end])
+    cuts = [start, *commas, end]
+    found: list[str] = []
+    for left, right in zip(cuts, cuts[1:], strict=False):
+        found += _braces(text[left + 1 : right])
+        if len(found) > BRACES_LIMIT:
+            raise TooMany
+    return found
+
+
+def _sequence(text: str) -> list[str] | None:
+    numbers = _NUMBERS(text)
+    letters = None if numbers else _LETTERS(text)
+    if numbers is not None:
+        low, high = int(numbers[1]), int(numbers[2])
+        step = abs(int(numbers[3] or 1)) or 1
+        width = max(len(numbers[1]), len(numbers[2])) if _padded(numbers[1]) or _padded(numbers[2]) else 0
+        return [f"{number:0{width}d}" for number in _steps(low, high, step)]
+    if letters is not None:
+        step = abs(int(letters[3] or 1)) or 1
+        return [quoted(chr(code)) for code in _steps(ord(letters[1]), ord(letters[2]), step)]
+    return None
+
+
+def _padded(number: str) -> bool:
+    digits = number.lstrip("-")
+    return len(digits) > 1 and digits[0] == "0"
+
+
+def _steps(low: int, high: int, step: int) -> range:
+    steps = range(low, high + 1, step) if low <= high else range(low, high - 1, -step)
+    if len(steps) > BRACES_LIMIT:
+        raise TooMany
+    return steps
+
+
+# ---- $'…' ------------------------------------------------------------------------------------------
+
+_ESCAPE = re.compile(
+    r"\\(?:x\{?([0-9A-Fa-f]{1,2})\}?|([0-7]{1,3})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|c(.)|(.))", re.DOTALL
+)
+_SIMPLE = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+def ansi(text: str) -> str:
+    """Return what stands between `$'` and `'` after its escapes, as bash reads them; NUL ends it."""
+    found = _ESCAPE.sub(_ansi_escape, text)
+    found = found.split("\x00", 1)[0]
+    return _UNKNOWN.sub("\x7f", found)
+
+
+def _ansi_escape(found: re.Match[str]) -> str:
+    byte, octal, short, long, control, char = found.groups()
+    if byte is not None:
+        return chr(int(byte, 16))
+    if octal is not None:
+        return chr(int(octal, 8) & 255)
+    if short is not None or long is not None:
+        code = int(short or long, 16)
+        return chr(code).encode("utf-8", "replace").decode("latin-1") if code < 0x110000 else "?"
+    if control is not None:
+        return chr(ord(control) & 31)
+    return _SIMPLE.get(char, char if char in "\\'\"?" else "\\" + char)
