@@ -25,7 +25,7 @@ from policyd.grants.book import GrantBook
 from policyd.grants.grant import LONGEST, SCOPES, Clock, Grant
 from policyd.grants.keys import Key, agent_name, key
 from policyd.grants.offers import Offer, offers
-from policyd.grants.text import Loaded, dump, load
+from policyd.grants.text import Loaded, Project, conditions, dump, load
 
 __all__ = [
     "LONGEST",
@@ -36,7 +36,9 @@ __all__ = [
     "Key",
     "Loaded",
     "Offer",
+    "Project",
     "agent_name",
+    "conditions",
     "dump",
     "key",
     "load",

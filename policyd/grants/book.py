@@ -1,0 +1,200 @@
+"""All grants of one project, and whether they settle an ask. Pure.
+
+`bind` is called once a request and returns what `engine.decide` asks for each action. It costs nothing where the book
+is empty, and looks grants up by their key, so that ten thousand of them cost no more than ten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TypeVar
+
+from policyd.grants.grant import SCOPES, Clock, Grant
+from policyd.grants.keys import Key, agent_name, key, relative, significant
+from policyd.grants.programs import covered
+from policyd.model import Action, Context, Effect, Judged, Request, RuleRef, SimpleCommand, WordKind
+
+MEMORY = ("never", "session", "project")
+
+K = TypeVar("K")
+Settle = Callable[[Judged], Effect | None]
+
+
+@dataclass(frozen=True, slots=True)
+class GrantBook:
+    """The grants that may count for one project and one policyd process."""
+
+    root: str
+    """Real path of the project."""
+    grants: tuple[Grant, ...] = ()
+    run: str = ""
+    """Random word of this process: session grants of others never count."""
+    _exact: Mapping[tuple[str, tuple[Key, ...]], tuple[Grant, ...]] = field(init=False, repr=False, compare=False)
+    _open: Mapping[tuple[str, tuple[str, ...]], tuple[Grant, ...]] = field(init=False, repr=False, compare=False)
+    _denials: Mapping[str, tuple[Grant, ...]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Index the grants by agent and key."""
+        exact: dict[tuple[str, tuple[Key, ...]], list[Grant]] = {}
+        opened: dict[tuple[str, tuple[str, ...]], list[Grant]] = {}
+        denials: dict[str, list[Grant]] = {}
+        for grant in self.grants:
+            if grant.effect is Effect.DENY:
+                denials.setdefault(grant.agent, []).append(grant)
+            elif grant.members[0].more:
+                opened.setdefault((grant.agent, grant.members[0].words), []).append(grant)
+            else:
+                exact.setdefault((grant.agent, _named(grant.members)), []).append(grant)
+        object.__setattr__(self, "_exact", _frozen(exact))
+        object.__setattr__(self, "_open", _frozen(opened))
+        object.__setattr__(self, "_denials", _frozen(denials))
+
+    def bind(self, request: Request, context: Context, clock: Clock, *, allows: bool = True) -> Settle:
+        """Return what this book says of each judged action of `request` at `clock`.
+
+        `allows=False` (the policy's lock refuses grants): only denials count.
+        """
+        agent = agent_name(context.agent)
+        roots = spellings(self.root, context)
+        denials = [one for one in self._denials.get(agent, ()) if self._counts(one, request, clock)]
+        allowing = self._allowing(request, agent, roots, clock) if allows and not request.menu else ()
+        denied = _denied(denials, request.actions, roots)
+        if not denied and not allowing:
+            return _nothing
+
+        def settle(judged: Judged) -> Effect | None:
+            if any(judged.action is action or judged.action == action for action in denied):
+                return Effect.DENY
+            if judged.effect is not Effect.ASK or judged.floors:
+                return None
+            return Effect.ALLOW if _settles(judged, allowing, roots) else None
+
+        return settle
+
+    def _allowing(self, request: Request, agent: str, roots: tuple[str, ...], clock: Clock) -> tuple[Grant, ...]:
+        if not self._exact and not self._open:
+            return ()
+        members = keys_of(request.actions, roots)
+        if not members:
+            return ()
+        found = [*self._exact.get((agent, members), ())]
+        if self._open and len(members) == 1:
+            found += self._opened(agent, members[0], request.actions)
+        return tuple(grant for grant in found if self._counts(grant, request, clock))
+
+    def _opened(self, agent: str, member: Key, actions: Iterable[Action]) -> Iterable[Grant]:
+        if member.resource == "command" and not all(_stays_inside(action) for action in actions if significant(action)):
+            return ()
+        leads = (member.words[:count] for count in range(1, len(member.words) + 1))
+        candidates = (grant for lead in leads for grant in self._open.get((agent, lead), ()))
+        return [grant for grant in candidates if covers(grant.members[0], member)]
+
+    def _counts(self, grant: Grant, request: Request, clock: Clock) -> bool:
+        if grant.scope == "session" and (grant.run != self.run or grant.session != request.session_id or not self.run):
+            return False
+        return grant.alive(clock)
+
+
+def spellings(root: str, context: Context) -> tuple[str, ...]:
+    """Return every spelling of the project's root that keys are relative to."""
+    cwd = context.workspace.cwd
+    return tuple(dict.fromkeys(place.rstrip("/") for place in (root, cwd) if place and place != "/"))
+
+
+def keys_of(actions: Iterable[Action], roots: tuple[str, ...]) -> tuple[Key, ...]:
+    """Return the keys of all significant actions in order; empty if one of them has none."""
+    keys = [key(action, roots) for action in actions if significant(action)]
+    return tuple(one for one in keys if one is not None) if None not in keys else ()
+
+
+def covers(held: Key, asked: Key) -> bool:
+    """Say whether a member of an allow grant covers the key of an action."""
+    if not held.more:
+        return held == asked
+    if held.resource == "tool":
+        return replace(asked, arguments="", more=True) == held
+    return replace(asked, words=held.words, more=True) == held and covered(asked.words, held.words)
+
+
+def memory(judged: Judged) -> str:
+    """Return the smallest `remember` of the rules that make `judged` an ask now: never, session or project."""
+    asking = [rule for rule in (*judged.hits, *judged.possible, *judged.defaults) if _asks(rule, judged)]
+    words = [rule.remember for rule in asking if rule.remember in MEMORY]
+    return min(words, key=MEMORY.index, default="project")
+
+
+def within(scope: str, longest: str) -> bool:
+    """Say whether a grant of `scope` lies within the memory `longest`."""
+    return SCOPES.index(scope) < MEMORY.index(longest) or longest == "project"
+
+
+def _asks(rule: RuleRef, judged: Judged) -> bool:
+    return rule.effect is Effect.ASK or rule in judged.possible
+
+
+def _settles(judged: Judged, grants: Iterable[Grant], roots: tuple[str, ...]) -> bool:
+    asked, longest = key(judged.action, roots), memory(judged)
+    return asked is not None and any(
+        within(grant.scope, longest) and any(covers(member, asked) for member in grant.members) for grant in grants
+    )
+
+
+def _stays_inside(action: Action) -> bool:
+    return action.cwd_inside and not action.strays
+
+
+def _named(members: tuple[Key, ...]) -> tuple[Key, ...]:
+    return tuple(member for member in members if not member.mention)
+
+
+def _denied(denials: Iterable[Grant], actions: tuple[Action, ...], roots: tuple[str, ...]) -> tuple[Action, ...]:
+    """Return the actions that denials speak of: of a compound's denial, only where all its members are present."""
+    found: list[Action] = []
+    for grant in denials:
+        hits = [[action for action in actions if _reads_wide(member, action, roots)] for member in grant.members]
+        if all(hits):
+            found += [action for group in hits for action in group]
+    return tuple(found)
+
+
+def _reads_wide(member: Key, action: Action, roots: tuple[str, ...]) -> bool:
+    """Say whether a denied member may be `action`: any one spelling, place, kind or wrapped command suffices."""
+    if member.kinds and action.kinds and not set(member.kinds) & action.kinds:
+        return False
+    if member.resource == "command":
+        return action.command is not None and _runs(member, action, action.command, roots)
+    if member.resource == "path":
+        return action.path is not None and bool({relative(form, roots) for form in action.path.forms} & {*member.words})
+    asked = key(action, roots)
+    if asked is None or asked.resource != member.resource or not {*asked.words} & {*member.words}:
+        return False
+    return member.more or not member.arguments or member.arguments == asked.arguments
+
+
+def _runs(member: Key, action: Action, command: SimpleCommand, roots: tuple[str, ...]) -> bool:
+    places = {relative(place, roots) for place in action.cwd}
+    if places and not places & {*member.cwd}:
+        return False
+    inner: SimpleCommand | None = command
+    while inner is not None:
+        if _same_words(member, inner):
+            return True
+        inner = inner.inner
+    return False
+
+
+def _same_words(member: Key, command: SimpleCommand) -> bool:
+    if any(word.kind is not WordKind.CONST for word in command.argv):
+        return False
+    words = tuple(word.text for word in command.argv)
+    return words[: len(member.words)] == member.words if member.more else words == member.words
+
+
+def _nothing(_: Judged) -> Effect | None:
+    return None
+
+
+def _frozen(table: dict[K, list[Grant]]) -> Mapping[K, tuple[Grant, ...]]:
+    return MappingProxyType({name: tuple(grants) for name, grants in table.items()})

@@ -1,0 +1,175 @@
+"""What an "always" may be offered for a request, and what each would cover, in words.
+
+1. The exact action, in this session, then in this project; then at most one generalisation; then the same denial.
+   For a compound only the exact set of its actions.
+2. Nothing is offered that would not settle the same request again: no offers for menus, for an ask with a floor, where
+   an action has no key, or where a rule that asks says `remember = "never"`.
+3. `user` scope is offered only if every action is a URL, a tool or a path outside the project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from hashlib import sha256
+
+from policyd.display import safe
+from policyd.grants.book import MEMORY, keys_of, memory, spellings, within
+from policyd.grants.grant import LONGEST, SESSION_LIFE, Clock, Grant
+from policyd.grants.keys import Key, agent_name, key, significant
+from policyd.grants.literal import join
+from policyd.grants.programs import prefix
+from policyd.model import Action, Context, Decision, Effect, Judged, Request, Role
+
+PLACES = {"session": "in this session", "project": "in this project", "user": "in every project"}
+VERBS = {"read": "reading", "edit": "editing", "delete": "deleting", "move": "moving", "search": "searching"}
+SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One "always" a person may choose."""
+
+    effect: Effect
+    scope: str
+    agent: str
+    members: tuple[Key, ...]
+    covers: str
+    """What it covers, without its scope; safe to display."""
+
+    @property
+    def general(self) -> bool:
+        """Whether it covers more than the exact actions of the request."""
+        return self.members[0].more
+
+    @property
+    def name(self) -> str:
+        """The option as it is shown."""
+        verb = "Always allow" if self.effect is Effect.ALLOW else "Never allow"
+        return f"{verb} {self.covers} {PLACES[self.scope]}"
+
+    def grant(
+        self,
+        *,
+        clock: Clock,
+        session: str = "",
+        run: str = "",
+        by: str = "",
+        client: str = "",
+        life: timedelta = LONGEST,
+    ) -> Grant:
+        """Return the grant this offer becomes at `clock`; session grants live hours, others at most `life`."""
+        kept = min(SESSION_LIFE if self.scope == "session" else life, LONGEST)
+        here = self.scope == "session"
+        return Grant(
+            id=grant_id(self.effect, self.scope, self.agent, self.members, session if here else ""),
+            effect=self.effect,
+            scope=self.scope,
+            agent=self.agent,
+            members=self.members,
+            covers=f"{self.covers} {PLACES[self.scope]}",
+            created=clock.wall,
+            until=clock.wall + kept,
+            boot=clock.boot if clock.boot_id else None,
+            boot_id=clock.boot_id,
+            session=session if here else "",
+            run=run if here else "",
+            by=by,
+            client=safe(client, limit=100),
+        )
+
+
+def grant_id(effect: Effect, scope: str, agent: str, members: tuple[Key, ...], session: str) -> str:
+    """Return the id of a grant, the same whenever the same is granted again: it then replaces the older one."""
+    return "g-" + sha256(repr((effect.word, scope, agent, members, session)).encode()).hexdigest()[:12]
+
+
+def offers(
+    request: Request, decision: Decision, context: Context, *, root: str, allows: bool = True
+) -> tuple[Offer, ...]:
+    """Return what may be remembered of the answer to `request`, the narrowest first, denials last.
+
+    `root` is the project's real path; `allows=False` (the policy's lock refuses grants): only denials.
+    """
+    roots = spellings(root, context)
+    members = _members(request, decision.actions, roots)
+    longest = min((decision.remember, *map(memory, _asking(decision))), key=MEMORY.index)
+    if decision.effect is not Effect.ASK or request.menu or not members or longest == "never":
+        return ()
+    agent, text = agent_name(context.agent), _words([one.action for one in decision.actions], roots)
+    scopes = [scope for scope in ("session", "project") if within(scope, longest)]
+    if longest == "project" and all(_anywhere(member) for member in members):
+        scopes.append("user")
+    exact = [Offer(Effect.ALLOW, scope, agent, members, text) for scope in scopes]
+    opened = _opened(exact[-1 if "user" not in scopes else -2], decision.actions)
+    denial = Offer(Effect.DENY, "project" if "project" in scopes else "session", agent, members, text)
+    floors = any(one.floors for one in decision.actions)
+    return (*([] if floors or not allows else [*exact, *opened]), denial)
+
+
+def _asking(decision: Decision) -> list[Judged]:
+    return [one for one in decision.actions if one.effect is Effect.ASK]
+
+
+def _members(request: Request, judged: Sequence[Judged], roots: tuple[str, ...]) -> tuple[Key, ...]:
+    """Return the keys of the significant actions, and of the mentions that ask; empty if one has no key."""
+    named = keys_of(request.actions, roots)
+    beside = [key(one.action, roots) for one in judged if one.effect is Effect.ASK and one.action.role is Role.MENTION]
+    found = [one for one in beside if one is not None]
+    return (*named, *dict.fromkeys(found)) if named and len(found) == len(beside) else ()
+
+
+def _opened(offer: Offer, judged: Sequence[Judged]) -> list[Offer]:
+    """Return the one generalisation of `offer`, if its only action takes one."""
+    if len(offer.members) != 1:
+        return []
+    member = offer.members[0]
+    if member.resource == "tool":
+        return [
+            replace(offer, members=(replace(member, arguments="", more=True),), covers=f"{offer.covers}, any input")
+        ]
+    actions = [one.action for one in judged if significant(one.action)]
+    lead = prefix(member.words) if member.resource == "command" else None
+    if lead is None or not all(action.cwd_inside and not action.strays for action in actions):
+        return []
+    text = f"`{safe(join(lead), limit=SHOWN)} …` with any further words"
+    return [replace(offer, members=(replace(member, words=lead, more=True),), covers=text)]
+
+
+def _anywhere(member: Key) -> bool:
+    """Say whether a member means the same in every project."""
+    if member.resource == "path":
+        return all(form.startswith("/") for form in member.words)
+    return member.resource in {"url", "tool"}
+
+
+def _words(actions: Sequence[Action], roots: tuple[str, ...]) -> str:
+    """Return what the exact set of `actions` is, in words; a command speaks for the files it names."""
+    shown = [action for action in actions if significant(action)]
+    if any(action.command for action in shown):
+        shown = [action for action in shown if action.role is not Role.OPERAND]
+    parts = [_phrase(action, roots) for action in shown]
+    return parts[0] if len(parts) == 1 else f"exactly these {len(parts)} together: {', '.join(parts)}"
+
+
+def _phrase(action: Action, roots: tuple[str, ...]) -> str:
+    found = key(action, roots)
+    if found is None:
+        return "this"
+    if action.command is not None:
+        return _command(action, found)
+    if found.resource == "tool":
+        return f"`{safe(found.words[0], limit=SHOWN)}` with this input" if found.arguments else f"`{found.words[0]}`"
+    name = f"`{safe(found.words[0], limit=SHOWN)}`"
+    if found.resource == "url":
+        return f"fetching {name}"
+    return f"{' and '.join(VERBS.get(kind, kind) for kind in found.kinds)} {name}"
+
+
+def _command(action: Action, found: Key) -> str:
+    assert action.command is not None  # noqa: S101 - the caller looked
+    env = "".join(f"{name}={value} " for name, value in found.env)
+    text = f"`{safe(env + join(found.words), limit=SHOWN)}`"
+    places = [place for place in found.cwd if place != "."]
+    return f"{text} in {' or '.join(safe(place, limit=SHOWN) for place in found.cwd)}" if places else text

@@ -1,0 +1,294 @@
+"""Grants as TOML, in the policy language with everything literal escaped; and back, strictly. Pure strings.
+
+A file is a header (`version`, `[project]`, `[clock]`) and one `[[grant]]` a remembered answer; its `[[grant.rule]]`
+tables are conditions as a policy writes them, one an action covered. What does not read back as exactly a grant is
+damage: of a damaged file no allow counts, and every denial that can still be read does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from policyd.grants.grant import SCOPES, Grant
+from policyd.grants.keys import RESOURCES, Key
+from policyd.grants.literal import escape, join, split, unescape
+from policyd.model import Effect
+
+VERSION = 1
+LONGEST_TEXT = 16 * 1024 * 1024
+EFFECTS = {"allow": Effect.ALLOW, "deny": Effect.DENY}
+ID = re.compile(r"g-[0-9a-f]{12}")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+OPTIONAL = ("boot_id", "session", "run", "by", "client")
+GRANT_KEYS = frozenset({"id", "effect", "scope", "agent", "covers", "created", "until", "boot", "rule", *OPTIONAL})
+RULE_KEYS = frozenset({*RESOURCES, "kind", "cwd", "env", "via", "fed", "reach", "arguments", "more"})
+HEAD = frozenset({"version", "project", "clock", "grant"})
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Which directory a file's grants are for."""
+
+    path: str
+    """Real path; empty for the file of user scope."""
+    device: int = 0
+    inode: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a file held."""
+
+    grants: tuple[Grant, ...] = ()
+    project: Project = Project("")
+    seen: datetime | None = None
+    """The latest wall-clock time any policyd process noted in it."""
+    damage: tuple[str, ...] = ()
+    """What could not be read, in words; if there is any, `grants` holds denials only."""
+
+
+def dump(grants: Iterable[Grant], project: Project, seen: datetime) -> str:
+    """Return the text of a grants file."""
+    import tomli_w
+
+    head: dict[str, object] = {
+        "version": VERSION,
+        "project": {"path": project.path, "device": project.device, "inode": project.inode},
+        "clock": {"seen": seen},
+    }
+    return tomli_w.dumps({**head, "grant": [_grant_table(grant) for grant in grants]})
+
+
+def load(text: str) -> Loaded:
+    """Return what `text` holds; never raises. See `Loaded.damage`."""
+    import tomllib
+
+    if len(text) > LONGEST_TEXT:
+        return Loaded(_salvage(text[:LONGEST_TEXT]), damage=("the file is larger than any grants file",))
+    try:
+        return _loaded(tomllib.loads(text))
+    except (ValueError, RecursionError) as error:
+        return Loaded(_salvage(text), damage=(f"the file is no TOML: {error}",))
+
+
+def conditions(key: Key) -> dict[str, object]:
+    """Return a key as conditions of the policy language (what the language has no word for is left out)."""
+    table: dict[str, object] = {"kind": list(key.kinds)} if key.kinds else {}
+    if key.resource == "command":
+        table["command"] = join(key.words, more=key.more)
+        table["cwd"] = [escape(place) for place in key.cwd]
+    else:
+        table[key.resource] = [escape(word) for word in key.words]
+    if key.env:
+        table["env"] = [f"{name}={escape(value)}" for name, value in key.env]
+    return table
+
+
+def _grant_table(grant: Grant) -> dict[str, object]:
+    table: dict[str, object] = {"id": grant.id, "effect": grant.effect.word, "scope": grant.scope, "agent": grant.agent}
+    table |= {"covers": grant.covers, "created": grant.created, "until": grant.until}
+    if grant.boot is not None:
+        table["boot"] = float(grant.boot)
+    words = {
+        "boot_id": grant.boot_id,
+        "session": grant.session,
+        "run": grant.run,
+        "by": grant.by,
+        "client": grant.client,
+    }
+    table |= {name: word for name, word in words.items() if word}
+    return {**table, "rule": [_rule_table(member) for member in grant.members]}
+
+
+def _rule_table(key: Key) -> dict[str, object]:
+    table = conditions(key)
+    extra = {"via": list(key.via), "fed": key.fed, "arguments": key.arguments}
+    table |= {name: value for name, value in extra.items() if value}
+    if key.resource == "path" and key.reach != "entry":
+        table["reach"] = key.reach
+    if key.resource == "tool" and key.more:
+        table["more"] = True
+    return table
+
+
+def _loaded(table: Mapping[str, object]) -> Loaded:
+    if table.get("version") != VERSION or set(table) - HEAD:
+        return Loaded(_denials(_tables(table.get("grant"))), damage=("the header is not one this policyd writes",))
+    grants, damage = [], []
+    for index, entry in enumerate(_tables(table.get("grant", []))):
+        try:
+            grants.append(_grant(entry))
+        except (ValueError, TypeError, KeyError) as error:
+            damage.append(f"grant {index + 1}: {error}")
+    project, seen = _project(table.get("project")), _seen(table.get("clock"))
+    if not isinstance(table.get("grant", []), list):
+        damage.append("`grant` is no list of tables")
+    if project is None or seen is None:
+        damage.append("the header is incomplete")
+    if len({grant.id for grant in grants}) != len(grants):
+        damage.append("an id occurs twice")
+    kept = tuple(grant for grant in grants if not damage or grant.effect is Effect.DENY)
+    return Loaded(kept, project or Project(""), seen, tuple(damage))
+
+
+def _salvage(text: str) -> tuple[Grant, ...]:
+    """Return the denials of a text that is no TOML as a whole, read table by table."""
+    import tomllib
+
+    found: list[Grant] = []
+    for piece in text.split("[[grant]]")[1:]:
+        try:
+            found += _denials(_tables(tomllib.loads(f"[[grant]]{piece}").get("grant")))
+        except (ValueError, RecursionError):
+            continue
+    return tuple({grant.id: grant for grant in found}.values())
+
+
+def _denials(tables: Iterable[Mapping[str, object]]) -> tuple[Grant, ...]:
+    found = []
+    for table in tables:
+        try:
+            grant = _grant(table)
+        except (ValueError, TypeError, KeyError):
+            continue
+        if grant.effect is Effect.DENY:
+            found.append(grant)
+    return tuple(found)
+
+
+def _grant(table: Mapping[str, object]) -> Grant:
+    if strange := set(table) - GRANT_KEYS:
+        raise ValueError(f"unknown key `{min(strange)}`")
+    grant = Grant(
+        id=_word(table, "id"),
+        effect=EFFECTS[_word(table, "effect")],
+        scope=_word(table, "scope"),
+        agent=_word(table, "agent"),
+        members=tuple(_member(rule) for rule in _tables(table["rule"])),
+        covers=_word(table, "covers"),
+        created=_time(table["created"]),
+        until=_time(table["until"]),
+        boot=_number(table["boot"]) if "boot" in table else None,
+        **{name: _word(table, name) for name in OPTIONAL if name in table},
+    )
+    _check(grant)
+    return grant
+
+
+def _check(grant: Grant) -> None:
+    opened = [member for member in grant.members if member.more]
+    if not ID.fullmatch(grant.id):
+        raise ValueError("the id is none of policyd's")
+    if grant.scope not in SCOPES or not grant.agent or not grant.members or grant.until <= grant.created:
+        raise ValueError("scope, agent, rules or times are not those of a grant")
+    if grant.scope == "session" and not (grant.session and grant.run):
+        raise ValueError("a session grant names no session")
+    if opened and len(grant.members) != 1:
+        raise ValueError("a compound has no generalisation")
+    if grant.effect is Effect.ALLOW and all(member.mention for member in grant.members):
+        raise ValueError("it covers nothing")
+
+
+def _member(table: Mapping[str, object]) -> Key:
+    if strange := set(table) - RULE_KEYS:
+        raise ValueError(f"unknown condition `{min(strange)}`")
+    resources = [name for name in RESOURCES if name in table]
+    if len(resources) != 1:
+        raise ValueError("a rule names exactly one resource")
+    words, more = _resource(table, resources[0])
+    return Key(
+        kinds=tuple(sorted(set(_list(table, "kind")))),
+        resource=resources[0],
+        words=words,
+        cwd=tuple(sorted(set(map(unescape, _list(table, "cwd"))))),
+        env=tuple(_assignment(text) for text in _list(table, "env")),
+        via=_list(table, "via"),
+        fed=_optional(table, "fed"),
+        reach=_optional(table, "reach") or "entry",
+        arguments=_optional(table, "arguments"),
+        more=more,
+    )
+
+
+def _resource(table: Mapping[str, object], name: str) -> tuple[tuple[str, ...], bool]:
+    if name == "command":
+        if "cwd" not in table or "more" in table:
+            raise ValueError("a command names its directory, and stays open by `**` only")
+        return split(_word(table, name))
+    words = tuple(sorted(set(map(unescape, _list(table, name)))))
+    more = table.get("more", False)
+    if not words or not isinstance(more, bool) or (more and name != "tool"):
+        raise ValueError(f"`{name}` is empty, or `more` is not for it")
+    if name == "tool" and more == bool(table.get("arguments")):
+        raise ValueError("a tool has a digest of its arguments, or `more = true`")
+    return words, more
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not NAME.fullmatch(name):
+        raise ValueError(f"`{text}` is no assignment")
+    return name, unescape(value)
+
+
+def _project(table: object) -> Project | None:
+    if not isinstance(table, dict) or set(table) != {"path", "device", "inode"}:
+        return None
+    path, device, inode = table["path"], table["device"], table["inode"]
+    if not isinstance(path, str) or not isinstance(device, int) or not isinstance(inode, int):
+        return None
+    return Project(path, device, inode)
+
+
+def _seen(table: object) -> datetime | None:
+    if not isinstance(table, dict) or set(table) != {"seen"}:
+        return None
+    try:
+        return _time(table["seen"])
+    except ValueError:
+        return None
+
+
+def _tables(value: object) -> list[Mapping[str, object]]:
+    if not isinstance(value, list):
+        return []
+    return [item if isinstance(item, dict) else {} for item in value]
+
+
+def _word(table: Mapping[str, object], name: str) -> str:
+    value = table[name]
+    if not isinstance(value, str):
+        raise TypeError(f"`{name}` is no text")
+    return value
+
+
+def _optional(table: Mapping[str, object], name: str) -> str:
+    return _word(table, name) if name in table else ""
+
+
+def _list(table: Mapping[str, object], name: str) -> tuple[str, ...]:
+    value = table.get(name, [])
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise TypeError(f"`{name}` is no list of texts")
+    return tuple(value)
+
+
+def _time(value: object) -> datetime:
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise ValueError("a time without an offset")
+    try:
+        return value.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("a time out of range") from error
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError("`boot` is no number")
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise ValueError("`boot` is out of range") from error
