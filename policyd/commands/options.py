@@ -1,0 +1,255 @@
+"""The words of a program taken apart as the program itself would: options, their values, operands.
+
+Rules of this module:
+
+1. The notation of an option is `-o|--output=edit`: spellings joined by `|`, then what the value is. `[=data]` is a
+   value that only counts when glued on. A final `!` says that the option makes the program write or run something;
+   `=edit`, `=delete` and `=run` say so by themselves. `-#` stands for a number used as an option (`head -20`).
+2. An abbreviation (`--outp=x`) is resolved, to a dangerous option if it may be one, and marked as not exact.
+3. A word that no option explains stays `unknown`; whether it takes the next word is then not known either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+from policyd.model import Word, WordKind
+
+WRITES = frozenset({"edit", "delete", "move", "run"})
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of a program."""
+
+    names: tuple[str, ...]
+    """Every spelling, `-f` and `--force`."""
+    value: str = ""
+    """What its value is: data, read, search, edit, delete, run, url, mention; empty = it takes none."""
+    glued: bool = False
+    """The value counts only when glued on (`--color=auto`)."""
+    unsafe: bool = False
+    """It makes the program write or run something."""
+
+    @property
+    def takes_next(self) -> bool:
+        """Whether the next word is its value, unless one is glued on."""
+        return bool(self.value) and not self.glued
+
+
+def _option(token: str) -> Option:
+    token, bang = (token[:-1], True) if token.endswith("!") else (token, False)
+    glued = token.endswith("]")
+    names, _, value = token.rstrip("]").replace("[=", "=", 1).partition("=")
+    return Option(tuple(names.split("|")), value, glued, bang or value in WRITES)
+
+
+@cache
+def options(notation: str) -> Mapping[str, Option]:
+    """Read the notation of rule 1: spelling -> option."""
+    table = (_option(token) for token in notation.split())
+    return {name: option for option in table for name in option.names}
+
+
+@dataclass(frozen=True, slots=True)
+class Syntax:
+    """How a program reads its words."""
+
+    options: Mapping[str, Option] = field(default_factory=dict)
+    posix: bool = False
+    """Options end at the first operand."""
+    dash: bool = False
+    """Long options have one dash (`find -name`, `go -run`); short ones do not cluster."""
+    known: bool = False
+    """The program is in the table: a word that is no option of it is unknown, not just unread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An option as given."""
+
+    option: Option
+    word: Word
+    value: Word | None = None
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The words behind a program (or subcommand) taken apart."""
+
+    given: tuple[Given, ...] = ()
+    operands: tuple[Word, ...] = ()
+    unknown: tuple[Word, ...] = ()
+    """Option words nobody knows."""
+    loose: tuple[Word, ...] = ()
+    """Words that are not constant and might be an option or several words."""
+    split: int = -1
+    """How many operands stood before `--`; -1 without one."""
+
+    def has(self, *names: str) -> bool:
+        """Say whether an option with one of these spellings was given."""
+        return any(name in item.option.names for item in self.given for name in names)
+
+    def values(self, *names: str) -> tuple[Word, ...]:
+        """Return the values given to these options, in order."""
+        return tuple(
+            item.value
+            for item in self.given
+            if item.value is not None and any(name in item.option.names for name in names)
+        )
+
+
+def tail(word: Word, length: int) -> Word:
+    """Return `word` without its first `length` constant characters (which hold no backslash)."""
+    if word.kind is WordKind.UNKNOWN:
+        return Word(word.text, WordKind.UNKNOWN, word.prefix[length:], word.many)
+    return Word(word.text[length:], word.kind)
+
+
+def constant(word: Word) -> str:
+    """Return the constant beginning of `word` as its program will see it."""
+    if word.kind is WordKind.CONST:
+        return word.text
+    return word.prefix if word.kind is WordKind.UNKNOWN else glob_head(word.text)
+
+
+def glob_head(text: str) -> str:
+    """Return the literal characters in front of the first wildcard of a glob, backslashes removed."""
+    head, position = [], 0
+    while position < len(text) and text[position] not in "*?[":
+        position += text[position] == "\\" and position + 1 < len(text)
+        head.append(text[position])
+        position += 1
+    return "".join(head)
+
+
+def may_be_option(word: Word) -> bool:
+    """Say whether a word that is not constant might become an option."""
+    if word.kind is WordKind.CONST:
+        return word.text.startswith("-")
+    head = constant(word)
+    return word.many or not head or head.startswith("-")
+
+
+def abbreviated(name: str, table: Mapping[str, Option]) -> tuple[Option | None, bool]:
+    """Find a long option by its name or an abbreviation of it.
+
+    Returns the option and whether the name was exact. Of several candidates a dangerous one is returned.
+    """
+    if name in table:
+        return table[name], True
+    found = [option for full, option in table.items() if len(name) > 2 and full.startswith(name)]
+    return max(found, key=lambda option: option.unsafe, default=None), False
+
+
+@dataclass(slots=True)
+class _Reader:
+    syntax: Syntax
+    words: tuple[Word, ...]
+    at: int = 0
+    given: list[Given] = field(default_factory=list)
+    operands: list[Word] = field(default_factory=list)
+    unknown: list[Word] = field(default_factory=list)
+    loose: list[Word] = field(default_factory=list)
+    split: int = -1
+
+    def run(self) -> Parsed:
+        while self.at < len(self.words):
+            word = self.words[self.at]
+            self.at += 1
+            if self._ends(word):
+                break
+            self._word(word)
+        self.operands.extend(self.words[self.at :])
+        self.loose.extend(word for word in self.words[self.at :] if word.many)
+        return Parsed(tuple(self.given), tuple(self.operands), tuple(self.unknown), tuple(self.loose), self.split)
+
+    def _ends(self, word: Word) -> bool:
+        if word == Word("--"):
+            self.split = len(self.operands)
+            return True
+        if self.syntax.posix and not constant(word).startswith("-"):
+            self.at -= 1
+            return True
+        return False
+
+    def _word(self, word: Word) -> None:
+        head = constant(word)
+        plus = head.startswith("+") and head[:2] in self.syntax.options
+        if word.kind is not WordKind.CONST and may_be_option(word):
+            if not self._glued(word, head):
+                self.loose.append(word)
+                if not head.startswith("-"):
+                    self.operands.append(word)
+        elif plus or (head.startswith("-") and head != "-"):
+            if not self._glued(word, head) and not self._short(word, head):
+                self.unknown.append(word)
+        else:
+            self.operands.append(word)
+
+    def _glued(self, word: Word, head: str) -> bool:
+        """Read a long option, or a short one of a program with one dash."""
+        if not head.startswith("--") and not self.syntax.dash:
+            return False
+        name, equals, _ = head.partition("=")
+        if not equals and word.kind is not WordKind.CONST:
+            return False
+        option, exact = self._find(name)
+        if option is None or (equals and not option.value):
+            return False
+        value = tail(word, len(name) + 1) if equals else self._next(option)
+        self.given.append(Given(option, word, value, exact))
+        return True
+
+    def _find(self, name: str) -> tuple[Option | None, bool]:
+        table = self.syntax.options
+        if not self.syntax.dash:
+            return abbreviated(name, table)
+        other = name[1:] if name.startswith("--") else "-" + name
+        return table.get(name) or table.get(other), True
+
+    def _next(self, option: Option) -> Word | None:
+        if not option.takes_next or self.at >= len(self.words):
+            return None
+        self.at += 1
+        return self.words[self.at - 1]
+
+    def _short(self, word: Word, head: str) -> bool:
+        """Read a cluster of short options (`-xvf FILE`), all of which must be known."""
+        table, found, position = self.syntax.options, [], 1
+        if head[1:].isdigit() and "-#" in table:
+            self.given.append(Given(table["-#"], word))
+            return True
+        if head.startswith("--") or self.syntax.dash:
+            return False
+        while position < len(head):
+            option = table.get(head[0] + head[position])
+            if option is None:
+                return False
+            position += 1
+            rest = (
+                tail(word, position)
+                if option.value and (position < len(head) or word.kind is not WordKind.CONST)
+                else None
+            )
+            found.append(Given(option, word, rest))
+            if rest is not None:
+                break
+        last = found[-1]
+        if last.value is None and last.option.takes_next:
+            found[-1] = Given(last.option, word, self._next(last.option))
+        self.given.extend(found)
+        return True
+
+
+def parse(syntax: Syntax, words: Iterable[Word]) -> Parsed:
+    """Take the words behind a program name apart. An option word that is not understood counts as a flag."""
+    return _Reader(syntax, tuple(words)).run()
+
+
+def letters(text: str) -> Iterator[str]:
+    """Yield the options of a cluster of short ones: `-rf` is `-r` and `-f`."""
+    yield from (text[0] + letter for letter in text[1:])

@@ -1,0 +1,172 @@
+"""Command patterns: what an allow rule may be sure of, and what a strict rule has to suspect.
+
+Rules of this module:
+
+1. `sure` believes what is constant: a word that is not constant is matched by `**` only, a bare program name is that
+   program or its path in a system directory, a path with `..` is nothing, every variable set counts.
+2. `sure` looks at the command as written and as unwrapped by transparent wrappers.
+3. `maybe` is the strict reading, in `strict.py`.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from policyd.commands import strict
+from policyd.commands.patternwords import PatternError, PatternWord, fits, fold, read
+from policyd.commands.variables import tolerated
+from policyd.model import SimpleCommand, Truth, Word, WordKind
+
+__all__ = ["SYSTEM", "CommandPattern", "PatternError", "levels", "plain_name", "program_names", "trusted"]
+
+SYSTEM = frozenset(
+    {
+        "/bin",
+        "/sbin",
+        "/usr/bin",
+        "/usr/sbin",
+        "/usr/local/bin",
+        "/usr/local/sbin",
+        "/opt/homebrew/bin",
+    }
+)
+"""Directories in which a program is what its name says."""
+
+
+def levels(command: SimpleCommand) -> Iterator[SimpleCommand]:
+    """Yield the command as written and as unwrapped, outermost first."""
+    here: SimpleCommand | None = command
+    while here is not None:
+        yield here
+        here = here.inner
+
+
+def trusted(command: SimpleCommand, env: tuple[str, ...]) -> bool:
+    """Say whether nothing around the command keeps an allow rule with `env` from holding."""
+    for level in levels(command):
+        if level.tainted or level.strict_only:
+            return False
+        if not all(tolerated(assignment, env) for assignment in (*level.taint, *level.env)):
+            return False
+    return True
+
+
+def plain_name(word: Word) -> str:
+    """Return the name of a program word that is bare or a path in a system directory, else nothing."""
+    if word.kind is not WordKind.CONST:
+        return ""
+    if "/" not in word.text:
+        return word.text
+    if "/../" in word.text or not word.text.startswith("/"):
+        return ""
+    head, name = posixpath.split(fold(word.text))
+    return name if head in SYSTEM else ""
+
+
+def program_names(command: SimpleCommand) -> frozenset[str] | None:
+    """Return, in lower case, every name strict rules may know the command by; None = any (not constant)."""
+    if command.inner is None and command.argv and command.argv[0].kind is WordKind.CONST:
+        usual = strict.simple(command.argv[0].text)
+        if usual is not None:
+            return usual
+    names: set[str] = set()
+    for level in levels(command):
+        for view in strict.views(level):
+            if not view.names and view.program.text:
+                return None
+            names.update(name.lower() for name in view.names)
+    return frozenset(names)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandPattern:
+    """A pattern over one simple command."""
+
+    source: str
+    alternatives: tuple[tuple[PatternWord, ...], ...]
+    programs: frozenset[str] | None
+    """Lower-case names of the programs it may hold for (see `program_names`); None = any."""
+    carries: bool = True
+    """An allow by this pattern carries the files the command names."""
+
+    @classmethod
+    def compile(cls, text: str, *, home: str) -> CommandPattern:
+        """Read `text`; a leading `~/` is `home`.
+
+        Raises:
+            PatternError: an open quote, shell syntax, braces without end, no word.
+        """
+        alternatives = read(text, home)
+        names = {_name(words[0]) for words in alternatives}
+        return cls(text, alternatives, None if "" in names else frozenset(names))
+
+    def sure(self, command: SimpleCommand, env: tuple[str, ...] = ()) -> bool:
+        """Say whether an allow rule with this pattern (and `env`) holds for the command."""
+        return trusted(command, env) and any(
+            _exactly(words, level) for level in levels(command) for words in self.alternatives
+        )
+
+    def maybe(self, command: SimpleCommand, *, widen: bool) -> Truth:
+        """Say whether the command may be what the pattern means.
+
+        `widen` reads the pattern as a deny or ask rule does: a prefix, options anywhere in every spelling.
+        """
+        found = Truth.NO
+        for level in levels(command):
+            for view in strict.views(level):
+                for words in self.alternatives:
+                    found = max(found, strict.match(words, view, widen=widen))
+                    if found is Truth.YES:
+                        return found
+        return found
+
+
+def _name(word: PatternWord) -> str:
+    if word.literal is None:
+        return ""
+    return posixpath.basename(word.literal).lower() or "/"
+
+
+def _exactly(words: tuple[PatternWord, ...], command: SimpleCommand) -> bool:
+    argv = command.argv
+    if words[0].many:
+        return (bool(argv) and argv[0].kind is WordKind.CONST and _rest(words, argv, command.cwd)) or (
+            not argv and len(words) == 1
+        )
+    return bool(argv) and _program(words[0], argv[0], command.cwd) and _rest(words[1:], argv[1:], command.cwd)
+
+
+def _program(pattern: PatternWord, word: Word, cwd: tuple[str, ...]) -> bool:
+    if word.kind is not WordKind.CONST:
+        return False
+    if pattern.path:
+        return "/" in word.text and _word(pattern, word, cwd)
+    name = plain_name(word)
+    return bool(name) and fits(pattern, name)
+
+
+def _word(pattern: PatternWord, word: Word, cwd: tuple[str, ...]) -> bool:
+    if word.kind is not WordKind.CONST:
+        return False
+    text = word.text
+    if text == pattern.text and pattern.literal is not None:
+        return True
+    if pattern.path and ".." in text.split("/"):
+        return False
+    if pattern.path and pattern.text.startswith("/") and "/" in text and not text.startswith(("/", "-")):
+        return bool(cwd) and all(fits(pattern, posixpath.join(place, text)) for place in cwd)
+    return fits(pattern, text)
+
+
+def _rest(words: tuple[PatternWord, ...], argv: tuple[Word, ...], cwd: tuple[str, ...]) -> bool:
+    states = {0}
+    for pattern in words:
+        if pattern.many:
+            states = set(range(min(states), len(argv) + 1))
+        else:
+            states = {at + 1 for at in states if at < len(argv) and _word(pattern, argv[at], cwd)}
+        if not states:
+            return False
+    return len(argv) in states

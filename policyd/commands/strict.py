@@ -1,0 +1,439 @@
+"""The strict reading of a command pattern: what a deny or ask rule has to suspect.
+
+Rules of this module:
+
+1. A pattern is a prefix, a final `*` is `**`. Options in front of a word are skipped; where it is not known whether
+   an option takes the next word, both readings count.
+2. An option word of a pattern stands for that option anywhere behind the words before it, in every spelling: long,
+   short, in a cluster, abbreviated, with its value glued on.
+3. A word that is not constant may be anything its constant beginning allows: the match is then `MAYBE`.
+4. A program is known by its base name behind any path, by its name without a version, as an applet of busybox, as
+   `git-push` for `git push`, as `python -m name`.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from policyd.commands import programs
+from policyd.commands.options import Option, Syntax, constant, letters, may_be_option
+from policyd.commands.patternwords import STARS, PatternWord, fits, fold, glob
+from policyd.model import SimpleCommand, Truth, Word, WordKind
+
+BOXES = frozenset({"busybox", "toybox", "coreutils"})
+PYTHONS = frozenset({"python", "py", "pypy"})
+FAMILIES = ("git", "cargo", "docker")
+"""Programs whose subcommand `x` is also a program `NAME-x`."""
+_VERSION = re.compile(r"[-.]?[0-9][0-9.]*$")
+
+
+class View:
+    """A command as strict rules may see it: a program and its words."""
+
+    __slots__ = ("_called", "cwd", "names", "program", "words")
+
+    def __init__(self, program: Word, words: tuple[Word, ...], cwd: tuple[str, ...]) -> None:
+        """See `words` as those of `program`."""
+        self.program, self.words, self.cwd = program, words, cwd
+        self.names = names(program)
+        self._called: programs.Called | None | bool = False
+
+    @property
+    def called(self) -> programs.Called | None:
+        """The program of the table with its subcommand, None for a stranger; looked up when first needed."""
+        if isinstance(self._called, bool):
+            found = (programs.called(name, self.words) for name in sorted(self.names, reverse=True))
+            self._called = next(filter(None, found), None)
+        return self._called
+
+    def syntax(self, index: int) -> Syntax:
+        """Return how the word at `index` is read."""
+        if self.called is None:
+            return _STRANGER
+        start = len(self.words) - len(self.called.after)
+        return (self.called.program if index >= start else self.called.outer).syntax
+
+
+_STRANGER = Syntax()
+
+
+@lru_cache(2048)
+def _names(text: str) -> frozenset[str]:
+    base = posixpath.basename(fold(text)) or text
+    bare = _VERSION.sub("", base)
+    return frozenset(name for name in (base, bare) if name)
+
+
+def names(word: Word) -> frozenset[str]:
+    """Return the names a program word may be known by, none where it is not constant."""
+    return _names(word.text) if word.kind is WordKind.CONST else frozenset()
+
+
+@lru_cache(2048)
+def simple(text: str) -> frozenset[str] | None:
+    """Return the lower-case names of a program that has no other view, None for one that may have."""
+    known = _names(text)
+    other = known & (BOXES | PYTHONS) or any(name.startswith(family + "-") for family in FAMILIES for name in known)
+    return None if other else frozenset(name.lower() for name in known)
+
+
+def views(command: SimpleCommand) -> Iterator[View]:
+    """Yield every way to see one level of a command; wrappers that run another are not unwrapped here."""
+    program, words = (command.argv[0], command.argv[1:]) if command.argv else (Word(""), ())
+    yield View(program, words, command.cwd)
+    known = names(program)
+    if known & BOXES and words:
+        yield View(words[0], words[1:], command.cwd)
+    for family in FAMILIES:
+        for name in known:
+            if name.startswith(family + "-"):
+                yield View(Word(family), (Word(name[len(family) + 1 :]), *words), command.cwd)
+    module = _module(words) if known & PYTHONS else None
+    if module is not None:
+        yield View(Word(words[module].text.replace("_", "-")), words[module + 1 :], command.cwd)
+
+
+def _module(words: tuple[Word, ...]) -> int | None:
+    """Return the index of the module of `python -m NAME`."""
+    for index, word in enumerate(words[:-1]):
+        if word.kind is WordKind.CONST and word.text.startswith("-") and not word.text.startswith("--"):
+            if word.text.endswith("m") and words[index + 1].kind is WordKind.CONST:
+                return index + 1
+        else:
+            return None
+    return None
+
+
+# ---- the words of a pattern against a view ---------------------------------------------------------
+
+
+def match(pattern: tuple[PatternWord, ...], view: View, *, widen: bool) -> Truth:
+    """Say whether the command may be what `pattern` means."""
+    if pattern[0].many:
+        words = (view.program, *view.words)
+        whole = View(Word("", WordKind.UNKNOWN), words, view.cwd)
+        return _walk(pattern, whole, {0: Truth.YES}, widen=widen)
+    start = _program(pattern[0], view, widen=widen)
+    if start is Truth.NO or (view.program.kind is WordKind.UNKNOWN and view.program.many):
+        return start
+    return _walk(pattern[1:], view, {0: start}, widen=widen)
+
+
+def _walk(pattern: tuple[PatternWord, ...], view: View, states: dict[int, Truth], *, widen: bool) -> Truth:
+    """Follow the pattern through the words: position behind what was matched -> how sure."""
+    at = 0
+    while at < len(pattern) and states:
+        word, last = pattern[at], at + 1 == len(pattern)
+        at += 1
+        if word.many or (widen and last and word.any):
+            states = _any(states, len(view.words))
+        elif widen and word.option:
+            value = _value_pattern(word, pattern[at : at + 1], view)
+            at += value is not None
+            states = {place: min(sure, _has(word, value, view, place)) for place, sure in states.items()}
+        else:
+            states = _next(word, view, states, widen=widen)
+        states = {place: sure for place, sure in states.items() if sure}
+    if not widen:
+        states = {place: sure for place, sure in _vanish(states, view).items() if place == len(view.words)}
+    return max(states.values(), default=Truth.NO)
+
+
+def _any(states: dict[int, Truth], end: int) -> dict[int, Truth]:
+    best, found = Truth.NO, {}
+    for place in range(min(states), end + 1):
+        best = max(best, states.get(place, Truth.NO))
+        found[place] = best
+    return found
+
+
+def _vanish(states: dict[int, Truth], view: View) -> dict[int, Truth]:
+    """Let words go that may become no word at all."""
+    found = dict(states)
+    for place in range(len(view.words)):
+        if place in found and view.words[place].many:
+            found[place + 1] = max(found.get(place + 1, Truth.NO), Truth.MAYBE)
+    return found
+
+
+def _next(word: PatternWord, view: View, states: dict[int, Truth], *, widen: bool) -> dict[int, Truth]:
+    found: dict[int, Truth] = {}
+    for place, sure in (states if widen else _vanish(states, view)).items():
+        near = [(index, Truth.YES) for index in range(place, min(place + 1, len(view.words)))]
+        for index, read in _candidates(view, place) if widen else near:
+            truth = min(sure, read, _fits(word, view.words[index], view, widen=widen))
+            if truth:
+                found[index + 1] = max(found.get(index + 1, Truth.NO), truth)
+    return found
+
+
+def _candidates(view: View, place: int) -> Iterator[tuple[int, Truth]]:
+    """Yield where the next word that is no option may be, both readings of unknown options followed."""
+    todo: list[tuple[int, Truth]] = [(place, Truth.YES)]
+    seen: dict[int, Truth] = {}
+    while todo:
+        index, sure = todo.pop()
+        if index >= len(view.words) or seen.get(index, Truth.NO) >= sure:
+            continue
+        seen[index] = sure
+        word = view.words[index]
+        if word == Word("--"):
+            if index + 1 < len(view.words):
+                yield index + 1, sure
+        elif word.kind is WordKind.CONST and word.text.startswith("-") and word.text != "-":
+            todo.extend((index + step, sure) for step in _steps(word.text, view.syntax(index)))
+        else:
+            yield index, sure
+            if word.kind is not WordKind.CONST and may_be_option(word):
+                todo.extend((index + step, Truth.MAYBE) for step in (1, 2))
+
+
+def _steps(text: str, syntax: Syntax) -> tuple[int, ...]:
+    """Return how many words an option may take, itself included."""
+    option = syntax.options.get(text)
+    if option is not None:
+        return (2,) if option.takes_next else (1,)
+    if "=" in text and text.startswith("--"):
+        return (1,)
+    if text.startswith("--") or syntax.dash or not syntax.known:
+        return (1, 2)
+    for index, letter in enumerate(letters(text)):
+        option = syntax.options.get(letter)
+        if option is None:
+            return (1, 2)
+        if option.value:
+            return (2,) if option.takes_next and index + 2 == len(text) else (1,)
+    return (1,)
+
+
+# ---- the program -----------------------------------------------------------------------------------
+
+
+def _program(pattern: PatternWord, view: View, *, widen: bool) -> Truth:
+    word = view.program
+    if word.kind is not WordKind.CONST:
+        return Truth.MAYBE if pattern.any or _may_name(pattern, word) else Truth.NO
+    if not word.text:
+        return Truth.NO
+    if pattern.any:
+        return Truth.YES
+    if pattern.path:
+        return _path_program(pattern, view)
+    known = view.names if widen else {posixpath.basename(fold(word.text))}
+    if any(fits(pattern, name, cross=widen) for name in known):
+        return Truth.YES
+    caseless = widen and pattern.literal is not None and pattern.literal.lower() in {name.lower() for name in known}
+    return Truth.MAYBE if caseless else Truth.NO
+
+
+def _path_program(pattern: PatternWord, view: View) -> Truth:
+    text = view.program.text
+    if "/" not in text:
+        # a bare name may be looked up to that very file
+        return Truth.YES if pattern.literal and posixpath.basename(pattern.literal) == text else Truth.NO
+    return _path(pattern, text, view)
+
+
+def _may_name(pattern: PatternWord, word: Word) -> bool:
+    head = posixpath.basename(constant(word)) if "/" in constant(word) else constant(word)
+    if pattern.literal is None:
+        return True
+    name = posixpath.basename(pattern.literal)
+    if word.kind is WordKind.GLOB:
+        return can_match(posixpath.basename(word.text), name)
+    return word.many or name.startswith(head)
+
+
+def can_match(shell_glob: str, text: str) -> bool:
+    """Say whether a shell glob may stand for `text`; classes count as any character."""
+    units: list[tuple[str, bool]] = []
+    position = 0
+    while position < len(shell_glob):
+        char = shell_glob[position]
+        position += 1
+        if char == "\\" and position < len(shell_glob):
+            units.append((shell_glob[position], False))
+            position += 1
+        elif char in "*?[":
+            units.append((STARS, True))
+            closing = shell_glob.find("]", position + 1) if char == "[" else -1
+            position = closing + 1 if closing > 0 else position
+        else:
+            units.append((char, False))
+    return glob(tuple(units), text)
+
+
+# ---- one word --------------------------------------------------------------------------------------
+
+
+def _fits(pattern: PatternWord, word: Word, view: View, *, widen: bool) -> Truth:
+    if word.kind is not WordKind.CONST:
+        return Truth.MAYBE if _may_be(pattern, word) else Truth.NO
+    if fits(pattern, word.text, cross=widen) or (pattern.path and _path(pattern, word.text, view)):
+        return Truth.YES
+    return Truth.YES if widen and _same_sub(pattern, word, view) else Truth.NO
+
+
+def _may_be(pattern: PatternWord, word: Word) -> bool:
+    if word.many or pattern.any:
+        return True
+    if pattern.literal is None:
+        return True
+    if word.kind is WordKind.GLOB:
+        return can_match(word.text, pattern.literal)
+    return pattern.literal.startswith(word.prefix) or "/" in word.prefix
+
+
+def _path(pattern: PatternWord, text: str, view: View) -> Truth:
+    """Compare as paths, relative ones from every directory the command may run in."""
+    if fits(pattern, text, cross=True):
+        return Truth.YES
+    if pattern.literal is None:
+        absolute = (posixpath.join(place, text) for place in view.cwd)
+        return Truth.YES if any(fits(pattern, path, cross=True) for path in absolute) else Truth.NO
+    for place in view.cwd:
+        if fold(posixpath.join(place, text)) == fold(posixpath.join(place, pattern.literal)):
+            return Truth.YES
+    return Truth.NO
+
+
+def _same_sub(pattern: PatternWord, word: Word, view: View) -> bool:
+    """Say whether both words name the same subcommand (`npm i` and `npm install`)."""
+    if view.called is None or pattern.literal is None or word.text not in view.called.path:
+        return False
+    table = view.called.outer
+    for step in view.called.path:
+        if step == word.text:
+            return table.subs.get(pattern.literal) is table.subs.get(step) is not None
+        table = table.subs[step]
+    return False
+
+
+# ---- options ---------------------------------------------------------------------------------------
+
+
+def _value_pattern(word: PatternWord, following: tuple[PatternWord, ...], view: View) -> PatternWord | None:
+    """Return the pattern word that is the value of the option `word`."""
+    if word.literal is None or not following or following[0].option or following[0].many:
+        return None
+    option = _option(word.literal, view)
+    return following[0] if option is not None and option.takes_next else None
+
+
+def _option(name: str, view: View) -> Option | None:
+    if view.called is None:
+        return None
+    inner, outer = view.called.program.syntax.options, view.called.outer.syntax.options
+    return inner.get(name) or outer.get(name)
+
+
+def _has(word: PatternWord, value: PatternWord | None, view: View, place: int) -> Truth:
+    """Say whether the option `word` is among the words from `place` on."""
+    if word.literal is None:
+        return max((_like(word, view, index) for index in range(place, len(view.words))), default=Truth.NO)
+    name, equals, glued = word.literal.partition("=")
+    if equals:
+        value = PatternWord(((glued, False),), glued, "/" in glued)
+    whole = _present(name, value, view, place)
+    cluster = len(name) > 2 and name[1] != "-" and _option(name, view) is None
+    if whole is Truth.YES or not cluster or any(view.syntax(i).dash for i in range(place, place + 1)):
+        return whole
+    return max(whole, _cluster(name, view, place))
+
+
+def _cluster(name: str, view: View, place: int) -> Truth:
+    """Say whether every option of the cluster `name` is given, in whatever words."""
+    found = Truth.YES
+    for position, letter in enumerate(letters(name), 2):
+        option = _option(letter, view)
+        rest = name[position:] if option is not None and option.value else ""
+        value = PatternWord(((rest, False),), rest, "/" in rest) if rest else None
+        found = min(found, _present(letter, value, view, place))
+        if rest:
+            break
+    return found
+
+
+def _like(word: PatternWord, view: View, index: int) -> Truth:
+    given = view.words[index]
+    if given.kind is WordKind.CONST:
+        return Truth.YES if given.text.startswith("-") and fits(word, given.text, cross=True) else Truth.NO
+    return Truth.MAYBE if may_be_option(given) else Truth.NO
+
+
+def _present(name: str, value: PatternWord | None, view: View, place: int) -> Truth:
+    """Say whether option `name` (with a fitting value) is given at or behind `place`."""
+    option = _option(name, view)
+    spellings = option.names if option is not None else (name,)
+    found, index, sure = Truth.NO, place, Truth.YES
+    while index < len(view.words):
+        word = view.words[index]
+        if word == Word("--"):
+            if sure is Truth.YES:
+                break
+        elif word.kind is not WordKind.CONST:
+            if may_be_option(word) and _may_start(word, spellings):
+                found = max(found, Truth.MAYBE)
+        elif word.text.startswith("-") and word.text != "-":
+            given, glued = _given(word.text, spellings, view.syntax(index))
+            if given and value is not None:
+                given = min(given, _valued(value, glued, view, index))
+            found = max(found, given)
+            steps = _steps(word.text, view.syntax(index))
+            if len(steps) > 1 and view.words[index + 1 : index + 2] == (Word("--"),):
+                sure = Truth.MAYBE
+            index += min(steps) - 1
+        index += 1
+    return found
+
+
+def _may_start(word: Word, spellings: tuple[str, ...]) -> bool:
+    head = constant(word)
+    if word.many or not head:
+        return True
+    return any(name.startswith(head) or head.startswith(name) or not head.startswith("--") for name in spellings)
+
+
+def _valued(value: PatternWord, glued: str | None, view: View, index: int) -> Truth:
+    if glued is not None:
+        return Truth.YES if fits(value, glued, cross=True) else Truth.NO
+    if index + 1 >= len(view.words):
+        return Truth.NO
+    return _fits(value, view.words[index + 1], view, widen=True)
+
+
+def _given(text: str, spellings: tuple[str, ...], syntax: Syntax) -> tuple[Truth, str | None]:
+    """Say whether the option word `text` gives one of the spellings, and with which glued value."""
+    name, equals, glued = text.partition("=")
+    if text in spellings:
+        return Truth.YES, None
+    if equals and name in spellings:
+        return Truth.YES, glued
+    if text.startswith("--") or syntax.dash:
+        return _long(name, glued if equals else None, spellings, syntax)
+    return _short(text, spellings, syntax)
+
+
+def _long(name: str, glued: str | None, spellings: tuple[str, ...], syntax: Syntax) -> tuple[Truth, str | None]:
+    if name in syntax.options:
+        return Truth.NO, None
+    if syntax.dash and any(name.lstrip("-") == spelling.lstrip("-") for spelling in spellings):
+        return Truth.YES, glued
+    short = len(name) > 2 and any(spelling.startswith(name) for spelling in spellings)
+    return (Truth.YES if short and (syntax.known or len(name) > 4) else Truth.MAYBE if short else Truth.NO), glued
+
+
+def _short(text: str, spellings: tuple[str, ...], syntax: Syntax) -> tuple[Truth, str | None]:
+    """Look for a one-letter spelling in a cluster; a letter that takes a value ends it."""
+    found: tuple[Truth, str | None] = (Truth.NO, None)
+    for position, letter in enumerate(letters(text), 2):
+        if letter in spellings:
+            rest = text[position:]
+            return (Truth.YES if syntax.known or len(text) <= 4 else Truth.MAYBE), rest or None
+        option = syntax.options.get(letter)
+        if option is not None and option.value:
+            break
+    return found

@@ -1,0 +1,71 @@
+"""Which variables an allow rule may overlook, and the `env` condition of a rule.
+
+Rules of this module:
+
+1. The harmless list holds names that no usual program takes a path, a program or an option from.
+2. `NAME` tolerates every value, `NAME=glob` the constant values that match (`*` crosses neither `/` nor `:`, `**`
+   crosses all), `*` every name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from policyd.commands.patternwords import glob, pieces
+from policyd.model import Assignment, WordKind
+
+HARMLESS = frozenset(
+    {
+        "CI",
+        "CLICOLOR",
+        "CLICOLOR_FORCE",
+        "COLORTERM",
+        "COLUMNS",
+        "DEBIAN_FRONTEND",
+        "FORCE_COLOR",
+        "GIT_OPTIONAL_LOCKS",
+        "GIT_TERMINAL_PROMPT",
+        "LANG",
+        "LANGUAGE",
+        "LC_ADDRESS",
+        "LC_ALL",
+        "LC_COLLATE",
+        "LC_CTYPE",
+        "LC_IDENTIFICATION",
+        "LC_MEASUREMENT",
+        "LC_MESSAGES",
+        "LC_MONETARY",
+        "LC_NAME",
+        "LC_NUMERIC",
+        "LC_PAPER",
+        "LC_TELEPHONE",
+        "LC_TIME",
+        "LINES",
+        "NO_COLOR",
+        "PYTHONDONTWRITEBYTECODE",
+        "PYTHONUNBUFFERED",
+        "RUST_BACKTRACE",
+        "TERM",
+        "TZ",
+    }
+)
+
+
+def harmless(name: str) -> bool:
+    """Say whether setting `name` to anything leaves what a command does alone."""
+    return name in HARMLESS
+
+
+def tolerated(assignment: Assignment, env: Iterable[str]) -> bool:
+    """Say whether an allow rule with the `env` entries may overlook `assignment`."""
+    return harmless(assignment.name) or any(_entry(entry, assignment) for entry in env)
+
+
+def _entry(entry: str, assignment: Assignment) -> bool:
+    name, equals, value = entry.partition("=")
+    if name not in {assignment.name, "*"}:
+        return False
+    if not equals:
+        return True
+    known = assignment.value.kind is WordKind.CONST
+    return known and glob(pieces(value), assignment.value.text, stops="/:")

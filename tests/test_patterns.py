@@ -1,0 +1,118 @@
+"""Command patterns: allow rules read them narrowly, deny and ask rules widely."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+
+import pytest
+
+from policyd.commands.patterns import CommandPattern, PatternError, program_names
+from policyd.model import Assignment, Truth, Word
+from tests.words import command
+
+HOME = "/home/dev"
+
+
+Row = dict[str, list[str]]
+"""Truth of a strict or allow reading -> commands."""
+
+
+def _rows() -> list[tuple[str, Row]]:
+    text = (resources.files("tests") / "data" / "commands" / "patterns.toml").read_text("utf-8")
+    return [(row.pop("pattern"), row) for row in tomllib.loads(text)["row"]]
+
+
+def compiled(text: str) -> CommandPattern:
+    return CommandPattern.compile(text, home=HOME)
+
+
+@pytest.mark.parametrize(("text", "row"), _rows())
+def test_pattern_means_what_its_author_meant(text: str, row: Row) -> None:
+    pattern = compiled(text)
+    sure = {given: pattern.sure(command(given)) for key in ("yes", "never") for given in row.get(key, [])}
+    assert sure == {given: key == "yes" for key in ("yes", "never") for given in row.get(key, [])}
+    expected = {"yes": Truth.YES, "wide": Truth.YES, "maybe": Truth.MAYBE, "no": Truth.NO}
+    found = {given: pattern.maybe(command(given), widen=True) for key in expected for given in row.get(key, [])}
+    strict = {given: truth for key, truth in expected.items() for given in row.get(key, [])}
+    if "yes" in row:
+        strict.update({given: max(found[given], Truth.MAYBE) for given in row["yes"]})
+    assert found == strict
+
+
+@pytest.mark.parametrize(("text", "row"), _rows())
+def test_every_match_is_among_the_programs_the_index_looks_up(text: str, row: Row) -> None:
+    pattern = compiled(text)
+    for given in (given for key in ("yes", "wide", "maybe") for given in row.get(key, [])):
+        names = program_names(command(given))
+        assert pattern.programs is None or names is None or names & pattern.programs, given
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", "empty"),
+        ("  ", "empty"),
+        ("git 'status", "not closed"),
+        ("a && b", "shell syntax"),
+        ("a | b", "shell syntax"),
+        ("echo $X", "shell syntax"),
+        ("a > b", "shell syntax"),
+        ("{a,b}" * 12, "more than"),
+    ],
+)
+def test_text_that_is_no_pattern_is_an_error(text: str, found: str) -> None:
+    with pytest.raises(PatternError, match=found):
+        compiled(text)
+
+
+def test_an_allow_holds_for_the_command_as_written_or_as_unwrapped() -> None:
+    wrapped = command("timeout 60 npm test", inner="npm test")
+    assert compiled("timeout 60 npm test").sure(wrapped)
+    assert compiled("npm test").sure(wrapped)
+    assert compiled("npm test").maybe(wrapped, widen=True) is Truth.YES
+    assert not compiled("npm run").sure(wrapped)
+
+
+def test_a_variable_around_the_command_must_be_tolerated() -> None:
+    pattern = compiled("npm test")
+    for text, env, holds in (
+        ("NODE_ENV=test npm test", (), False),
+        ("NODE_ENV=test npm test", ("NODE_ENV",), True),
+        ("NODE_ENV=test npm test", ("NODE_ENV=t*",), True),
+        ("NODE_ENV=prod npm test", ("NODE_ENV=t*",), False),
+        ("NODE_ENV=t/x npm test", ("NODE_ENV=t*",), False),
+        ("NODE_ENV=t/x npm test", ("NODE_ENV=t**",), True),
+        ("NODE_ENV=$X npm test", ("NODE_ENV=*",), False),
+        ("NODE_ENV=$X npm test", ("*",), True),
+        ("A=1 PATH=/x npm test", ("A",), False),
+    ):
+        assert pattern.sure(command(text), env) is holds, (text, env)
+
+
+def test_what_was_set_inside_a_wrapper_counts_for_the_wrapper_too() -> None:
+    wrapped = command("env LD_PRELOAD=x ls", inner="LD_PRELOAD=x ls")
+    assert not compiled("**").sure(wrapped)
+    assert compiled("**").sure(wrapped, ("*",))
+
+
+def test_nothing_lifts_a_taint_of_the_second_kind() -> None:
+    plain = command("npm test")
+    tainted = type(plain)(plain.argv, plain.text, tainted="alias", cwd=plain.cwd)
+    only = type(plain)(plain.argv, plain.text, strict_only=True, cwd=plain.cwd)
+    set_before = type(plain)(plain.argv, plain.text, taint=(Assignment("PATH", Word("/x")),), cwd=plain.cwd)
+    for command_ in (tainted, only):
+        assert not compiled("**").sure(command_, ("*",))
+        assert compiled("npm").maybe(command_, widen=True) is Truth.YES
+    assert not compiled("npm test").sure(set_before)
+    assert compiled("npm test").sure(set_before, ("PATH",))
+
+
+def test_a_pattern_in_unless_is_not_widened() -> None:
+    pattern = compiled("git push")
+    assert pattern.maybe(command("git push"), widen=False) is Truth.YES
+    assert pattern.maybe(command("/tmp/git push"), widen=False) is Truth.YES
+    assert pattern.maybe(command("git push origin"), widen=False) is Truth.NO
+    assert pattern.maybe(command("git -C x push"), widen=False) is Truth.NO
+    assert pattern.maybe(command("git $X"), widen=False) is Truth.MAYBE
+    assert pattern.maybe(command("git push $$X"), widen=False) is Truth.MAYBE
