@@ -191,6 +191,13 @@ class Expression(Protocol):
         """Return the texts of the matches."""
 
 
+class BytesExpression(Protocol):
+    """What is used of an RE2 expression over bytes."""
+
+    def search(self, text: bytes) -> object | None:
+        """Return the first match."""
+
+
 class Span(NamedTuple):
     """A secret in a text."""
 
@@ -204,11 +211,11 @@ def mask(text: str) -> str:
     return replaced(text, find(text))
 
 
-def mask_words(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Mask the words of one command, judged together; return them and the kinds of what was masked."""
+def mask_words(words: Sequence[str]) -> tuple[str, ...]:
+    """Mask the words of one command, judged together."""
     spans = find(" ".join(words))
     if not spans:
-        return tuple(words), ()
+        return tuple(words)
     masked, start = [], 0
     for before, word in zip(("", *words), words, strict=False):
         end = start + len(word)
@@ -216,7 +223,13 @@ def mask_words(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         inside = [span for span in inside if span.start < span.end]
         masked.append(f"[masked:{inside[0].kind}]" if inside and is_secret_option(before) else replaced(word, inside))
         start = end + 1
-    return tuple(masked), tuple(span.kind for span in spans)
+    return tuple(masked)
+
+
+def find_words(words: Sequence[str]) -> list[tuple[str, str]]:
+    """Return kind and text of every secret in the words of one command, judged together."""
+    joined = " ".join(words)
+    return [(span.kind, joined[span.start : span.end]) for span in find(joined)]
 
 
 def is_secret_option(word: str) -> bool:
@@ -224,9 +237,11 @@ def is_secret_option(word: str) -> bool:
     return word.startswith("-") and "=" not in word and names_a_secret(word.lstrip("-"))
 
 
-def suspicious(text: str) -> bool:
-    """Say cheaply whether `text` may hold a secret at all: False is certain."""
-    return hint().search(clean(text)) is not None
+def suspicious_json(data: bytes) -> bool:
+    """Say cheaply whether ASCII JSON may hold a secret at all: False is certain."""
+    if b"\\" in data:  # an escape is no part of a word
+        data = data.replace(b"\\n", b" ").replace(b"\\t", b" ").replace(b"\\r", b" ").replace(b"\\", b" ")
+    return hint_bytes().search(data) is not None
 
 
 def find(text: str) -> list[Span]:
@@ -307,6 +322,13 @@ def is_secret_value(value: str) -> bool:
 def hint() -> Expression:
     """The cheap search in front of all others."""
     return compiled(HINT)
+
+
+@cache
+def hint_bytes() -> BytesExpression:
+    """The same for bytes."""
+    expression: BytesExpression = re2.compile(HINT.encode())
+    return expression
 
 
 @cache

@@ -11,8 +11,8 @@ Rules of this module:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 
@@ -100,7 +100,7 @@ def event(name: str, now: datetime, **fields: object) -> dict[str, object]:
 
 def timestamp(moment: datetime) -> str:
     """Return an aware time as UTC with microseconds."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 def request_kind(request: Request | None) -> str:
@@ -173,30 +173,25 @@ def command_row(command: SimpleCommand) -> dict[str, object]:
 
 def tidy(row: dict[str, object]) -> dict[str, object]:
     """Return `row` with secrets masked and long parts cut; the usual row, which has neither, is returned as it is."""
-    texts = list(strings(row))
-    whole = "\n".join(texts)
-    if whole.isascii() and max(map(len, texts)) <= TEXT_LIMIT and not masks.suspicious(whole):
+    data = whole(row)
+    if data is not None and len(data) <= TEXT_LIMIT * 2 and not masks.suspicious_json(data):
         return row
     found = Findings()
-    for value in (row, row):  # a second pass: what one field showed to be secret is masked in all of them
-        cleaned = found.clean(value)
+    found.clean(row)
+    cleaned = found.clean(row)  # again: what one field showed to be secret is masked in all of them
     assert isinstance(cleaned, dict)  # noqa: S101 - a mapping is cleaned to a mapping
     if found.kinds:
         cleaned["masked"] = sorted(found.kinds)
     return cleaned
 
 
-def strings(value: object) -> Iterator[str]:
-    """Yield every string in `value`, and the keys of what an agent sent."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            yield str(key)
-            yield from strings(item)
-    elif isinstance(value, Sequence):
-        for item in value:
-            yield from strings(item)
+def whole(row: Mapping[str, object]) -> bytes | None:
+    """Return `row` as plain ASCII JSON, None where it is not that simple."""
+    try:
+        data = msgspec.json.encode(row)
+    except (UnicodeEncodeError, TypeError):
+        return None
+    return data if data.isascii() else None
 
 
 class Findings:
@@ -222,9 +217,10 @@ class Findings:
         """Return the entries cleaned; the words of a command are judged together."""
         kept = values[:LIST_LIMIT]
         if key == "command":
-            words, kinds = masks.mask_words([str(word) for word in kept])
-            self.kinds.update(kinds)
-            cleaned: list[object] = [self.clean_text(word, "") for word in words]
+            words = [masks.clean(str(word)) for word in kept]
+            for kind, secret in masks.find_words(words):
+                self.learn(secret, kind)
+            cleaned: list[object] = [self.clean_text(word, "") for word in masks.mask_words(words)]
         else:
             cleaned = [self.clean(item, key) for item in kept]
         return [*cleaned, f"[{len(values) - LIST_LIMIT} more]"] if len(values) > LIST_LIMIT else cleaned
