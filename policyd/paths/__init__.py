@@ -1,0 +1,28 @@
+"""Paths: every spelling a path of a request may stand for, and the patterns that judge it.
+
+Rules of this room:
+
+1. Loosening is judged surely, tightening widely: `PathPattern.sure` and `PathPattern.maybe` (see `pattern`).
+2. Files are looked at only through the `Filesystem` passed in; what cannot be told is opaque, never a guess.
+3. Time is bounded for any text and any pattern: segments and tails are matched without backtracking.
+4. The index is only a filter: it may name too many patterns, never too few, and has a linear twin that says so.
+"""
+
+from policyd.paths.forms import OpaquePath, ref
+from policyd.paths.index import PathIndex, linear
+from policyd.paths.pattern import PathPattern, inside
+from policyd.paths.roots import open_workspace
+from policyd.paths.segments import escape
+from policyd.paths.syntax import PatternError
+
+__all__ = [
+    "OpaquePath",
+    "PathIndex",
+    "PathPattern",
+    "PatternError",
+    "escape",
+    "inside",
+    "linear",
+    "open_workspace",
+    "ref",
+]

@@ -1,0 +1,257 @@
+"""Every spelling a path in a request may stand for.
+
+Rules of this module:
+
+1. `..` is folded only beside the kernel's own walk of the unfolded text: `link/../x` is two places.
+2. A spelling that an agent may or may not expand (`~/`, `$HOME/`, percent-escapes, `file://`) is both.
+3. What cannot be told is opaque, with the reason in words; nothing is guessed into the workspace.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from policyd.model import Filesystem, PathRef, Reach, Workspace
+from policyd.paths import globs
+from policyd.paths.pattern import inside
+from policyd.paths.segments import Segment
+
+LONGEST = 16_384
+"""Characters of a path; no kernel of today opens a longer one."""
+MATCHES = 1_000
+"""Names a glob may expand to before it may lead anywhere."""
+SHOWN = 16
+"""Existing matches of a glob that become forms of their own."""
+
+_FILE = re.compile(r"file:(//[^/]*)?(/.*)", re.I | re.S)
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|(untitled|vscode[a-z-]*):", re.I)
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]|\\\\[^\\]")
+_OTHER_HOME = re.compile(r"~[A-Za-z_][A-Za-z0-9_-]*(/|\Z)")
+_ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+class OpaquePath(ValueError):  # noqa: N818 - a path can be opaque without anybody's error
+    """A path that cannot be told; the message is the reason in words."""
+
+
+def ref(
+    text: str,
+    *,
+    base: tuple[str, ...],
+    workspace: Workspace,
+    fs: Filesystem | None,
+    reach: Reach = Reach.ENTRY,
+    glob: bool = False,
+    uri: bool = False,
+) -> PathRef:
+    """Take a path of a request to all its forms.
+
+    `base` holds every absolute directory a relative path may start at, links unresolved. `uri`: the field holds a
+    `file://` URI or a path; any other scheme is refused either way.
+
+    Raises:
+        OpaquePath: the path is empty, no text, of another scheme, or cannot be resolved.
+    """
+    _refuse(text)
+    text, stated = (_unquoted(text), text) if glob else (text, text)
+    spellings = tuple(dict.fromkeys(_absolute(text, base, workspace, uri=uri, glob=glob)))
+    forms = _glob_forms(spellings, fs) if glob else _forms(spellings, fs)
+    if reach is Reach.CONTENT and not glob and fs is not None and all(_is_file(each, fs) for each in spellings):
+        reach = Reach.ENTRY
+    heads = tuple(map(globs.head, forms)) if glob else forms
+    lies_inside = bool(workspace.sound) and all(inside(each, workspace.sound) for each in heads)
+    return PathRef(stated, forms, reach, glob, lies_inside, workspace.fold_case)
+
+
+def _refuse(text: str) -> None:
+    if not text:
+        raise OpaquePath("the path is empty")
+    if len(text) > LONGEST:
+        raise OpaquePath(f"the path is longer than {LONGEST} characters")
+    if "\0" in text:
+        raise OpaquePath("the path holds a NUL character")
+    if not text.isascii() and _SURROGATE.search(text):
+        raise OpaquePath("the path is no valid Unicode")
+    if _DRIVE.match(text):
+        raise OpaquePath("a Windows path is not known on this system")
+
+
+# ---- spellings: absolute, unfolded -----------------------------------------------------------------
+
+
+def _absolute(text: str, base: tuple[str, ...], workspace: Workspace, *, uri: bool, glob: bool) -> Iterator[str]:
+    for each in _decoded(_located(text, uri=uri)):
+        if not each or "\0" in each:
+            raise OpaquePath("the path is empty or holds a NUL character")
+        yield from _from(each, tuple(map(globs.quote, base)) if glob else base)
+        yield from _homes(each, globs.quote(workspace.home) if glob else workspace.home)
+
+
+def _located(text: str, *, uri: bool) -> Iterator[str]:
+    """The path of a `file:` URI, with and without its fragment; outside a URI field also the literal text."""
+    found = _FILE.match(text)
+    if found is None:
+        scheme = _SCHEME.match(text)
+        if scheme is not None:
+            raise OpaquePath(f"`{scheme[0]}` names no file on this system")
+        yield text
+        return
+    if (found[1] or "").lower() not in {"", "//", "//localhost"}:
+        raise OpaquePath("the file URI names another host")
+    yield from (found[2], re.split(r"[?#]", found[2], maxsplit=1)[0])
+    if not uri:
+        yield text
+
+
+def _decoded(texts: Iterator[str]) -> Iterator[str]:
+    for text in texts:
+        yield text
+        if "%" in text:
+            decoded = _ESCAPES.sub(_characters, text)
+            if _SURROGATE.search(decoded):
+                raise OpaquePath("the percent-escapes are no valid UTF-8")
+            yield decoded
+
+
+def _characters(found: re.Match[str]) -> str:
+    return bytes.fromhex(found[0].replace("%", "")).decode("utf-8", "surrogateescape")
+
+
+def _from(text: str, base: tuple[str, ...]) -> Iterator[str]:
+    if text.startswith("/"):
+        yield text
+    elif not base:
+        raise OpaquePath("the path is relative and the directory it starts at is not known")
+    else:
+        yield from (f"{directory}/{text}" for directory in base)
+
+
+def _homes(text: str, home: str) -> Iterator[str]:
+    if text[0] not in "~$":
+        return
+    if _OTHER_HOME.match(text):
+        raise OpaquePath("the path starts at another user's home")
+    for name in ("~", "$HOME", "${HOME}"):
+        if text == name or text.startswith(name + "/"):
+            yield home + text[len(name) :]
+
+
+# ---- forms: absolute, folded, NFC ------------------------------------------------------------------
+
+
+def fold(path: str) -> str:
+    """Fold `.`, `..` and doubled slashes of an absolute path, as written."""
+    if "//" not in path and "/." not in path and not path.endswith("/"):
+        return path or "/"
+    folded = posixpath.normpath(path)
+    return folded[1:] if folded.startswith("//") else folded
+
+
+def compose(path: str) -> str:
+    """Return the NFC spelling."""
+    return path if path.isascii() else unicodedata.normalize("NFC", path)
+
+
+def _forms(spellings: tuple[str, ...], fs: Filesystem | None) -> tuple[str, ...]:
+    forms: dict[str, None] = {}
+    for each in spellings:
+        folded = fold(each)
+        forms[compose(folded)] = None
+        if fs is not None:
+            forms.update(dict.fromkeys(compose(walked(path, fs)) for path in dict.fromkeys((each, folded))))
+    return tuple(forms)
+
+
+def walked(path: str, fs: Filesystem) -> str:
+    """Return the path as the kernel walks it.
+
+    Raises:
+        OpaquePath: it cannot be told.
+    """
+    try:
+        return fold(fs.resolve(path))
+    except OSError as error:
+        raise OpaquePath(f"the path cannot be resolved: {error.strerror or error}") from error
+
+
+def _is_file(path: str, fs: Filesystem) -> bool:
+    """Whether it exists and is no directory: nothing can lie below."""
+    try:
+        return fs.identity(path) is not None and fs.is_dir(path) is False
+    except OSError:
+        return False
+
+
+# ---- globs -----------------------------------------------------------------------------------------
+
+
+def _glob_forms(spellings: tuple[str, ...], fs: Filesystem | None) -> tuple[str, ...]:
+    forms: dict[str, None] = {}
+    for each in spellings:
+        forms[compose(fold(each))] = None
+        names = [name for name in each.split("/") if name not in {"", "."}]
+        if fs is None:
+            continue
+        if _climbs(names):
+            forms[globs.ANYWHERE] = None
+        else:
+            forms.update(dict.fromkeys(_expanded(each, fs)))
+    return tuple(forms)
+
+
+def _climbs(names: list[str]) -> bool:
+    """Whether a `..` stands behind a wildcard."""
+    parts = globs.segments("/".join(names))
+    wild = next((i for i, each in enumerate(parts) if each.literal is None), len(parts))
+    return any(each.literal == ".." for each in parts[wild:])
+
+
+def _expanded(form: str, fs: Filesystem) -> Iterator[str]:
+    """The glob below its resolved directory, links among its matches, and its matches where they are few."""
+    parts = globs.segments(form)
+    wild = next((i for i, each in enumerate(parts) if each.literal is None), len(parts))
+    start, rest = walked("/" + "/".join(each.literal or "" for each in parts[:wild]), fs), parts[wild:]
+    yield compose("/".join((globs.quote(start).rstrip("/"), *(each.source for each in rest))) or "/")
+    found = _matches(start, rest, fs)
+    if found is None:
+        yield globs.ANYWHERE
+        return
+    for path in found if rest else ():
+        target = walked(path, fs)
+        if target != path:
+            yield compose(globs.quote(target))
+        if len(found) <= SHOWN and fs.identity(path) is not None:
+            yield compose(globs.quote(path))
+
+
+def _matches(directory: str, parts: tuple[Segment, ...], fs: Filesystem) -> list[str] | None:
+    """The existing paths a glob expands to; None: more than `MATCHES`, or a directory that cannot be listed."""
+    todo = [directory]
+    for part in parts:
+        after: list[str] = []
+        for here in todo:
+            names = _listed(here, part, fs)
+            if names is None or len(after) + len(names) > MATCHES:
+                return None
+            after += [f"{here.rstrip('/')}/{name}" for name in names]
+        todo = after
+    return todo
+
+
+def _listed(directory: str, part: Segment, fs: Filesystem) -> tuple[str, ...] | None:
+    name = part.literal
+    if name is not None:
+        return (name,)
+    names = fs.listing(directory)
+    if names is None:
+        return None if fs.is_dir(directory) else ()
+    return tuple(each for each in names if part.matches(each) and (each[0] != "." or part.tokens[:1] == (".",)))
+
+
+def _unquoted(glob: str) -> str:
+    """Take away quoting that quotes nothing: `\\.` is a dot, and `..` folds however it was quoted."""
+    return re.sub(r"\\(.)", lambda found: found[0] if found[1] in "*?[]\\" else found[1], glob, flags=re.S)

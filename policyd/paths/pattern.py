@@ -1,0 +1,248 @@
+"""Path patterns and the two ways to judge them.
+
+Rules of this module:
+
+1. `sure` loosens: every form of the path must match, only what is written matches, a relative pattern starts at the
+   roots that are a workspace for allow and never leads out of them.
+2. `maybe` tightens: one form is enough. Widened (the conditions of deny and ask rules), a pattern without `/` holds
+   at any depth on the machine, one that begins with `**` holds everywhere, and what is below a match matches.
+   Inside `unless` nothing is widened, but `**…` still holds everywhere: it reads so, and there it tightens.
+3. An operation that reaches content below a directory also reaches a pattern *below* it. At or above the literal
+   head of a pattern that is a match; a pattern that floats is reached as MAYBE, unless a look says there is nothing.
+   `sure` then wants a pattern that covers everything below.
+4. A shell glob that may match is MAYBE, one whose every match is covered is YES.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from policyd.model import Filesystem, PathRef, Reach, Truth, Workspace
+from policyd.paths import globs
+from policyd.paths.segments import DEEP, literal
+from policyd.paths.syntax import Written, read
+from policyd.paths.tails import Tail
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An absolute directory with what a pattern says below it."""
+
+    directory: str
+    tail: Tail
+    anchored: bool = True
+    """Whether the directory is the literal head of a pattern that does not float."""
+
+    def below(self, form: str) -> str | None:
+        """Return `form` relative to the directory, None if it does not lie there."""
+        return below(self.directory, form)
+
+    def above(self, form: str) -> bool:
+        """Say whether `form` is the directory or an ancestor of it."""
+        return below(form, self.directory) is not None
+
+    def from_root(self) -> Tail:
+        """Return the whole as one tail below `/`."""
+        heads = (literal(name) for name in self.directory.split("/") if name)
+        return Tail((*heads, *self.tail.segments))
+
+    def fold(self) -> Place:
+        """Return the place for forms that are case-folded."""
+        return replace(self, directory=self.directory.casefold(), tail=self.tail.fold())
+
+
+def below(directory: str, path: str) -> str | None:
+    """Return `path` relative to `directory` ("" for itself), None if it does not lie there."""
+    if path == directory:
+        return ""
+    start = directory if directory == "/" else directory + "/"
+    return path[len(start) :] if path.startswith(start) else None
+
+
+def inside(path: str, directories: tuple[str, ...]) -> bool:
+    """Say whether `path` is one of `directories` or lies below one."""
+    return any(below(directory, path) is not None for directory in directories)
+
+
+class Alternative:
+    """One alternative of a pattern, compiled; remembers the places it stands for in the last workspace."""
+
+    __slots__ = ("_last", "floats", "head", "places", "relative", "tail", "wide")
+
+    def __init__(self, written: Written, fs: Filesystem | None) -> None:
+        self.relative = not written.absolute
+        self.head = "/".join(written.head)
+        self.tail = Tail(written.tail)
+        self.wide = self.tail.widened()
+        self.floats: Tail | None = None
+        self.places = () if self.relative else resolved("/" + self.head, fs)
+        if written.floats:
+            whole = (*map(literal, written.head), *written.tail)
+            self.floats = Tail(whole if whole[0] is DEEP else (DEEP, *whole)).widened()
+        self._last: dict[str, tuple[Workspace, tuple[Place, ...]]] = {}
+
+    def sure(self, workspace: Workspace) -> tuple[Place, ...]:
+        """The places where it loosens."""
+        return self._remembered("sure", workspace)
+
+    def strict(self, workspace: Workspace, *, widen: bool, folded: bool) -> tuple[Place, ...]:
+        """The places where it tightens."""
+        return self._remembered(("wide" if widen else "plain") + ("/folded" if folded else ""), workspace)
+
+    def _remembered(self, view: str, workspace: Workspace) -> tuple[Place, ...]:
+        last = self._last.get(view)
+        if last is None or last[0] is not workspace:
+            last = self._last[view] = (workspace, tuple(self._find(view, workspace)))
+        return last[1]
+
+    def _find(self, view: str, workspace: Workspace) -> Iterator[Place]:
+        if view == "sure":
+            yield from (Place(d, self.tail) for d in self._directories(workspace) if self._loosens(d, workspace))
+            return
+        if view.endswith("/folded"):
+            yield from (place.fold() for place in self._find(view.removesuffix("/folded"), workspace))
+            return
+        wide = view == "wide"
+        tail = self.wide if wide else self.tail
+        floats = self.floats is not None and (wide or self._everywhere())
+        if self.head or not floats:
+            literal_head = not floats and bool(self.head or not self.relative)
+            yield from (Place(directory, tail, literal_head) for directory in self._directories(workspace))
+        if floats and self.floats is not None:
+            yield Place("/", self.floats if wide else self.tail, anchored=False)
+
+    def _everywhere(self) -> bool:
+        """Whether it begins with `**` at no place."""
+        return self.floats is not None and not self.head and self.tail.segments[:1] == (DEEP,)
+
+    def _directories(self, workspace: Workspace) -> tuple[str, ...]:
+        if not self.relative:
+            return self.places
+        found = workspace.heads.get(self.head, ()) if self.head else ()
+        starts = (f"{root.rstrip('/')}/{self.head}" if self.head else root for root in workspace.roots)
+        return tuple(dict.fromkeys((*starts, *found)))
+
+    def _loosens(self, directory: str, workspace: Workspace) -> bool:
+        """A link in the workspace never carries an allow pattern out of it."""
+        if self.relative or inside(self.places[0], workspace.roots):
+            return inside(directory, workspace.sound) or (not self.relative and directory == self.places[0])
+        return True
+
+
+def resolved(path: str, fs: Filesystem | None) -> tuple[str, ...]:
+    """Return `path` as written and, where it can be told, as the kernel walks it."""
+    if fs is None:
+        return (path,)
+    try:
+        return tuple(dict.fromkeys((path, fs.resolve(path))))
+    except OSError:
+        return (path,)
+
+
+@dataclass(frozen=True, slots=True)
+class PathPattern:
+    """A pattern of the policy language, ready to be judged.
+
+    Compiled from its text alone; what `~/` means and the links in the head of an absolute pattern are settled then.
+    """
+
+    source: str
+    alternatives: tuple[Alternative, ...] = field(repr=False, compare=False)
+
+    @classmethod
+    def compile(cls, text: str, *, home: str, tmpdir: str, fs: Filesystem | None = None) -> PathPattern:
+        """Read a pattern.
+
+        Raises:
+            PatternError: it cannot be meant as written; the message says what to write.
+        """
+        return cls(text, tuple(Alternative(each, fs) for each in read(text, home=home, tmpdir=tmpdir)))
+
+    @property
+    def relative(self) -> bool:
+        """Whether some alternative starts at the workspace."""
+        return any(each.relative for each in self.alternatives)
+
+    @property
+    def floating(self) -> bool:
+        """Whether some alternative holds at any depth in a strict rule."""
+        return any(each.floats is not None for each in self.alternatives)
+
+    @property
+    def head(self) -> str:
+        """The literal head of the first relative alternative that has one, else empty."""
+        return next(iter(self.heads), "")
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The literal heads of all relative alternatives, for `open_workspace`."""
+        return tuple(each.head for each in self.alternatives if each.relative and each.head)
+
+    def sure(self, ref: PathRef, workspace: Workspace) -> bool:
+        """Say whether every form matches as written (allow rules; `unless` of deny and ask rules)."""
+        places = [place for each in self.alternatives for place in each.sure(workspace)]
+        deep = ref.reach is Reach.CONTENT
+        fits = _glob_covered if ref.glob else _covered
+        return bool(places) and all(any(fits(place, form, deep) for place in places) for form in ref.forms)
+
+    def maybe(self, ref: PathRef, workspace: Workspace, fs: Filesystem | None, *, widen: bool) -> Truth:
+        """Say whether some form matches (deny and ask rules: `widen`; `unless` of allow rules: not)."""
+        truth = Truth.NO
+        hits = _glob_hit if ref.glob else _hit
+        for form in ref.forms:
+            text = form.casefold() if ref.folded else form
+            for each in self.alternatives:
+                for place in each.strict(workspace, widen=widen, folded=ref.folded):
+                    truth = max(truth, hits(place, text, form, ref.reach, fs))
+                    if truth is Truth.YES:
+                        return truth
+        return truth
+
+
+# ---- one form against one place --------------------------------------------------------------------
+
+
+def _covered(place: Place, form: str, deep: bool) -> bool:
+    rest = place.below(form)
+    return rest is not None and place.tail.matches(rest) and (not deep or place.tail.whole())
+
+
+def _glob_covered(place: Place, form: str, deep: bool) -> bool:
+    tail = place.from_root()
+    return tail.ends(tail.run_glob(globs.segments(form), sure=True)) and (not deep or tail.whole())
+
+
+def _hit(place: Place, text: str, form: str, reach: Reach, fs: Filesystem | None) -> Truth:
+    rest = place.below(text)
+    if rest is not None and place.tail.matches(rest):
+        return Truth.YES
+    if reach is not Reach.CONTENT:
+        return Truth.NO
+    if place.anchored and place.above(text):
+        return Truth.YES
+    if rest is None:
+        return Truth.MAYBE if place.above(text) else Truth.NO
+    return _look(fs, form, place.tail.residue(place.tail.run(rest)))
+
+
+def _look(fs: Filesystem | None, directory: str, names: tuple[str, ...]) -> Truth:
+    """What is known of patterns below a directory: at most MAYBE, for the look is not the moment of the deed."""
+    if not names:
+        return Truth.NO
+    found = None if fs is None else fs.contains(directory, names)
+    return Truth.NO if found is False else Truth.MAYBE
+
+
+def _glob_hit(place: Place, text: str, form: str, reach: Reach, fs: Filesystem | None) -> Truth:
+    tail, segments = place.from_root(), globs.segments(text)
+    states = tail.run_glob(segments, sure=False)
+    if tail.ends(states):
+        return Truth.YES if tail.ends(tail.run_glob(segments, sure=True)) else Truth.MAYBE
+    if reach is not Reach.CONTENT or not states:
+        return Truth.NO
+    directory = globs.head(form)
+    literal_head = segments[: sum(map(bool, directory.split("/")))]
+    if len(literal_head) == len(segments) and place.anchored and place.above(globs.head(text)):
+        return Truth.YES
+    return _look(fs, directory, tail.residue(tail.run_glob(literal_head, sure=False)))
