@@ -14,15 +14,16 @@ The door of this room. `now` is seconds of a clock that never jumps (`Moment.mon
                                                              #       desk.opened(fingerprint, prompt)
     for command in prompt.start(now): …                      # ToClient | ToStep | Stop
     prompt.chosen(step, option_id, now)                      # the client selected an option
-    prompt.refused(step, why, now)                           # the client cancelled, or answered with an error or nonsense
+    prompt.refused(step, why, now)                           # the client cancelled, or answered nonsense
     prompt.replied(step, answer, now)                        # another step's JSON object; None = it abstains
     prompt.failed(step, why, now)                            # a step could not be run: it abstains
     prompt.tick(now); prompt.deadline                        # timeouts become rejections
     prompt.withdraw(why)                                     # session/cancel, a closed side, a deny added meanwhile
-    prompt.outcome                                           # Outcome(effect, by, reason, option, offer), None while open
+    prompt.outcome                                           # Outcome(effect, by, reason, option, offer) or None
     desk.close(prompt, now)                                  # -> the waiters to answer, each judged again first
 
-Each call returns the commands it leads to; what comes late or twice is ignored.
+Each call returns the commands it leads to; what comes late or twice is ignored. An empty chain needs no desk:
+`start` ends the prompt at once, as a rejection that says so.
 
 1. One road to yes: an explicit choice of an option that was offered, or a step's JSON object with the right nonce and
    digest and an explicit decision. Everything else abstains or rejects, and the end of the chain is a rejection.

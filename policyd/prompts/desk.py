@@ -1,0 +1,111 @@
+"""Bounded asking: identical open questions are one prompt, and a person is asked no more than they can read.
+
+1. A question identical to an open one waits for that one's answer; every waiter is answered and recorded by itself.
+2. At most `open_prompts` are open and `a_minute` begun within any 60 seconds of a session; more are rejected.
+3. A question that whoever was asked rejected three times within ten minutes is rejected without asking again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from policyd.model import Effect
+from policyd.prompts.prompt import Outcome, Prompt
+from policyd.prompts.question import Question
+
+MINUTE = 60.0
+MEMORY = 600.0
+REJECTIONS = 3
+REMEMBERED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """Ask: make a prompt and hand it to `Desk.opened`."""
+
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """An identical question is open: its answer is this one's."""
+
+    prompt: Prompt
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Not asked."""
+
+    outcome: Outcome
+
+
+@dataclass(slots=True)
+class Desk:
+    """The open prompts of one session and what was asked lately."""
+
+    open_prompts: int = 8
+    a_minute: int = 20
+    _open: dict[str, Prompt] = field(default_factory=dict)
+    _waiting: dict[str, list[Hashable]] = field(default_factory=dict)
+    _begun: deque[float] = field(default_factory=deque)
+    _rejected: dict[str, list[float]] = field(default_factory=dict)
+
+    def admit(self, question: Question, waiter: Hashable, now: float) -> Opened | Joined | Refused:
+        """Say whether `question` is asked, waits for an identical one, or is rejected."""
+        print_ = question.fingerprint
+        if print_ in self._open:
+            self._waiting[print_].append(waiter)
+            return Joined(self._open[print_])
+        if why := self._refusal(print_, now):
+            return Refused(Outcome(Effect.DENY, "policyd", why))
+        self._begun.append(now)
+        self._waiting[print_] = [waiter]
+        return Opened(print_)
+
+    def opened(self, fingerprint: str, prompt: Prompt) -> None:
+        """Note that `prompt` was made for an `Opened`."""
+        self._open[fingerprint] = prompt
+
+    @property
+    def prompts(self) -> tuple[Prompt, ...]:
+        """The open prompts, oldest first."""
+        return tuple(self._open.values())
+
+    def close(self, prompt: Prompt, now: float) -> tuple[Hashable, ...]:
+        """Take an ended prompt off the desk; return who waits for its outcome, in order."""
+        print_ = prompt.question.fingerprint
+        if self._open.get(print_) is not prompt:
+            return ()
+        del self._open[print_]
+        if prompt.outcome is not None and prompt.outcome.effect is Effect.DENY and prompt.outcome.by != "policyd":
+            self._note_rejection(print_, now)
+        return tuple(self._waiting.pop(print_, ()))
+
+    def leave(self, waiter: Hashable) -> Prompt | None:
+        """Forget one waiter; return its prompt if nobody waits for it any more: it is to be withdrawn."""
+        for print_, waiters in self._waiting.items():
+            if waiter in waiters:
+                waiters.remove(waiter)
+                return self._open.get(print_) if not waiters else None
+        return None
+
+    def _refusal(self, fingerprint: str, now: float) -> str:
+        while self._begun and self._begun[0] <= now - MINUTE:
+            self._begun.popleft()
+        recent = [at for at in self._rejected.get(fingerprint, ()) if at > now - MEMORY]
+        if len(recent) >= REJECTIONS:
+            return "the same request was rejected three times within ten minutes; do something else, or ask the user"
+        if len(self._waiting) >= self.open_prompts:
+            return f"{self.open_prompts} questions are waiting for a person; ask again when they are answered"
+        if len(self._begun) >= self.a_minute:
+            return f"a person was asked {self.a_minute} times within a minute; wait before asking again"
+        return ""
+
+    def _note_rejection(self, fingerprint: str, now: float) -> None:
+        kept = [at for at in self._rejected.pop(fingerprint, ()) if at > now - MEMORY]
+        self._rejected[fingerprint] = [*kept, now][-REJECTIONS:]
+        while len(self._rejected) > REMEMBERED:
+            del self._rejected[next(iter(self._rejected))]

@@ -1,0 +1,206 @@
+"""One open question on its way through the chain. Pure state: what happened goes in, what is to be done comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from policyd.display import safe
+from policyd.grants import Offer
+from policyd.model import Effect
+from policyd.prompts.chain import Step
+from policyd.prompts.clients import Client
+from policyd.prompts.payload import AnswerError, payload, read_answer
+from policyd.prompts.question import Choice, Question
+
+HUMAN_MS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class ToClient:
+    """Ask the client: a `session/request_permission` with these options."""
+
+    step: int
+    choices: tuple[Choice, ...]
+    note: str
+    """To be put into the call's title, for a client whose user sees no option names; empty otherwise."""
+    untouched: bool
+    """A menu: the request goes out as it came."""
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True)
+class ToStep:
+    """Ask another step with this JSON object."""
+
+    step: int
+    name: str
+    """`command:/path`, `inbox`, `callable`."""
+    payload: Mapping[str, object]
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A step's answer is no longer wanted."""
+
+    step: int
+
+
+PromptCommand = ToClient | ToStep | Stop
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a question ended. An answer, not a decision: the caller judges again."""
+
+    effect: Effect
+    by: str
+    """`client`, `command`, `inbox`, `callable`; `machine`: faster than a person; `policyd`: nobody answered."""
+    reason: str
+    """For the model and the record."""
+    option: str = ""
+    """Id of the agent's option that was chosen; empty: by the table of section 7."""
+    offer: Offer | None = None
+    """What is to be remembered."""
+    step: str = ""
+    """The step that answered, as settings spell it."""
+    seconds: float = 0.0
+    """From the asking of that step to its answer."""
+
+
+@dataclass(slots=True)
+class Prompt:
+    """An open question."""
+
+    chain: Sequence[Step]
+    question: Question
+    client: Client
+    nonce: str
+    """Fresh random text, used for nothing else."""
+    human_ms: int = HUMAN_MS
+    outcome: Outcome | None = None
+    faults: list[str] = field(default_factory=list)
+    """Why steps abstained, in words."""
+    _at: int = -1
+    _asked: float = 0.0
+    _digest: str = ""
+
+    def start(self, now: float) -> tuple[PromptCommand, ...]:
+        """Ask the first step."""
+        return self._next(now) if self._at < 0 and self.outcome is None else ()
+
+    @property
+    def deadline(self) -> float | None:
+        """When `tick` is due; None once it is over."""
+        return self._asked + self.chain[self._at].timeout if self._open else None
+
+    def chosen(self, step: int, option_id: str, now: float) -> tuple[PromptCommand, ...]:
+        """The client selected an option: one that was offered to it decides, any other is a rejection."""
+        if not self._current(step):
+            return ()
+        named = [choice for choice in self.question.choices if choice.id == option_id]
+        if len(named) != 1:
+            return self._reject(now, "the client selected an option that was not offered")
+        return self._decide(named[0], now)
+
+    def refused(self, step: int, why: str, now: float) -> tuple[PromptCommand, ...]:
+        """The client cancelled the question, or answered with an error or with nonsense."""
+        return self._reject(now, why, by=self.chain[step].road) if self._current(step) else ()
+
+    def replied(self, step: int, answer: Mapping[str, object] | None, now: float) -> tuple[PromptCommand, ...]:
+        """Another step answered; None: it abstains."""
+        if not self._current(step):
+            return ()
+        if answer is None:
+            return self._pass_on("it abstained", now)
+        try:
+            said = read_answer(answer, self.question, nonce=self._nonce, body_digest=self._digest)
+        except AnswerError as error:
+            return self._reject(now, f"the answer of {self._name} does not count: {error}")
+        if said.choice is None:
+            return self._pass_on(said.message or "it abstained", now)
+        return self._decide(said.choice, now, said.message)
+
+    def failed(self, step: int, why: str, now: float) -> tuple[PromptCommand, ...]:
+        """A step could not be run, or died: it abstains, and the next is asked."""
+        return self._pass_on(why, now) if self._current(step) else ()
+
+    def tick(self, now: float) -> tuple[PromptCommand, ...]:
+        """Time passed: a step that is silent for too long is a rejection."""
+        deadline = self.deadline
+        if deadline is None or now < deadline:
+            return ()
+        step, seconds = self._at, self.chain[self._at].timeout
+        self._reject(now, f"nobody answered within {seconds:.0f} seconds")
+        return (Stop(step),)
+
+    def withdraw(self, why: str) -> tuple[PromptCommand, ...]:
+        """The question is void (the turn was cancelled, a side is gone, a denial was added)."""
+        if not self._open:
+            return ()
+        step = self._at
+        self._reject(self._asked, why)
+        return (Stop(step),)
+
+    @property
+    def _open(self) -> bool:
+        return self.outcome is None and 0 <= self._at < len(self.chain)
+
+    @property
+    def _name(self) -> str:
+        return self.chain[self._at].name
+
+    @property
+    def _nonce(self) -> str:
+        return f"{self.nonce}-{self._at}"
+
+    def _current(self, step: int) -> bool:
+        return self._open and step == self._at
+
+    def _next(self, now: float) -> tuple[PromptCommand, ...]:
+        self._at, self._asked = self._at + 1, now
+        if self._at >= len(self.chain):
+            self._reject(now, self._nobody())
+            return ()
+        step, deadline = self.chain[self._at], now + self.chain[self._at].timeout
+        if step.road == "client":
+            note = "" if self.client.shows_option_names else self.question.note
+            return (ToClient(self._at, self.question.choices, note, self.question.menu, deadline),)
+        body = payload(self.question, nonce=self._nonce, seconds=step.timeout)
+        self._digest = str(body["digest"])
+        return (ToStep(self._at, step.name, body, deadline),)
+
+    def _pass_on(self, why: str, now: float) -> tuple[PromptCommand, ...]:
+        self.faults.append(f"{self._name}: {safe(why, limit=500)}")
+        return self._next(now)
+
+    def _decide(self, choice: Choice, now: float, message: str = "") -> tuple[PromptCommand, ...]:
+        road, seconds = self.chain[self._at].road, now - self._asked
+        fast = seconds * 1000 < self.human_ms
+        by = "machine" if fast and choice.offer else road
+        offer = None if fast else choice.offer
+        said = f": {safe(message, limit=500)}" if message else ""
+        verb = "allowed" if choice.effect is Effect.ALLOW else "rejected"
+        self.outcome = Outcome(
+            choice.effect, by, f"{verb} by {_who(by)}{said}", choice.option, offer, self._name, seconds
+        )
+        return ()
+
+    def _reject(self, now: float, why: str, by: str = "policyd") -> tuple[PromptCommand, ...]:
+        step = self._name if 0 <= self._at < len(self.chain) else ""
+        self.outcome = Outcome(Effect.DENY, by, safe(why, limit=1000), step=step, seconds=max(0.0, now - self._asked))
+        return ()
+
+    def _nobody(self) -> str:
+        if not self.chain and not self.client.person:
+            return f"this must be asked, and nobody is behind the answers of {safe(self.client.profile, limit=100)}"
+        if not self.chain:
+            return "this must be asked, and no prompt is configured"
+        return f"this must be asked, and nobody answered ({'; '.join(self.faults)})"
+
+
+def _who(by: str) -> str:
+    return {"client": "the person at the client", "machine": "the client, faster than a person"}.get(
+        by, f"the {by} step"
+    )
