@@ -1,0 +1,294 @@
+"""Tools by name and by argument: MCP calls behind joined names, built-in tools, and patterns over arguments.
+
+Rules of this module:
+
+1. A joined name (`mcp__jira__get_issue`, `jira_get_issue`, `jira-get_issue`) may split in several places. All splits
+   that fit the servers known are kept, all at all if none are known; allow wants every split to match, deny any.
+2. Read widely (deny and ask rules), a bare `jira` is also every tool of that server.
+3. Arguments are judged by dotted key. A missing key never matches; missing or incomplete arguments (None) count
+   against the requester: `sure` says no, `maybe` says it may.
+4. `*` in a value crosses everything. Expressions are RE2 over the whole value: linear for any text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+import re2
+
+from policyd.model import Tool, Truth
+
+LONGEST = 512
+"""Characters of a joined name that is split; a longer one belongs to a server no pattern but `*` names."""
+CERTAIN = (("mcp__", "__"), ("mcp.", "."), ("mcp_", "."))
+"""Prefixes that say how server and tool are joined."""
+PLAIN = ("__", "_", "-", ".", "/")
+"""What joins them in names without such a prefix."""
+_FOREIGN = (
+    (re.compile(r"mcp__"), "write `server/tool`"),
+    (re.compile(r"[A-Za-z_]+\("), "write the tool's name alone, and its arguments under `input`"),
+    (re.compile(r"!"), "write the exception under `unless`"),
+    (re.compile(r"(re|regex):|/.*/\Z", re.S), "regular expressions are not known here; write `server/tool` with `*`"),
+)
+
+
+# ---- joined names ----------------------------------------------------------------------------------
+
+
+def splits(joined_name: str, servers: tuple[str, ...] | None) -> tuple[tuple[str, str], ...]:
+    """Return every (server, tool) a joined name may mean; empty: no name of an MCP tool.
+
+    `servers` are the names from `session/new`; None: not known, then every separator may be the one. A name that
+    says by its prefix that it is joined, but fits no known server, belongs to one the agent brought itself: all its
+    splits count. Signs of a server's name other than letters and digits are the same to agents that join names.
+    """
+    if len(joined_name) > LONGEST:
+        return (("", joined_name),)
+    for prefix, separator in CERTAIN:
+        rest = joined_name.removeprefix(prefix)
+        if rest != joined_name and separator in rest:
+            every = tuple(_cuts(rest, (separator,)))
+            return tuple(_known(every, servers)) or every
+    every = tuple(cut for text in _texts(joined_name) for cut in _cuts(text, PLAIN))
+    return tuple(dict.fromkeys(_known(every, servers)))
+
+
+def _texts(name: str) -> tuple[str, ...]:
+    return (name, name[4:]) if name.startswith("mcp_") else (name,)
+
+
+def _cuts(text: str, separators: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    for here in range(1, len(text)):
+        for separator in separators:
+            if text.startswith(separator, here) and len(text) > here + len(separator):
+                yield text[:here], text[here + len(separator) :]
+
+
+def _known(cuts: tuple[tuple[str, str], ...], servers: tuple[str, ...] | None) -> Iterator[tuple[str, str]]:
+    """The cuts at a known server, under the name it has there."""
+    if servers is None:
+        yield from cuts
+        return
+    for server in servers:
+        yield from ((server, tool) for text, tool in cuts if _plain(text) == _plain(server))
+
+
+def _plain(server: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]", "_", server)
+
+
+# ---- patterns over names ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ToolPattern:
+    """`server/tool` with `*`, or the name of a built-in tool."""
+
+    source: str
+    server: str | None
+    """None: a built-in tool's name."""
+    tool: str
+    _server: Callable[[str], bool] = field(repr=False, compare=False)
+    _tool: Callable[[str], bool] = field(repr=False, compare=False)
+
+    @classmethod
+    def compile(cls, text: str) -> ToolPattern:
+        """Read a pattern.
+
+        Raises:
+            ValueError: it cannot be meant as written; the message says what to write.
+        """
+        if not text.strip() or text != text.strip():
+            raise ValueError(f"`{text}`: the pattern is empty or begins or ends with a blank")
+        for spelling, advice in _FOREIGN:
+            if spelling.match(text):
+                raise ValueError(f"`{text}`: {advice}")
+        server, slash, tool = text.partition("/")
+        if slash and not (server and tool):
+            raise ValueError(f"`{text}`: a side of `/` is empty; write `server/tool` or `server/*`")
+        name = tool if slash else text
+        return cls(text, server if slash else None, name, whole(server), whole(name))
+
+    @property
+    def servers(self) -> frozenset[str] | None:
+        """The servers and built-in names an index files it under; None: any."""
+        first = self.tool if self.server is None else self.server
+        return None if "*" in first else frozenset({first})
+
+    def sure(self, tool: Tool) -> bool:
+        """Say whether it matches the tool, whichever way the name is split."""
+        if self.server is None:
+            return not tool.splits and self._tool(tool.name)
+        return bool(tool.splits) and all(self._pair(*pair) for pair in tool.splits)
+
+    def maybe(self, tool: Tool, *, widen: bool) -> Truth:
+        """Say whether it may match the tool; `widen`: a bare name is also every tool of that server."""
+        if self.server is not None:
+            return Truth.YES if any(self._pair(*pair) for pair in tool.splits) else Truth.NO
+        named = not tool.splits and self._tool(tool.name)
+        served = widen and any(self._tool(server) for server, _ in tool.splits)
+        return Truth.YES if named or served else Truth.NO
+
+    def _pair(self, server: str, tool: str) -> bool:
+        return self._server(server) and self._tool(tool)
+
+
+def whole(pattern: str) -> Callable[[str], bool]:
+    """Return the test whether a whole text matches a glob in which `*` crosses everything; linear."""
+    if "*" not in pattern:
+        return pattern.__eq__
+    if pattern == "*":
+        return lambda text: True
+    first, *middle, last = pattern.split("*")
+    shortest = len(first) + len(last)
+
+    def matches(text: str) -> bool:
+        if len(text) < shortest or not text.startswith(first) or not text.endswith(last):
+            return False
+        here, end = len(first), len(text) - len(last)
+        for part in middle:
+            here = text.find(part, here, end)
+            if here < 0:
+                return False
+            here += len(part)
+        return True
+
+    return matches
+
+
+# ---- patterns over arguments -----------------------------------------------------------------------
+
+
+Test = Callable[[object], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class InputPattern:
+    """What the arguments of a call must hold: every key, each by one of its values."""
+
+    source: Mapping[str, object]
+    tests: tuple[tuple[str, Test], ...] = field(repr=False, compare=False)
+
+    @classmethod
+    def compile(cls, table: Mapping[str, object]) -> InputPattern:
+        """Read the table of an `input` condition.
+
+        Raises:
+            ValueError: an empty table or list, an unknown value or a broken expression, and what to write.
+        """
+        if not table:
+            raise ValueError('`input` is empty; write `{ "key" = "value" }`')
+        return cls(dict(table), tuple((key, _test(key, value)) for key, value in table.items()))
+
+    def sure(self, args: Mapping[str, object] | None) -> bool:
+        """Say whether every key is there and all of its value matches (of an array: every element)."""
+        return args is not None and all(self._key(args, key, test, every=True) for key, test in self.tests)
+
+    def maybe(self, args: Mapping[str, object] | None) -> Truth:
+        """Say whether every key is there and some of its value matches; MAYBE while the arguments are not known."""
+        if args is None:
+            return Truth.MAYBE
+        held = all(self._key(args, key, test, every=False) for key, test in self.tests)
+        return Truth.YES if held else Truth.NO
+
+    def _key(self, args: Mapping[str, object], key: str, test: Test, *, every: bool) -> bool:
+        values = list(_values(args, key))
+        if not values:
+            return False
+        return (
+            all(_fits(v, test, every=True) for v in values)
+            if every
+            else any(_fits(v, test, every=False) for v in values)
+        )
+
+
+_MISSING = object()
+"""Stands for a key that one element of an array lacks."""
+
+
+def _values(value: object, key: str) -> Iterator[object]:
+    """Everything a dotted key may mean: nested tables, a key that holds dots itself, and both through arrays."""
+    if isinstance(value, list):
+        for each in value:
+            yield from list(_values(each, key)) or (_MISSING,)
+        return
+    if not isinstance(value, Mapping):
+        return
+    table = cast("Mapping[str, object]", value)
+    if key in table:
+        yield table[key]
+    here = key.find(".")
+    while here >= 0:
+        if key[:here] in table:
+            yield from _values(table[key[:here]], key[here + 1 :])
+        here = key.find(".", here + 1)
+
+
+def _fits(value: object, test: Test, *, every: bool) -> bool:
+    if isinstance(value, list):
+        return bool(value) and (all if every else any)(_fits(each, test, every=every) for each in value)
+    return test(value)
+
+
+def _test(key: str, value: object) -> Test:
+    if isinstance(value, list):
+        if not value:
+            raise ValueError(f"`input.{key}`: the list is empty; write at least one value")
+        tests = [_test(key, each) for each in value]
+        return lambda given: any(test(given) for test in tests)
+    if isinstance(value, Mapping):
+        return _special(key, cast("Mapping[str, object]", value))
+    if isinstance(value, bool):
+        return lambda given: given is value
+    if isinstance(value, int | float):
+        return lambda given: _number(given) and given == value
+    if isinstance(value, str):
+        matches = whole(value)
+        return lambda given: isinstance(given, str) and matches(given)
+    raise ValueError(f"`input.{key}`: a date or time is no argument; write a string, number, boolean or list")
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _special(key: str, table: Mapping[str, object]) -> Test:
+    """`{ regex = "…" }`, `{ max = n }`, or both."""
+    unknown = sorted(set(table) - {"regex", "max"})
+    if unknown or not table:
+        raise ValueError(
+            f'`input.{key}`: only `regex` and `max` are known here; a nested key is written `"{key}.name"`'
+        )
+    tests: list[Test] = []
+    if "regex" in table:
+        tests.append(_regex(key, table["regex"]))
+    if "max" in table:
+        tests.append(_max(key, table["max"]))
+    return lambda given: all(test(given) for test in tests)
+
+
+def _regex(key: str, text: object) -> Test:
+    if not isinstance(text, str):
+        raise ValueError(f"`input.{key}`: `regex` wants a string")
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        compiled = re2.compile(text, options)
+    except re2.error as error:
+        raise ValueError(f"`input.{key}`: `{text}` is no RE2 expression: {error}") from error
+    return lambda given: isinstance(given, str) and compiled.fullmatch(_text(given)) is not None
+
+
+def _text(value: str) -> str:
+    """The value as it reaches a server: half a surrogate pair is the replacement character."""
+    return value if value.isascii() else re.sub("[\ud800-\udfff]", "\ufffd", value)
+
+
+def _max(key: str, limit: object) -> Test:
+    if not _number(limit):
+        raise ValueError(f"`input.{key}`: `max` wants a number")
+    most = cast("float", limit)
+    return lambda given: _number(given) and cast("float", given) <= most
