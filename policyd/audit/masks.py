@@ -156,7 +156,7 @@ HINT = (
     r"credential|authorization|bearer|cookie|signature|identified|sshpass|redis-cli|htpasswd|webhook|pass\b|_pw\b|pwd|"
     r"dsn|_pat\b)|://[^\s/]*@|[?&]sig=|pass:|\blogin\b|--?u(?:ser)?\b|\s-[aPUp]|-----BEGIN|"
     r"A(?:K|S|B)IA|ACCA|A[GIN]PA|AIDA|ANVA|AROA|APKA|ASCA|LTAI|gh[pousr]_|github_pat_|\bgl[a-z]{2,5}-|GR13|AT[A-Z]TT3|"
-    r"ATBB|xox|xapp-|discord|webhook|\b[MNO][A-Za-z\d_-]{22}|\d{8}:|\bsk[-_]|[rp]k_|whsec|AIza|ya29|GOCSPX|1//0|SK[0-9a-f]|"
+    r"ATBB|xox|xapp-|discord|hooks\.slack|\b[MNO][A-Za-z\d_-]{22}|\d{8}:|\bsk[-_]|[rp]k_|whsec|AIza|ya29|GOCSPX|1//0|SK[0-9a-f]|"
     r"SG\.|key-|-us\d|npm_|pypi-|rubygems|oy2|dckr|hf_|api_org|r8_|gsk_|xai-|pplx|dapi|do[oprt]_v1|shp[a-z]+_|sq0|EAA|"
     r"hv[sbr]\.|atlasv1|lin_|ntn_|NR[A-Z]{2}-|gl(?:sa|c)_|pscale|dp\.|PMAK|sntry|\bpat[A-Za-z0-9]|figd|sbp_|HRKU|fo1_|fm[12]|"
     r"ops_|sl\.|Q~|AGE-SEC|eyJ"
@@ -312,10 +312,19 @@ def names_a_secret(name: str) -> bool:
 
 def is_secret_value(value: str) -> bool:
     """Say whether a value can be a secret: no variable, path, placeholder, mask or plain word of configuration."""
-    if len(value) < 3 or value[0] in "$<%{([" or value.startswith(("./", "../", "~/", "/", "@", "\\$", "\\(", "`")):
+    if len(value) < 3 or value[0] in "$<%{([@`" or value.startswith(("./", "../", "~/", "\\$", "\\(")):
+        return False
+    if value[0] == "/" and not any(is_random(part) for part in value.split("/")):
         return False
     bare = value.strip("'\"\\").rstrip(".,;:)]}").lower()
     return len(bare) >= 3 and bare not in HARMLESS_VALUES and set(bare) - {"*", "x", "."} != set()
+
+
+def is_random(part: str) -> bool:
+    """Say whether a part between slashes is no name of a directory: Base64 has slashes too."""
+    return (
+        len(part) >= 12 and any(map(str.isupper, part)) and any(map(str.islower, part)) and any(map(str.isdigit, part))
+    )
 
 
 @cache

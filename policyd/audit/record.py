@@ -332,7 +332,7 @@ def broken(data: bytes, seq: int, prev: str) -> str:
     """Say in words why a line is not the one that follows `prev` with number `seq`; empty if it is."""
     try:
         head = link(data)
-    except msgspec.MsgspecError:
+    except ValueError:
         return "no JSON record"
     if head.prev != prev:
         return "does not follow the line before it: something was edited, removed, added or moved"
@@ -353,6 +353,6 @@ def link(data: bytes) -> Link:
     """Return number and predecessor of a line.
 
     Raises:
-        msgspec.MsgspecError: the line is no record.
+        ValueError: the line is no record.
     """
     return _link.decode(data)

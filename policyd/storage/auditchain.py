@@ -1,0 +1,183 @@
+"""The chain of an audit log on disk: where it ends, which files it is in, whether it holds.
+
+Rules of this module:
+
+1. Beside the log lies `audit.head`: number and hash of the last line. Without it an edit of the last line, or its
+   removal, could not be told from a log that ends there.
+2. Whoever appends continues from the noted end, not from what the file shows: a changed end stays visible for ever.
+   Lines behind the noted end that follow from it are what a dying process wrote last; they count.
+3. A chain proves that a log was not edited by accident or by somebody who does not know it. It is no signature.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+from policyd import audit
+
+NAME = "audit.jsonl"
+TAIL = 4 * audit.LINE_LIMIT
+NOTE = 96
+"""Bytes of the noted end: number, blank, hash, newline."""
+
+
+class Head:
+    """The end of a chain: the last line's number and hash, and the file's size."""
+
+    __slots__ = ("lead", "prev", "seq", "size")
+
+    def __init__(self, seq: int = 0, prev: str = audit.FIRST, size: int = 0, lead: bytes = b"") -> None:
+        """`lead` is what must be written first: the newline that a torn last line lacks."""
+        self.seq, self.prev, self.size, self.lead = seq, prev, size, lead
+
+    def note(self) -> bytes:
+        """Return the end as `audit.head` holds it."""
+        return f"{self.seq:020d} {self.prev}\n".encode()
+
+
+def log_path(path: str) -> str:
+    """Return the log's file, whether `path` names it or its directory."""
+    return os.path.join(path, NAME) if path.endswith("/") or os.path.isdir(path) else path
+
+
+def head_path(path: str) -> str:
+    """Return where the end of the log at `path` is noted."""
+    return path.removesuffix(".jsonl") + ".head"
+
+
+def read_note(fd: int) -> Head | None:
+    """Return the noted end, None where there is none or it is damaged."""
+    match = re.fullmatch(rb"(\d{20}) ([0-9a-f]{64})\n", os.pread(fd, NOTE, 0))
+    return Head(int(match[1]), match[2].decode()) if match else None
+
+
+def current_head(fd: int, size: int, path: str, note: Head | None) -> Head:
+    """Return what the next line of the log follows."""
+    end = read_head(fd, size) if size else read_previous(path)
+    if note is None or (note.seq, note.prev) == (end.seq, end.prev) or follows(fd, size, note, end):
+        return end
+    return Head(note.seq, note.prev, end.size, end.lead)
+
+
+def follows(fd: int, size: int, note: Head, end: Head) -> bool:
+    """Say whether the lines behind the noted end lead from it to the file's end."""
+    if end.seq <= note.seq:
+        return False
+    prev, seq = note.prev, note.seq
+    for line in last_lines(fd, size)[-(end.seq - note.seq) :]:
+        if audit.broken(line, seq + 1, prev):
+            return False
+        prev, seq = audit.digest(line), seq + 1
+    return (seq, prev) == (end.seq, end.prev)
+
+
+def last_lines(fd: int, size: int) -> list[bytes]:
+    """Return the last lines of a file; the first of them may be cut."""
+    start = max(0, size - TAIL)
+    return os.pread(fd, size - start, start).rstrip(b"\n").split(b"\n")
+
+
+def read_head(fd: int, size: int) -> Head:
+    """Return the end of the chain in a file that holds something."""
+    lead = b"" if os.pread(fd, 1, size - 1) == b"\n" else b"\n"
+    lines = last_lines(fd, size)
+    return Head(last_number(lines), audit.digest(lines[-1]), size, lead)
+
+
+def last_number(lines: list[bytes]) -> int:
+    """Return the number of the last line that has one; each torn line behind it counts as one."""
+    for back, line in enumerate(reversed(lines)):
+        try:
+            return audit.link(line).seq + back
+        except ValueError:
+            continue
+    return len(lines)
+
+
+def read_previous(path: str) -> Head:
+    """Return where a new file continues: the end of the newest file put aside, or the start of a chain."""
+    older = rotated_files(path)
+    if not older:
+        return Head()
+    fd = os.open(older[-1], os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        size = os.fstat(fd).st_size
+        end = read_head(fd, size) if size else Head()
+    finally:
+        os.close(fd)
+    return Head(end.seq, end.prev)
+
+
+def rotated_files(path: str) -> list[str]:
+    """Return the files put aside for the log at `path`, oldest first."""
+    directory, name = os.path.split(path)
+    stem = name.removesuffix(".jsonl") + "-"
+    try:
+        names = os.listdir(directory or ".")
+    except FileNotFoundError:
+        return []
+    return sorted(os.path.join(directory, each) for each in names if each.startswith(stem) and each.endswith(".jsonl"))
+
+
+def log_files(path: str) -> list[str]:
+    """Return all files of a log, oldest first: those put aside, then the current one."""
+    path = log_path(path)
+    return [*rotated_files(path), *([path] if os.path.exists(path) else [])]
+
+
+def first_number(fd: int) -> int:
+    """Return the number of a file's first line, 0 where it cannot be read."""
+    try:
+        return audit.link(os.pread(fd, audit.LINE_LIMIT, 0).split(b"\n", 1)[0]).seq
+    except ValueError:
+        return 0
+
+
+def verify(path: str) -> Iterator[tuple[str, int, str]]:
+    """Yield (file, line, what is wrong) for everything that breaks the chain of the log at `path`, in order."""
+    files = log_files(path)
+    end = Head(*start_of(files[0])) if files else Head()
+    for file in files:
+        with open(file, "rb") as lines:
+            for number, data in enumerate(lines, 1):
+                end, wrong = checked(data, end)
+                if wrong:
+                    yield file, number, wrong
+    yield from verify_end(path, end)
+
+
+def verify_end(path: str, end: Head) -> Iterator[tuple[str, int, str]]:
+    """Yield what is wrong with the noted end of a log that really ends at `end`."""
+    path = log_path(path)
+    try:
+        fd = os.open(head_path(path), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        if end.seq:
+            yield head_path(path), 1, "is missing: whether the log's end is whole cannot be told"
+        return
+    with os.fdopen(fd):
+        note = read_note(fd)
+    if note is None:
+        yield head_path(path), 1, "is damaged: whether the log's end is whole cannot be told"
+    elif note.seq > end.seq:
+        yield path, 0, f"ends at number {end.seq}, but {note.seq} was written: the end was removed"
+    elif note.seq == end.seq and note.prev != end.prev:
+        yield path, 0, f"its last line, number {end.seq}, was edited"
+
+
+def start_of(file: str) -> tuple[int, str]:
+    """Return number and hash before the first line of the oldest file: its name says where it starts; "" = unknown."""
+    match = re.search(r"-(\d+)\.jsonl$", file)
+    first = int(match[1]) if match else 1
+    return first - 1, audit.FIRST if first <= 1 else ""
+
+
+def checked(data: bytes, end: Head) -> tuple[Head, str]:
+    """Return the new end of the chain after a line, and what is wrong with the line."""
+    try:
+        own = audit.link(data)
+    except ValueError:
+        return Head(end.seq + 1, audit.digest(data)), "is no record"
+    return Head(own.seq, audit.digest(data)), audit.broken(data, end.seq + 1, end.prev or own.prev)

@@ -1,0 +1,184 @@
+"""The audit log: chained lines appended to one file that all policyd processes of a user share.
+
+Rules of this module:
+
+1. An append holds the file's lock: it looks whether another process wrote, takes number and hash of the last line from
+   there, writes one line, and is done. A line that could not be written whole is taken back.
+2. `append` raises `AuditError` where the line is not in the file; whoever calls must then reject. After a failure the
+   next line that can be written is a `gap` record with the count of what was lost.
+3. `fsync` means durable before it counts: `Syncer` does it in a thread of its own, one call for all that wait.
+4. The file is the user's alone (0600 in 0700), opened without following links. Beyond `ROTATE` bytes it is renamed
+   `audit-<number of its first line>.jsonl`; the chain goes on in the next file.
+5. A path that is no regular file (`/dev/full`, a pipe) is written as it is: chained, neither locked nor rotated.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+
+from policyd import audit
+from policyd.storage.auditchain import Head, current_head, first_number, head_path, log_path, read_note
+
+ROTATE = 64 * 1024 * 1024
+
+
+class AuditError(Exception):
+    """A record could not be written."""
+
+
+class AuditLog:
+    """One process's hand on the log. `fsync` may be called from another thread, nothing else may."""
+
+    def __init__(self, path: str, *, origin: Mapping[str, object] | None = None, rotate: int = ROTATE) -> None:
+        """Open nothing yet: a log that cannot be opened is an error of the first append.
+
+        Args:
+            path: the file, or the directory it is in.
+            origin: fields every record of this process gets: host, user, process id, version.
+            rotate: size in bytes beyond which the file is put aside.
+        """
+        self.path = log_path(path)
+        self.lost = 0
+        self._origin = dict(origin or {})
+        self._rotate = rotate
+        self._fd: int | None = None
+        self._note: int | None = None
+        self._head = Head()
+
+    def append(self, record: Mapping[str, object], now: datetime) -> None:
+        """Write one record.
+
+        Raises:
+            AuditError: it is not in the file, with the reason in words.
+        """
+        try:
+            with self._locked() as (fd, size):
+                self._head = self._end(fd, size)
+                if self.lost:
+                    self._head = self._write(fd, audit.event("gap", now, lost=self.lost, **self._origin))
+                    self.lost = 0
+                self._head = self._write(fd, {**self._origin, **record})
+        except (OSError, ValueError, TypeError) as error:
+            self.lost += 1
+            self.close()
+            why = error.strerror if isinstance(error, OSError) else None
+            raise AuditError(f"the audit log {self.path} cannot be written: {why or error}") from error
+
+    def fsync(self) -> None:
+        """Make what was written durable; AuditError where that fails."""
+        try:
+            fd = os.dup(self._fd) if self._fd is not None else None
+        except OSError:  # closed in between: rotation and close make durable themselves
+            return
+        if fd is None:
+            return
+        try:
+            durable(fd)
+        except OSError as error:
+            raise AuditError(f"the audit log {self.path} cannot be made durable: {error.strerror}") from error
+        finally:
+            os.close(fd)
+
+    def close(self) -> None:
+        """Let go of the file; the next append opens it again."""
+        for fd in (self._fd, self._note):
+            if fd is not None:
+                os.close(fd)
+        regular = self._note is not None
+        self._fd = self._note = None
+        self._head = Head() if regular else self._head
+
+    def _write(self, fd: int, record: Mapping[str, object]) -> Head:
+        """Write one line after `self._head` and note the new end."""
+        head = self._head
+        data = audit.line(record, head.seq + 1, head.prev)
+        put, written = head.lead + data, 0
+        try:
+            while written < len(put):
+                written += os.write(fd, put[written:])
+        except OSError:
+            if self._note is not None:
+                os.ftruncate(fd, head.size)
+            raise
+        end = Head(head.seq + 1, audit.digest(data), head.size + len(put))
+        if self._note is not None:
+            os.pwrite(self._note, end.note(), 0)
+        return end
+
+    @contextmanager
+    def _locked(self) -> Iterator[tuple[int, int]]:
+        """Yield descriptor and size of the file that has the name now, locked if it is a regular one."""
+        while True:
+            fd = self._fd if self._fd is not None else self._open()
+            if self._note is None:
+                yield fd, 0
+                return
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            try:
+                size = self._current_size(fd)
+                if size is not None and not self._put_aside(fd, size):
+                    yield fd, size
+                    return
+            finally:
+                fcntl.flock(fd, fcntl.LOCK_UN)
+            self.close()
+
+    def _open(self) -> int:
+        """Open the log and, if it is a regular file, the note of its end."""
+        os.makedirs(os.path.dirname(self.path) or ".", mode=0o700, exist_ok=True)
+        if is_device(self.path):
+            self._fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK)
+            return self._fd
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        self._fd = os.open(self.path, flags | os.O_APPEND, 0o600)
+        if not stat.S_ISREG(os.fstat(self._fd).st_mode):
+            raise OSError(errno.EINVAL, "is neither a file nor a device")
+        self._note = os.open(head_path(self.path), flags, 0o600)
+        return self._fd
+
+    def _current_size(self, fd: int) -> int | None:
+        """Return the size of the open file, None if it lost its name: another process put it aside."""
+        try:
+            named = os.stat(self.path, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        mine = os.fstat(fd)
+        return mine.st_size if (named.st_dev, named.st_ino) == (mine.st_dev, mine.st_ino) else None
+
+    def _put_aside(self, fd: int, size: int) -> bool:
+        """Rename a full file; its chain goes on in the next."""
+        if size < self._rotate:
+            return False
+        durable(fd)
+        os.rename(self.path, f"{self.path.removesuffix('.jsonl')}-{first_number(fd):012d}.jsonl")
+        return True
+
+    def _end(self, fd: int, size: int) -> Head:
+        """Return what the next line follows: known, or read again if another process wrote since."""
+        if self._note is None or (size == self._head.size and self._head.seq):
+            return self._head
+        return current_head(fd, size, self.path, read_note(self._note))
+
+
+def durable(fd: int) -> None:
+    """Sync one descriptor; a pipe or terminal has nothing to sync."""
+    try:
+        getattr(os, "fdatasync", os.fsync)(fd)
+    except OSError as error:
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
+            raise
+
+
+def is_device(path: str) -> bool:
+    """Say whether `path` is something other than a regular file or directory (links followed: `/dev/stderr`)."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)

@@ -1,0 +1,219 @@
+"""The audit log on disk: shared by processes, chained, put aside when full, never silent about what it lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from policyd import audit
+from policyd.storage.auditchain import head_path, log_files, verify
+from policyd.storage.auditlog import AuditError, AuditLog
+from policyd.storage.auditsync import Syncer
+
+NOW = datetime(2026, 11, 29, tzinfo=UTC)
+
+
+def row(number: int) -> dict[str, object]:
+    """Return a small record."""
+    return audit.event("decision", NOW, n=number, effect="allow")
+
+
+def written(path: Path, count: int, **options: int) -> AuditLog:
+    """Return a log with `count` records."""
+    log = AuditLog(str(path), origin={"pid": 1}, **options)
+    for number in range(count):
+        log.append(row(number), NOW)
+    log.close()
+    return log
+
+
+def faults(path: Path) -> list[str]:
+    """Return what `verify` finds."""
+    return [wrong for _, _, wrong in verify(str(path))]
+
+
+def test_a_log_is_private_and_holds_what_was_appended(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "audit.jsonl"
+    written(path, 3)
+    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+    assert [line["seq"] for line in lines] == [1, 2, 3] and lines[0]["pid"] == 1 and lines[0]["prev"] == audit.FIRST
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert faults(path) == []
+
+
+def test_several_hands_share_one_chain(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    logs = [AuditLog(str(path)) for _ in range(3)]
+    for number in range(30):
+        logs[number % 3].append(row(number), NOW)
+    assert faults(path) == []
+    assert len(path.read_bytes().splitlines()) == 30
+
+
+def test_processes_share_one_chain_across_files(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    code = (
+        "import sys; from tests.test_auditlog import *\n"
+        "log = AuditLog(sys.argv[1], rotate=4000)\n"
+        "[log.append(row(n), NOW) for n in range(100)]"
+    )
+    running = [subprocess.Popen([sys.executable, "-c", code, str(path)]) for _ in range(4)]
+    assert [each.wait() for each in running] == [0, 0, 0, 0]
+    files = log_files(str(path))
+    assert len(files) > 5
+    assert sum(len(Path(file).read_bytes().splitlines()) for file in files) == 400
+    assert faults(path) == []
+
+
+def edit(lines: list[bytes], at: int) -> None:
+    lines[at] = lines[at].replace(b"allow", b"allot")
+
+
+def delete(lines: list[bytes], at: int) -> None:
+    del lines[at]
+
+
+def swap(lines: list[bytes], at: int) -> None:
+    other = at - 1 if at else 1
+    lines[at], lines[other] = lines[other], lines[at]
+
+
+def insert(lines: list[bytes], at: int) -> None:
+    lines.insert(at, lines[at].replace(b'"n":', b'"n":9'))
+
+
+def garbage(lines: list[bytes], at: int) -> None:
+    lines.insert(at, b"not json\n")
+
+
+@pytest.mark.parametrize("change", [edit, delete, swap, insert, garbage])
+def test_every_change_of_one_line_is_found(tmp_path: Path, change: Callable[[list[bytes], int], None]) -> None:
+    path = tmp_path / "audit.jsonl"
+    written(path, 60)
+    whole = path.read_bytes().splitlines(keepends=True)
+    for at in range(60):
+        lines = whole.copy()
+        change(lines, at)
+        path.write_bytes(b"".join(lines))
+        assert faults(path), f"line {at + 1}"
+
+
+@pytest.mark.slow
+def test_every_change_of_one_line_in_ten_thousand_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    written(path, 10_000)
+    whole = path.read_bytes().splitlines(keepends=True)
+    rng = random.Random(1)  # noqa: S311 - a choice of places
+    for change in (edit, delete, swap, insert, garbage):
+        for at in (0, 1, 9_998, 9_999, *(rng.randrange(10_000) for _ in range(6))):
+            lines = whole.copy()
+            change(lines, at)
+            path.write_bytes(b"".join(lines))
+            assert faults(path), (change.__name__, at)
+
+
+def test_an_end_changed_before_the_next_append_stays_visible(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    written(path, 5)
+    path.write_bytes(path.read_bytes().replace(b'"n":4', b'"n":5'))
+    written(path, 2)
+    assert len(faults(path)) == 1
+
+
+def test_a_line_written_by_a_process_that_died_before_it_noted_the_end_counts(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    written(path, 4)
+    note = Path(head_path(str(path)))
+    before = note.read_bytes()
+    written(path, 1)
+    note.write_bytes(before)
+    assert faults(path) == []
+    written(path, 1)
+    assert faults(path) == []
+
+
+def test_a_torn_last_line_is_reported_and_does_not_swallow_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    written(path, 2)
+    with path.open("ab") as file:
+        file.write(b'{"torn":')
+    written(path, 1)
+    assert json.loads(path.read_bytes().splitlines()[-1])["n"] == 0
+    assert faults(path)[0] == "is no record"
+
+
+def test_what_cannot_be_written_is_an_error_and_leaves_a_gap_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "audit.jsonl"
+    log = AuditLog(str(path))
+    log.append(row(0), NOW)
+    real = os.write
+
+    def full(fd: int, data: bytes) -> int:
+        if len(data) < 30:
+            raise OSError(28, "No space left on device")
+        return real(fd, data[: len(data) // 2])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        for _ in range(3):
+            with pytest.raises(AuditError, match="No space left"):
+                log.append(row(1), NOW)
+    log.append(row(2), NOW)
+    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+    assert [line["event"] for line in lines] == ["decision", "gap", "decision"] and lines[1]["lost"] == 3
+    assert faults(path) == []
+
+
+@pytest.mark.parametrize("path", ["/dev/full", "/proc/nowhere/audit.jsonl", "/dev/null/audit.jsonl"])
+def test_a_place_that_takes_nothing_is_an_error(path: str) -> None:
+    with pytest.raises(AuditError):
+        AuditLog(path).append(row(0), NOW)
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "audit.jsonl").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(AuditError):
+        AuditLog(str(tmp_path)).append(row(0), NOW)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_record_that_is_no_json_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(AuditError):
+        AuditLog(str(tmp_path)).append({"x": object()}, NOW)
+
+
+def test_durable_records_are_reported_once_each(tmp_path: Path) -> None:
+    log = AuditLog(str(tmp_path / "audit.jsonl"))
+    done: list[int] = []
+    syncer = Syncer(log, lambda keys, why: done.extend(keys) if not why else None)
+    for number in range(50):
+        log.append(row(number), NOW)
+        syncer.add(number)
+    syncer.stop()
+    assert done == list(range(50))
+
+
+def test_a_failed_sync_fails_its_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = AuditLog(str(tmp_path / "audit.jsonl"))
+    log.append(row(0), NOW)
+
+    def broken(fd: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fdatasync", broken)
+    said: list[str] = []
+    syncer = Syncer(log, lambda keys, why: said.append(why))
+    syncer.add(1)
+    syncer.stop()
+    assert "Input/output error" in said[0]
