@@ -1,0 +1,266 @@
+"""From files to one policy: locks first, then sets by layer, then rules and defaults, then the examples.
+
+Rules of this module:
+
+1. Locks are read before anything else, so that no order of files matters.
+2. Rules are numbered by layer, file name and line: the same policy from the same bytes, in whatever order they came.
+3. What does not count (an untrusted allow, one a lock refuses) stays visible as `void`, outside of every index.
+4. Any mistake anywhere refuses everything: half a policy is no policy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from policyd.model import KINDS, Effect, Filesystem, Layer, RuleRef
+from policyd.policy.compile import EFFECTS, Compiler
+from policyd.policy.errors import Diagnostic, Mistake, PolicyError
+from policyd.policy.file import DefaultBlock, ExampleTable, Named, RuleBlock
+from policyd.policy.hints import KINDS as KIND_HINTS
+from policyd.policy.layers import Entry, LayerDefaults, Lock, merged
+from policyd.policy.policy import Policy
+from policyd.policy.read import Parsed, lock_of, parse
+from policyd.policy.rules import Example, Rule
+from policyd.policy.sets import NAME, RESERVED, Sets, shipped
+from policyd.policy.source import PolicySource
+from policyd.policy.wording import in_words
+
+Group = tuple[Layer, bool]
+"""Files that speak with one voice: a layer, and whether a project's files are trusted."""
+
+
+def load(
+    sources: Iterable[PolicySource], *, home: str, tmpdir: str, fs: Filesystem | None = None, version: str
+) -> Policy:
+    """Read, validate and compile policy files into one policy.
+
+    Args:
+        sources: the files of all layers, in any order.
+        home: absolute home directory, for `~/`.
+        tmpdir: the system's temporary directory, for `$TMPDIR/`.
+        fs: resolves the literal heads of absolute patterns, once.
+        version: of policyd, for `requires` and the revision.
+
+    Raises:
+        PolicyError: every mistake of every file.
+    """
+    parsed = [parse(source, version) for source in sorted(sources, key=place)]
+    lock = locked(parsed)
+    builder = Builder(Compiler(home, tmpdir, fs), lock, scopes(parsed))
+    for one in parsed:
+        builder.file(one)
+    diagnostics = [diagnostic for one in parsed for diagnostic in one.diagnostics]
+    if diagnostics:
+        raise PolicyError(diagnostics)
+    return builder.policy(revision([one.source for one in parsed], version), named(parsed))
+
+
+def place(source: PolicySource) -> tuple[Layer, str, bytes]:
+    """Order sources: the highest layer first, then by name."""
+    return Layer(Layer.MANAGED - source.layer), source.name, source.data
+
+
+def locked(parsed: Iterable[Parsed]) -> Lock:
+    """Return the locks of all managed files together."""
+    locks = [lock for one in parsed if (lock := lock_of(one)) is not None]
+    return Lock(
+        frozenset(word for lock in locks for word in lock.refuse),
+        frozenset(word for lock in locks for word in lock.settings),
+    )
+
+
+def named(parsed: Iterable[Parsed]) -> tuple[tuple[str, str], ...]:
+    """Return name and revision of each file as it states them."""
+    return tuple((one.file.name or posixpath.basename(one.source.name), one.file.revision or "") for one in parsed)
+
+
+def revision(sources: Iterable[PolicySource], version: str) -> str:
+    """Return the name of exactly these bytes under this version (whose shipped sets are part of it)."""
+    digest = hashlib.sha256(version.encode())
+    for source in sources:
+        for part in (source.layer.word, str(source.trusted), source.name):
+            digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
+        digest.update(len(source.data).to_bytes(8, "big") + source.data)
+    return f"sha256:{digest.hexdigest()[:16]}"
+
+
+def scopes(parsed: Iterable[Parsed]) -> Mapping[Group, Sets]:
+    """Return what each group of files sees by `@name`: its own sets, then those of the layers above."""
+    own: dict[Group, dict[str, tuple[str, ...]]] = {}
+    for one in parsed:
+        table = own.setdefault(group(one), {})
+        for name, texts in one.file.sets.items():
+            mistake = set_mistake(name, table)
+            if mistake is not None:
+                one.report(mistake, f"sets.{name}")
+            table.setdefault(name, tuple(texts))
+    return {key: Sets(tuple(visible(key, own))) for key in own}
+
+
+def visible(key: Group, own: Mapping[Group, Mapping[str, tuple[str, ...]]]) -> Iterator[Mapping[str, tuple[str, ...]]]:
+    """Yield the sets of a group, then of each higher layer."""
+    yield own[key]
+    for layer in Layer:
+        if layer > key[0] and (layer, True) in own:
+            yield own[layer, True]
+
+
+def group(parsed: Parsed) -> Group:
+    """Return the group a file belongs to."""
+    source = parsed.source
+    return source.layer, source.layer is not Layer.PROJECT or source.trusted
+
+
+def set_mistake(name: str, table: Mapping[str, object]) -> Mistake | None:
+    """Return what is wrong with the name of a set."""
+    if not NAME.match(name):
+        return Mistake(f"a set cannot be named `{name}`", "use lower-case letters, digits and `-`")
+    if name in shipped() or name in RESERVED:
+        return Mistake(f"`@{name}` is a set of policyd", "choose another name")
+    return Mistake(f"set `@{name}` is defined twice in this layer", "rename one, or merge them") if name in table else None
+
+
+@dataclass
+class Builder:
+    """Collects what the files of all layers say."""
+
+    compiler: Compiler
+    lock: Lock
+    sets: Mapping[Group, Sets]
+    rules: list[Rule] = field(default_factory=list)
+    defaults: list[tuple[Group, Rule]] = field(default_factory=list)
+    entries: dict[Group, dict[str, Entry]] = field(default_factory=dict)
+    examples: list[Example] = field(default_factory=list)
+    ids: dict[tuple[Layer, str], str] = field(default_factory=dict)
+    """Layer and id -> where it was first used."""
+
+    def file(self, parsed: Parsed) -> None:
+        """Take in one file; mistakes go to its diagnostics."""
+        key = group(parsed)
+        self.ground(parsed, key)
+        for number, block in parsed.defaults:
+            self.defaults.append((key, self.block(parsed, key, "default", number, block, delegate=block.delegate)))
+        for number, rule_block in parsed.rules:
+            more: dict[str, Any] = {"opaque": bool(rule_block.opaque), "escalate": bool(rule_block.escalate)}
+            rule = self.block(parsed, key, "rule", number, rule_block, **more)
+            self.rules.append(rule)
+            if rule_block.match or rule_block.not_match:
+                self.examples += examples(parsed, number, rule_block, rule)
+
+    def block(self, parsed: Parsed, key: Group, name: str, number: int, block: Named, **more: Any) -> Rule:
+        """Compile one `[[rule]]` or `[[default]]`."""
+        source, line = parsed.source, parsed.line(name, number)
+        ref = RuleRef(
+            layer=source.layer,
+            id=block.id or f"{posixpath.basename(source.name)}:{line}",
+            effect=EFFECTS[block.effect],
+            file=source.name,
+            line=line,
+            reason=block.reason or "",
+            remember=getattr(block, "remember", None) or "",
+            default=name == "default",
+        )
+        if block.id is not None:
+            self.unique(parsed, name, number, block.id)
+        more["void"] = self.lock.voids(key[0], trusted=key[1]) if ref.effect is Effect.ALLOW else ""
+        more["table"] = parsed.raw[name][number]
+        return self.compiler.rule(
+            block, ref, source.rank, self.sets[key], lambda mistake: parsed.report(mistake, name, number), **more
+        )
+
+    def unique(self, parsed: Parsed, name: str, number: int, own: str) -> None:
+        """Report an id that its layer already has."""
+        here = f"{parsed.source.name}:{parsed.line(name, number)}"
+        first = self.ids.setdefault((parsed.source.layer, own), here)
+        if first != here:
+            mistake = Mistake(f"the id `{own}` is taken by {first}", "give each rule of a layer an id of its own", key="id")
+            parsed.report(mistake, name, number)
+
+    def ground(self, parsed: Parsed, key: Group) -> None:
+        """Take in `[defaults]`, without the allows that do not count."""
+        table = {name: word for name, word in parsed.file.defaults.items() if word in EFFECTS}
+        void = self.lock.voids(key[0], trusted=key[1])
+        delegate = parsed.file.defaults.get("delegate") is True
+        found: dict[str, Entry] = {}
+        for name, word in table.items():
+            effect = EFFECTS[word]
+            if void and effect is Effect.ALLOW:
+                continue
+            line = 0 if not parsed.text else parsed.lines.top(f"defaults.{name}")
+            ref = RuleRef(parsed.source.layer, f"defaults.{name}", effect, parsed.source.name, line, default=True)
+            found[name] = Entry(ref, effect, delegate, outside=name == "outside")
+        self.entries[key] = merged(self.entries.get(key, {}), found)
+
+    def policy(self, name: str, names: tuple[tuple[str, str], ...]) -> Policy:
+        """Put the policy together."""
+        everything = [rule for _, rule in self.defaults] + self.rules
+        numbers = {id(rule): number for number, rule in enumerate(everything)}
+        numbered = {id(rule): replace(rule, number=numbers[id(rule)]) for rule in everything}
+        groups = dict.fromkeys([*self.entries, *(key for key, _ in self.defaults)])
+        return Policy(
+            rules=tuple(numbered[id(rule)] for rule in self.rules),
+            defaults=tuple(
+                LayerDefaults(
+                    Layer.USER if key == (Layer.PROJECT, True) else key[0],
+                    self.entries.get(key, {}),
+                    tuple(numbered[id(rule)] for owner, rule in self.defaults if owner == key and not rule.void),
+                )
+                for key in groups
+            ),
+            lock=self.lock,
+            revision=name,
+            names=names,
+            heads=tuple(self.compiler.heads),
+            examples=tuple(replace(one, rule=numbered[id(one.rule)]) for one in self.examples),
+        )
+
+
+def examples(parsed: Parsed, number: int, block: RuleBlock, rule: Rule) -> Iterator[Example]:
+    """Yield the examples of a rule; a mistake in one is reported."""
+    for key, values, wanted in (("match", block.match, True), ("not_match", block.not_match, False)):
+        for value in values or ():
+            text = value if isinstance(value, str) else ""
+            line = parsed.lines.find("rule", number, key, text)
+            mistake = example_mistake(key, value)
+            if mistake is not None:
+                parsed.report(mistake, "rule", number)
+            else:
+                table = value if isinstance(value, dict) else {}
+                yield Example(rule, text, table, wanted, parsed.source.name, line)
+
+
+def example_mistake(key: str, value: object) -> Mistake | None:
+    """Return what is wrong with one example: `KIND RESOURCE`, or a table of known keys."""
+    if isinstance(value, str):
+        kind, _, rest = value.partition(" ")
+        if kind in KINDS or (kind.startswith("_") and len(kind) > 1):
+            return None if rest.strip() or kind in {"think", "switch_mode", "other"} else Mistake(
+                f'the example "{value}" names no resource', f'write it as "{kind or "read"} …"', key=key, text=value
+            )
+        near = KIND_HINTS.get(kind.lower(), "execute")
+        return Mistake(f'the example "{value}" does not begin with a kind', f'write it as "{near} …"', key=key, text=value)
+    if not isinstance(value, dict):
+        return Mistake("an example is a text or a table", 'write `"execute git status"`', key=key)
+    try:
+        ExampleTable.model_validate(value)
+    except ValidationError as error:
+        detail = error.errors(include_url=False)[0]
+        mistake = in_words(detail, str(detail["loc"][0]), list(ExampleTable.model_fields), {})
+        mistake.key = key
+        return mistake
+    return None
+
+
+def diagnostics_of(sources: Iterable[PolicySource], **how: Any) -> list[Diagnostic]:
+    """Return every mistake of `sources`, empty where they load."""
+    try:
+        load(sources, **how)
+    except PolicyError as error:
+        return error.diagnostics
+    return []

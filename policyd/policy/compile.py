@@ -1,0 +1,219 @@
+"""From blocks to rules: every pattern compiled for the place it stands in, every word looked up.
+
+A mistake never stops the reading: it is handed to `report` and the condition is left out of a rule that will not be
+used, because one mistake anywhere refuses the whole policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from policyd.commands import CommandPattern
+from policyd.model import KINDS, READ_KINDS, WRITE_KINDS, Effect, Filesystem, Layer, RuleRef
+from policyd.paths import PathPattern
+from policyd.policy.conditions import (
+    AgentCondition,
+    CommandCondition,
+    CommandMatcher,
+    Condition,
+    InputCondition,
+    InteractiveCondition,
+    KindCondition,
+    LabelCondition,
+    ModeCondition,
+    PathCondition,
+    PersonCondition,
+    Place,
+    ToolCondition,
+    UntilCondition,
+    UrlCondition,
+)
+from policyd.policy.errors import Mistake, listed, nearest
+from policyd.policy.file import Conditions, Named
+from policyd.policy.hints import KINDS as KIND_HINTS
+from policyd.policy.hints import refuse_foreign
+from policyd.policy.rules import Rule
+from policyd.policy.sets import OUTSIDE, Sets
+from policyd.policy.together import NARROW, mistakes, resource_of
+from policyd.tools import InputPattern, ToolPattern
+from policyd.urls import UrlPattern
+
+Pattern = TypeVar("Pattern")
+Report = Callable[[Mistake], None]
+EFFECTS = {effect.word: effect for effect in Effect}
+
+
+@dataclass
+class Compiler:
+    """Compiles the blocks of all files of one policy; equal texts are compiled once."""
+
+    home: str
+    tmpdir: str
+    fs: Filesystem | None = None
+    known: dict[tuple[str, str], Any] = field(default_factory=dict)
+    heads: dict[str, None] = field(default_factory=dict)
+    """Literal heads of relative path patterns, in order."""
+
+    def rule(self, block: Named, ref: RuleRef, rank: Layer, sets: Sets, report: Report, **more: Any) -> Rule:
+        """Compile one `[[rule]]` or `[[default]]`; mistakes go to `report`."""
+        for mistake in mistakes(block):
+            report(mistake)
+        allow = block.effect == "allow"
+        managed = ref.layer is Layer.MANAGED
+        main = self.conditions(block, Place.ALLOW if allow else Place.STRICT, sets, report, managed=managed)
+        spare = Place.EXCEPT if allow else Place.SPARE
+        unless = tuple(
+            tuple(self.conditions(exception, spare, sets, inside_unless(report), managed=managed))
+            for exception in block.unless or ()
+        )
+        conditions = tuple(main) + ((UntilCondition(block.until),) if block.until else ())
+        return Rule(
+            ref=ref,
+            effect=EFFECTS[block.effect],
+            rank=rank,
+            resource=resource_of(block),
+            conditions=conditions,
+            unless=unless,
+            places=block.cwd is not None,
+            encloses=block.within is not None,
+            **more,
+        )
+
+    def conditions(
+        self, block: Conditions, place: Place, sets: Sets, report: Report, *, managed: bool
+    ) -> Iterator[Condition]:
+        """Compile the conditions of a block, the cheap ones first."""
+        for build in (self.kind, self.resource, self.attributes):
+            try:
+                yield from build(block, place, sets, managed)
+            except Mistake as mistake:
+                report(mistake)
+
+    def kind(self, block: Conditions, place: Place, sets: Sets, managed: bool) -> Iterator[Condition]:
+        """Compile `kind`."""
+        if block.kind is not None:
+            kinds = frozenset().union(*map(kinds_of, block.kind))
+            yield KindCondition(place, kinds - {"*"}, "*" in kinds)
+
+    def resource(self, block: Conditions, place: Place, sets: Sets, managed: bool) -> Iterator[Condition]:
+        """Compile the resource and what narrows it."""
+        if block.path is not None:
+            found = list(sets.expand("path", block.path))
+            patterns = self.paths("path", [text for text in found if text != OUTSIDE])
+            yield PathCondition(place, patterns, OUTSIDE in found)
+        if block.command is not None:
+            entries = tuple(self.command(one) for one in sets.expand("command", block.command))
+            yield CommandCondition(place, entries, **self.narrowing(block, sets))
+        if block.url is not None:
+            yield UrlCondition(place, tuple(self.each("url", UrlPattern.compile, sets.expand("url", block.url))))
+        if block.tool is not None:
+            yield ToolCondition(place, tuple(self.each("tool", ToolPattern.compile, sets.expand("tool", block.tool))))
+
+    def narrowing(self, block: Conditions, sets: Sets) -> dict[str, Any]:
+        """Compile `cwd`, `within` and `env`."""
+        found: dict[str, Any] = {}
+        for key in NARROW:
+            texts = getattr(block, key)
+            if texts is not None:
+                found[key] = tuple(texts) if key == "env" else self.paths(key, list(sets.expand(key, texts)))
+        return found
+
+    def paths(self, key: str, texts: list[Any]) -> tuple[PathPattern, ...]:
+        """Compile path patterns and note what they start at."""
+        found = tuple(self.each(key, self.path, iter(texts)))
+        for pattern in found:
+            self.heads.update(dict.fromkeys(pattern.heads))
+        return found
+
+    def path(self, text: str) -> PathPattern:
+        """Compile one path pattern."""
+        return PathPattern.compile(text, home=self.home, tmpdir=self.tmpdir, fs=self.fs)
+
+    def command(self, entry: str | CommandMatcher) -> CommandMatcher:
+        """Compile one command pattern; entries of shipped sets are ready."""
+        if not isinstance(entry, str):
+            return entry
+        return next(self.each("command", lambda text: CommandPattern.compile(text, home=self.home), iter([entry])))
+
+    def each(self, key: str, build: Callable[[str], Pattern], texts: Iterator[Any]) -> Iterator[Pattern]:
+        """Compile each of `texts` once; a pattern that cannot be meant is a Mistake at `key`."""
+        for text in texts:
+            known = self.known.get((key, text))
+            if known is None:
+                refuse_foreign(key, text)
+                try:
+                    known = self.known[key, text] = build(text)
+                except ValueError as error:
+                    raise Mistake(f"`{text}`: {error}", key=key, text=text) from error
+            yield known
+
+    def attributes(self, block: Conditions, place: Place, sets: Sets, managed: bool) -> Iterator[Condition]:
+        """Compile what is said of arguments, session and person."""
+        if block.input is not None:
+            try:
+                yield InputCondition(place, InputPattern.compile(block.input))
+            except ValueError as error:
+                raise Mistake(f"`input`: {error}", key="input") from error
+        if block.agent is not None:
+            yield AgentCondition(place, tuple(map(agent_name, block.agent)))
+        if block.mode is not None:
+            yield ModeCondition(place, tuple(map(mode_name, block.mode)))
+        if block.interactive is not None:
+            yield InteractiveCondition(place, block.interactive)
+        if block.label is not None:
+            wanted = tuple((key, tuple(values)) for key, values in sorted(block.label.items()))
+            yield LabelCondition(place, wanted, managed)
+        if block.user is not None:
+            yield PersonCondition(place, tuple(block.user), "user")
+        if block.group is not None:
+            yield PersonCondition(place, tuple(block.group), "group")
+
+
+def inside_unless(report: Report) -> Report:
+    """Report mistakes as standing inside `unless`."""
+
+    def moved(mistake: Mistake) -> None:
+        mistake.key = f"unless.{mistake.key}"
+        report(mistake)
+
+    return moved
+
+
+def kinds_of(word: str) -> frozenset[str]:
+    """Return the kinds a word of `kind` names; Mistake for one that does not exist."""
+    if word in KINDS or word == "*" or (word.startswith("_") and len(word) > 1):
+        return frozenset({word})
+    if word == "@write":
+        return WRITE_KINDS
+    if word == "@read":
+        return READ_KINDS
+    near = KIND_HINTS.get(word.lower()) or nearest(word.lower(), (*KINDS, "@write", "@read"))
+    wanted = f"write `{near}`" if near else f"known are {listed((*KINDS, '@write', '@read', '*'))}, or a custom `_kind`"
+    raise Mistake(f"unknown kind `{word}`", wanted, key="kind", text=word)
+
+
+def agent_name(word: str) -> str:
+    """Check an agent: a short name or exact wire name, globs in the version only."""
+    name = word.rpartition("@")[0] if "@" in word[1:] else word
+    if set(name) & set("*?"):
+        raise Mistake(
+            f"agent `{word}`: a pattern in the name never matches",
+            "write the profile's short name, `claude` or `claude@0.101.*`, or the exact name the agent sends",
+            key="agent",
+            text=word,
+        )
+    return word
+
+
+def mode_name(word: str) -> str:
+    """Check a mode: a name, a glob, `@unsafe` or `@asking`."""
+    if word.startswith("@") and word not in {"@unsafe", "@asking"}:
+        raise Mistake(f"unknown mode set `{word}`", "write `@unsafe` or `@asking`", key="mode", text=word)
+    return word
+
+
+def as_written(block: Named, raw: object) -> Mapping[str, object]:
+    """Return the table a block was read from, for `check` and `explain`."""
+    return raw if isinstance(raw, dict) else block.model_dump(exclude_none=True)

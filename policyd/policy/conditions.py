@@ -1,0 +1,383 @@
+"""The conditions of rules, defaults and exceptions, and when each of them holds.
+
+Rules of this module:
+
+1. *What loosens is judged surely, what tightens is judged widely.* A condition is compiled for the place it stands in
+   (`Place`). In a loosening place it holds only if every form of the thing matches and nothing is unknown; in a
+   tightening place it holds if any form matches, and may hold (`MAYBE`) where that cannot be told.
+2. *Strict rules read wide, allow rules read narrow*: only the conditions of a deny or ask rule are widened.
+3. A resource condition never matches an opaque action. The one place where it may is the exception of an allow rule:
+   there "cannot be told" tightens.
+4. An unknown mode, agent or person holds in tightening places and fails in loosening ones.
+5. No condition sees another: a rule is the conjunction of its own (`Rule.holds`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from fnmatch import translate
+from functools import lru_cache
+from typing import Protocol
+
+from policyd.model import (
+    Action,
+    Context,
+    Filesystem,
+    Mode,
+    PathRef,
+    Role,
+    SimpleCommand,
+    Tool,
+    Truth,
+    Url,
+)
+from policyd.paths import PathPattern
+from policyd.tools import InputPattern, ToolPattern
+from policyd.urls import UrlPattern
+
+NO, MAYBE, YES = Truth.NO, Truth.MAYBE, Truth.YES
+IMPLIED: Mapping[str, frozenset[str]] = {
+    "search": frozenset({"search", "read"}),
+    "move": frozenset({"move", "delete", "edit"}),
+}
+OTHER = frozenset({"other"})
+MET_IN_EXAMPLES = frozenset({"agent", "mode", "interactive", "label", "user", "group", "until"})
+"""Conditions on the session: an example of a rule counts them as met."""
+
+
+class Place(Enum):
+    """Where a condition stands, and so how it is judged."""
+
+    ALLOW = "a condition of an allow rule"
+    STRICT = "a condition of a deny or ask rule"
+    SPARE = "the exception of a deny or ask rule"
+    EXCEPT = "the exception of an allow rule"
+
+    def __init__(self, _: str) -> None:
+        """Note which of the two polarities it has."""
+        self.loosens = self.name in {"ALLOW", "SPARE"}
+        self.widen = self.name == "STRICT"
+
+
+class CommandMatcher(Protocol):
+    """A command pattern, or an entry of a shipped set: they are asked the same questions."""
+
+    programs: frozenset[str] | None
+
+    def sure(self, cmd: SimpleCommand, env: tuple[str, ...] = ()) -> bool:
+        """Say whether an allow rule may rest on it."""
+
+    def maybe(self, cmd: SimpleCommand, *, widen: bool) -> Truth:
+        """Say whether a strict rule must count it."""
+
+
+class Condition(Protocol):
+    """One condition, compiled for its place."""
+
+    name: str
+    """Its key in the policy file."""
+
+    def truth(self, action: Action, context: Context, fs: Filesystem | None) -> Truth:
+        """Say whether it holds; never MAYBE in a loosening place."""
+
+
+def wide_kinds(action: Action) -> frozenset[str]:
+    """Every kind the action may be judged as by what tightens."""
+    kinds = action.kinds
+    if "search" in kinds or "move" in kinds:
+        kinds = kinds.union(*(IMPLIED.get(kind, ()) for kind in kinds))
+    return kinds | OTHER if action.mcp or not kinds else kinds
+
+
+@dataclass(frozen=True, slots=True)
+class KindCondition:
+    """`kind`: a set of kinds; `every` is `"*"`, all but `switch_mode`."""
+
+    place: Place
+    kinds: frozenset[str]
+    every: bool = False
+    name: str = "kind"
+
+    def truth(self, action: Action, context: Context, fs: Filesystem | None) -> Truth:
+        """Loosening: each kind ever stated is named. Tightening: one of them is; a mention may be of any kind."""
+        place, mention = self.place, action.role is Role.MENTION
+        if place is Place.ALLOW:
+            kinds = OTHER if action.mcp else action.kinds
+            return YES if kinds and not mention and all(map(self.names, kinds)) else NO
+        if place is Place.SPARE:
+            kinds = action.kinds | OTHER if action.mcp else action.kinds
+            return YES if kinds and not mention and all(map(self.names, kinds)) else NO
+        if mention:
+            return YES if self.names("read") else MAYBE
+        return YES if any(map(self.names, wide_kinds(action))) else NO
+
+    def names(self, kind: str) -> bool:
+        """Say whether the condition names `kind`."""
+        return kind in self.kinds or (self.every and kind != "switch_mode")
+
+
+@dataclass(frozen=True, slots=True)
+class PathCondition:
+    """`path`: any of the patterns; `outside` is `@outside`, what lies in no root."""
+
+    place: Place
+    patterns: tuple[PathPattern, ...]
+    outside: bool = False
+    name: str = "path"
+
+    def truth(self, action: Action, context: Context, fs: Filesystem | None) -> Truth:
+        """Judge the action's path in every form."""
+        ref = action.path
+        if ref is None:
+            return MAYBE if action.opaque and self.place is Place.EXCEPT else NO
+        if self.place.loosens:
+            if not context.resolved or context.workspace.cwd is None:
+                return NO
+            return YES if self.sure(ref, context) else NO
+        if self.outside and not ref.inside:
+            return YES
+        best = NO
+        for pattern in self.patterns:
+            best = max(best, pattern.maybe(ref, context.workspace, fs, widen=self.place.widen))
+            if best is YES:
+                break
+        return best
+
+    def sure(self, ref: PathRef, context: Context) -> bool:
+        """Say whether one pattern holds every form, or no form lies in any root."""
+        if self.outside and lies_outside(ref, context):
+            return True
+        return any(pattern.sure(ref, context.workspace) for pattern in self.patterns)
+
+
+def lies_outside(ref: PathRef, context: Context) -> bool:
+    """Say whether every form surely lies outside every root, sound or not."""
+    roots = (*context.workspace.roots, *context.workspace.sound)
+    below = tuple(root.rstrip("/") + "/" for root in roots)
+    return not ref.glob and not any(form in roots or form.startswith(below) for form in ref.forms)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandCondition:
+    """`command`, with the `cwd`, `within` and `env` that narrow what is let through."""
+
+    place: Place
+    entries: tuple[CommandMatcher, ...]
+    cwd: tuple[PathPattern, ...] | None = None
+    within: tuple[PathPattern, ...] | None = None
+    env: tuple[str, ...] = ()
+    name: str = "command"
+
+    def truth(self, action: Action, context: Context, fs: Filesystem | None) -> Truth:
+        """Judge the action's command."""
+        cmd = action.command
+        if cmd is None:
+            return MAYBE if action.opaque and self.place is Place.EXCEPT else NO
+        if self.place.loosens:
+            if not any(entry.sure(cmd, self.env) for entry in self.entries):
+                return NO
+            return YES if self.in_place(action, context) and self.files_fit(action, context) else NO
+        best = NO
+        for entry in self.entries:
+            best = max(best, entry.maybe(cmd, widen=self.place.widen))
+            if best is YES:
+                break
+        return best
+
+    def in_place(self, action: Action, context: Context) -> bool:
+        """Say whether every possible working directory fits `cwd`; without one, lies in the workspace."""
+        if self.cwd is None:
+            return action.cwd_inside or self.place is Place.SPARE
+        if not action.cwd:
+            return False
+        ref = PathRef(action.cwd[0], action.cwd, inside=action.cwd_inside)
+        return any(pattern.sure(ref, context.workspace) for pattern in self.cwd)
+
+    def files_fit(self, action: Action, context: Context) -> bool:
+        """Say whether every file the command names or writes lies `within`."""
+        patterns = self.within
+        if patterns is None:
+            return True
+        return context.resolved and all(
+            ref is not None and any(pattern.sure(ref, context.workspace) for pattern in patterns)
+            for ref in action.within
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class UrlCondition:
+    """`url`: any of the patterns."""
+
+    place: Place
+    patterns: tuple[UrlPattern, ...]
+    name: str = "url"
+
+    def truth(self, action: Action, context: Context, fs: Filesystem | None) -> Truth:
+        """Judge the action's URL."""
+        url: Url | None = action.url
+        if url is None:
+            return MAYBE if action.opaque and self.place is Place.EXCEPT else NO
+        if self.place.loosens:
+            return YES if any(pattern.sure(url) for pattern in self.patterns) else NO
+        widen = self.place.widen
+        return YES if any(pattern.maybe(url, widen=widen) for pattern in self.patterns) else NO
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCondition:
+    """`tool`: the MCP tool that is the resource, else the name of the request's tool, an attribute of every action."""
+
+    place: Place
+    patterns: tuple[ToolPattern, ...]
+    name: str = "tool"
+
+    def truth(self, action: Action, context: Context, fs: Filesystem | None) -> Truth:
+        """Judge every reading of the name."""
+        tool: Tool | None = action.tool or action.name
+        if tool is None:
+            return MAYBE if self.place is Place.EXCEPT else NO
+        if self.place.loosens:
+            return YES if any(pattern.sure(tool) for pattern in self.patterns) else NO
+        return max(pattern.maybe(tool, widen=self.place.widen) for pattern in self.patterns)
+
+
+@dataclass(frozen=True, slots=True)
+class InputCondition:
+    """`input`: the arguments of the call; missing or incomplete ones count against the requester."""
+
+    place: Place
+    pattern: InputPattern
+    name: str = "input"
+
+    def truth(self, action: Action, context: Context, fs: Filesystem | None) -> Truth:
+        """Judge the arguments."""
+        if self.place.loosens:
+            return YES if self.pattern.sure(action.args) else NO
+        return self.pattern.maybe(action.args)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCondition:
+    """`agent`: short profile names with an optional version glob, or exact wire names. A claim of the agent."""
+
+    place: Place
+    names: tuple[str, ...]
+    name: str = "agent"
+
+    def truth(self, action: Action, context: Context, fs: Filesystem | None) -> Truth:
+        """Compare with the wire name, then with profile and version."""
+        agent = context.agent
+        if not agent.name and agent.profile == "generic":
+            return NO if self.place.loosens else YES
+        for text in self.names:
+            if text == agent.name:
+                return YES
+            short, _, version = text.rpartition("@") if "@" in text[1:] else (text, "", "")
+            if short != agent.profile:
+                continue
+            if not version or (agent.version and glob(version)(agent.version)):
+                return YES
+            if not agent.version and not self.place.loosens:
+                return YES
+        return NO
+
+
+@dataclass(frozen=True, slots=True)
+class ModeCondition:
+    """`mode`: the mode a `switch_mode` leads to, else the session's; `@unsafe`, `@asking` from profiles."""
+
+    place: Place
+    names: tuple[str, ...]
+    name: str = "mode"
+
+    def truth(self, action: Action, context: Context, fs: Filesystem | None) -> Truth:
+        """An unknown mode fails where it would loosen and holds elsewhere."""
+        mode = action.mode if action.mode is not None or "switch_mode" in action.kinds else context.mode
+        if mode is None:
+            return NO if self.place.loosens else YES
+        return YES if any(is_mode(text, mode) for text in self.names) else NO
+
+
+def is_mode(text: str, mode: Mode) -> bool:
+    """Say whether `text` of a policy names `mode`."""
+    if text == "@unsafe":
+        return mode.unsafe
+    if text == "@asking":
+        return mode.asking and not mode.unsafe
+    return glob(text)(mode.name)
+
+
+@dataclass(frozen=True, slots=True)
+class InteractiveCondition:
+    """`interactive`: whether a prompt is configured; the language keeps it out of loosening places."""
+
+    place: Place
+    value: bool
+    name: str = "interactive"
+
+    def truth(self, action: Action, context: Context, fs: Filesystem | None) -> Truth:
+        """Compare; a loosening place never holds."""
+        return YES if context.interactive is self.value and not self.place.loosens else NO
+
+
+@dataclass(frozen=True, slots=True)
+class LabelCondition:
+    """`label`: every key has one of the values. Where it loosens a managed rule, only managed labels count."""
+
+    place: Place
+    wanted: tuple[tuple[str, tuple[str, ...]], ...]
+    managed: bool
+    name: str = "label"
+
+    def truth(self, action: Action, context: Context, fs: Filesystem | None) -> Truth:
+        """Managed labels outrank those set at start; what tightens counts either."""
+        if self.place.loosens:
+            labels = context.managed_labels if self.managed else {**context.labels, **context.managed_labels}
+            return YES if fits(self.wanted, labels) else NO
+        return YES if fits(self.wanted, context.labels, context.managed_labels) else NO
+
+
+def fits(wanted: tuple[tuple[str, tuple[str, ...]], ...], *labels: Mapping[str, str]) -> bool:
+    """Say whether, for every key, one of `labels` has one of its values."""
+    return all(
+        any(key in held and any(glob(value)(held[key]) for value in values) for held in labels)
+        for key, values in wanted
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PersonCondition:
+    """`user` or `group`: the kernel's word on who runs this."""
+
+    place: Place
+    names: tuple[str, ...]
+    name: str
+
+    def truth(self, action: Action, context: Context, fs: Filesystem | None) -> Truth:
+        """An unknown person fails where it would loosen and holds elsewhere."""
+        if not context.user:
+            return NO if self.place.loosens else YES
+        held = (context.user,) if self.name == "user" else context.groups
+        return YES if any(one in self.names for one in held) else NO
+
+
+@dataclass(frozen=True, slots=True)
+class UntilCondition:
+    """`until`: past this moment the rule does not hold."""
+
+    moment: datetime
+    name: str = "until"
+
+    def truth(self, action: Action, context: Context, fs: Filesystem | None) -> Truth:
+        """Compare with the clock of the context."""
+        return YES if context.now < self.moment else NO
+
+
+@lru_cache(maxsize=1024)
+def glob(pattern: str) -> Callable[[str], object]:
+    """Return a whole-value match for a short glob of a policy (versions, modes, labels); linear."""
+    return re.compile(translate(pattern)).match

@@ -1,0 +1,61 @@
+"""What is wrong with a policy, all of it at once, in words that say what to write instead.
+
+Style of a message: `file:line: rule "id": what was found; what to write`, lower case, user input in backticks, no
+type names, no final stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from policyd.model import Layer
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One mistake of a policy's author."""
+
+    file: str
+    line: int
+    """1-based; 0 where the file as a whole is meant."""
+    rule: str
+    """Id of the rule or default, empty outside of one."""
+    found: str
+    write: str = ""
+    layer: Layer = Layer.USER
+
+    def __str__(self) -> str:
+        """The message as every command prints it."""
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        rule = f'rule "{self.rule}": ' if self.rule else ""
+        return f"{place}: {rule}{self.found}" + (f"; {self.write}" if self.write else "")
+
+
+class PolicyError(Exception):
+    """A policy that does not load: the author's fault. Carries every diagnostic of every file."""
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """Sort the diagnostics by file and line."""
+        self.diagnostics = sorted(diagnostics, key=lambda d: (d.file, d.line, d.rule, d.found))
+        super().__init__("\n".join(map(str, self.diagnostics)))
+
+
+class Mistake(ValueError):
+    """One mistake inside a block, before its place is known: what was found, what to write, the key it stands at."""
+
+    def __init__(self, found: str, write: str = "", *, key: str = "", text: str = "") -> None:
+        """Name the key, and the text inside its value, so that the line can be found."""
+        super().__init__(found)
+        self.found, self.write, self.key, self.text = found, write, key, text
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return the known word that `word` most likely stands for, empty where none is near."""
+    return next(iter(get_close_matches(word, list(known), n=1, cutoff=0.6)), "")
+
+
+def listed(words: Iterable[str]) -> str:
+    """Return the words as messages list them: `a`, `b`, `c`."""
+    return ", ".join(f"`{word}`" for word in words)

@@ -1,0 +1,203 @@
+"""From bytes to blocks: one file read, its shape checked, every mistake placed at its line.
+
+Rules of this module:
+
+1. `requires` and `version` are looked at before anything else: a file for a newer policyd says so, and nothing else.
+2. One mistake never hides another: blocks that are well formed are handed on even where their neighbours are not.
+3. Nothing is repaired. A file with a mistake is read only so that all mistakes are told at once.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from policyd.model import KINDS, Layer
+from policyd.policy.errors import Diagnostic, Mistake
+from policyd.policy.file import DefaultBlock, Lock, PolicyFile, RuleBlock
+from policyd.policy.lines import Locator, headers
+from policyd.policy.source import PolicySource
+from policyd.policy.wording import default_mistake, said
+
+BlockType = TypeVar("BlockType", bound=BaseModel)
+DEFAULT_KEYS = (*KINDS, "*", "outside", "mcp")
+REQUIREMENT = re.compile(r"^\s*(>=|<=|==|!=|>|<)\s*(\d+(?:\.\d+)*)\s*$")
+COMPARISONS: dict[str, Callable[[list[int], list[int]], bool]] = {
+    ">=": lambda a, b: a >= b,
+    "<=": lambda a, b: a <= b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    ">": lambda a, b: a > b,
+    "<": lambda a, b: a < b,
+}
+
+
+@dataclass
+class Parsed:
+    """One file, read as far as it could be."""
+
+    source: PolicySource
+    text: str = ""
+    raw: dict[str, Any] = field(default_factory=dict)
+    file: PolicyFile = field(default_factory=PolicyFile)
+    rules: list[tuple[int, RuleBlock]] = field(default_factory=list)
+    """Well-formed `[[rule]]` blocks with their number in the file."""
+    defaults: list[tuple[int, DefaultBlock]] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+    @cached_property
+    def lines(self) -> Locator:
+        """Finds lines; built when first needed."""
+        return Locator(self.text)
+
+    @cached_property
+    def headers(self) -> dict[str, list[int]]:
+        """Lines of the `[[rule]]` and `[[default]]` headers."""
+        return headers(self.text)
+
+    def line(self, name: str, number: int) -> int:
+        """Return the line a block begins at."""
+        found = self.headers[name]
+        return found[number] if number < len(found) else self.lines.find(name, number)
+
+    def report(self, mistake: Mistake, name: str, number: int | None = None) -> None:
+        """Note a mistake in the `number`-th block `name`, or at the top-level key `name`."""
+        if number is None:
+            line = self.lines.top(name)
+            rule = ""
+        else:
+            line = self.lines.find(name, number, mistake.key, mistake.text)
+            rule = block_id(self.raw, name, number)
+        self.diagnostics.append(
+            Diagnostic(self.source.name, line, rule, mistake.found, mistake.write, self.source.layer)
+        )
+
+
+def block_id(raw: dict[str, Any], name: str, number: int) -> str:
+    """Return the id a block claims, empty where it claims none."""
+    blocks = raw.get(name)
+    block = blocks[number] if isinstance(blocks, list) and number < len(blocks) else None
+    found = block.get("id") if isinstance(block, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def parse(source: PolicySource, version: str) -> Parsed:
+    """Read one file; mistakes are in `diagnostics` of the result, never raised."""
+    parsed = Parsed(source)
+    try:
+        parsed.text = source.data.decode("utf-8")
+        parsed.raw = tomllib.loads(parsed.text)
+    except UnicodeDecodeError as error:
+        line = source.data.count(b"\n", 0, error.start) + 1
+        parsed.diagnostics.append(unreadable(source, line, "not UTF-8", "save the file as UTF-8"))
+    except tomllib.TOMLDecodeError as error:
+        parsed.diagnostics.append(broken(source, str(error)))
+    except RecursionError:
+        parsed.diagnostics.append(unreadable(source, 0, "nested too deeply", "write fewer brackets"))
+    else:
+        if fits_version(parsed, version):
+            shape(parsed)
+    return parsed
+
+
+def unreadable(source: PolicySource, line: int, found: str, write: str) -> Diagnostic:
+    """Return the diagnostic of a file that cannot be read at all."""
+    return Diagnostic(source.name, line, "", found, write, source.layer)
+
+
+def broken(source: PolicySource, message: str) -> Diagnostic:
+    """Return the diagnostic of a file that is no TOML."""
+    place = re.search(r" ?\(at line (\d+), column (\d+)\)", message)
+    line = int(place[1]) if place else source.data.count(b"\n") + 1
+    words = message.replace(place[0], "") if place else message.replace(" (at end of document)", " at its end")
+    return unreadable(source, line, f"not TOML: {words[:1].lower()}{words[1:]}", "correct the syntax")
+
+
+def fits_version(parsed: Parsed, version: str) -> bool:
+    """Say whether this policyd may read the file; if not, that is its only diagnostic."""
+    wanted, number = parsed.raw.get("requires"), parsed.raw.get("version", 1)
+    mistake: Mistake | None = None
+    name = "requires"
+    if isinstance(wanted, str):
+        mistake = too_old(wanted, version)
+    if mistake is None and isinstance(number, int) and not isinstance(number, bool) and number != 1:
+        mistake, name = Mistake(f"`version = {number}` is not known here", "write `version = 1`, or update policyd"), "version"
+    if mistake is not None:
+        parsed.report(mistake, name)
+    return mistake is None
+
+
+def too_old(wanted: str, version: str) -> Mistake | None:
+    """Return what is wrong with `requires` under this version."""
+    own = numbers(re.sub(r"[^0-9.].*$", "", version))
+    for part in wanted.split(","):
+        match = REQUIREMENT.match(part)
+        if match is None:
+            return Mistake(f"`requires = \"{wanted}\"` cannot be read", 'write a bound such as `">=0.1"`')
+        theirs = numbers(match[2])
+        width = max(len(own), len(theirs))
+        if not COMPARISONS[match[1]](own + [0] * (width - len(own)), theirs + [0] * (width - len(theirs))):
+            return Mistake(f"the file requires policyd {wanted}, this is {version}", "update policyd")
+    return None
+
+
+def numbers(text: str) -> list[int]:
+    """Return a dotted version as numbers."""
+    return [int(part) for part in text.split(".") if part]
+
+
+def shape(parsed: Parsed) -> None:
+    """Check the shape of the whole file; on a mistake, of each block for itself."""
+    check_defaults(parsed)
+    if parsed.source.layer is not Layer.MANAGED and "lock" in parsed.raw:
+        parsed.report(Mistake("`[lock]` outside of a managed file", "remove it: only the managed layer locks"), "lock")
+    try:
+        parsed.file = PolicyFile.model_validate(parsed.raw)
+    except ValidationError as error:
+        for name, number, mistake in said(error, parsed.raw):
+            parsed.report(mistake, name, number)
+        parsed.rules = list(sound(parsed.raw, "rule", RuleBlock))
+        parsed.defaults = list(sound(parsed.raw, "default", DefaultBlock))
+        parsed.file = PolicyFile.model_construct(**salvage(parsed.raw))
+    else:
+        parsed.rules = list(enumerate(parsed.file.rule))
+        parsed.defaults = list(enumerate(parsed.file.default))
+
+
+def sound(raw: dict[str, Any], name: str, model: type[BlockType]) -> Iterator[tuple[int, BlockType]]:
+    """Yield the blocks that are well formed by themselves."""
+    blocks = raw.get(name)
+    for number, block in enumerate(blocks if isinstance(blocks, list) else ()):
+        try:
+            yield number, model.model_validate(block)
+        except ValidationError:
+            continue
+
+
+def salvage(raw: dict[str, Any]) -> dict[str, Any]:
+    """Return what of a misshapen file other mistakes may be judged against: its sets."""
+    sets = raw.get("sets")
+    if not isinstance(sets, dict):
+        return {}
+    texts = {name: [value] if isinstance(value, str) else value for name, value in sets.items()}
+    return {"sets": {n: [str(v) for v in value] if isinstance(value, list) else [] for n, value in texts.items()}}
+
+
+def check_defaults(parsed: Parsed) -> None:
+    """Check `[defaults]`: keys are kinds and the few other words, values are effects."""
+    table = parsed.raw.get("defaults")
+    for key, value in table.items() if isinstance(table, dict) else ():
+        mistake = default_mistake(key, value, DEFAULT_KEYS)
+        if mistake is not None:
+            parsed.report(mistake, f"defaults.{key}")
+
+
+def lock_of(parsed: Parsed) -> Lock | None:
+    """Return the file's `[lock]`, None where it has none that counts."""
+    return parsed.file.lock if parsed.source.layer is Layer.MANAGED else None

@@ -1,0 +1,122 @@
+"""A compiled rule: its name, its conditions, its exceptions, and when it holds.
+
+A rule is pure data and one method. Whether a rule that holds also *counts* (an untrusted allow, one refused by
+`[lock]`) was settled when the policy was put together: such a rule has a `void` and is never among the candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from policyd.model import EMPTY, Action, Context, Effect, Filesystem, Layer, Role, RuleRef, Truth
+from policyd.policy.conditions import Condition
+
+NO, MAYBE, YES = Truth.NO, Truth.MAYBE, Truth.YES
+NOTHING: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rule:
+    """One `[[rule]]` or `[[default]]`, ready to be asked."""
+
+    ref: RuleRef
+    effect: Effect
+    rank: Layer
+    """The layer it counts as: a trusted project's rule ranks as the user's."""
+    resource: str
+    """`path`, `command`, `url`, `tool`, or empty for a rule on kinds alone."""
+    conditions: tuple[Condition, ...]
+    unless: tuple[tuple[Condition, ...], ...] = ()
+    opaque: bool = False
+    """Also allows what could not be understood."""
+    escalate: bool = False
+    """Also allows what widens the agent's reach."""
+    places: bool = False
+    """Of a command rule: it says itself, by `cwd`, where commands may run."""
+    encloses: bool = False
+    """Of a command rule: it says itself, by `within`, which files commands may name."""
+    delegate: bool = False
+    """Of a default: yields to rules of lower trusted layers."""
+    void: str = ""
+    """Why it never counts, in words."""
+    number: int = 0
+    """Its place in the policy, the same whatever order the files were read in."""
+    table: Mapping[str, object] = field(default_factory=lambda: EMPTY, repr=False)
+    """As written, for `check` and `explain`."""
+
+    def holds(
+        self,
+        action: Action,
+        context: Context,
+        fs: Filesystem | None = None,
+        *,
+        mentions: tuple[Action, ...] = (),
+        met: frozenset[str] = NOTHING,
+    ) -> Truth:
+        """Say whether every condition holds and no exception does.
+
+        Args:
+            action: the action in question.
+            context: session, time and person.
+            fs: files, where the caller has them.
+            mentions: the request's mentions: an exception by path or URL of a rule on kinds alone is tested on them too.
+            met: names of conditions taken as met (examples are written without a session).
+        """
+        if action.role is Role.MENTION and (self.effect is Effect.ALLOW or self.resource not in {"path", "url"}):
+            return NO
+        truth = YES
+        for condition in self.conditions:
+            one = condition.truth(action, context, fs)
+            if one is not YES and condition.name not in met:
+                if one is NO:
+                    return NO
+                truth = MAYBE
+        if self.effect is Effect.ALLOW and truth is not YES:
+            return NO
+        if self.unless and self.excepted(action, context, fs, mentions, met):
+            return NO
+        return truth
+
+    def excepted(
+        self,
+        action: Action,
+        context: Context,
+        fs: Filesystem | None,
+        mentions: tuple[Action, ...],
+        met: frozenset[str],
+    ) -> bool:
+        """Say whether an exception holds: surely for a strict rule, possibly for an allow rule."""
+        least = MAYBE if self.effect is Effect.ALLOW else YES
+        asked = (action, *mentions) if self.effect is Effect.ALLOW and not self.resource else (action,)
+        return any(
+            all(condition.truth(one, context, fs) >= least for condition in table)
+            for table in self.unless
+            if not any(condition.name in met for condition in table)
+            for one in asked
+        )
+
+    def misses(self, action: Action, context: Context, fs: Filesystem | None = None) -> tuple[str, ...]:
+        """Return the names of the conditions that keep it from holding, `unless` for an exception; for `explain`."""
+        if action.role is Role.MENTION and (self.effect is Effect.ALLOW or self.resource not in {"path", "url"}):
+            return ("resource",)
+        least = YES if self.effect is Effect.ALLOW else MAYBE
+        missed = [c.name for c in self.conditions if c.truth(action, context, fs) < least]
+        if not missed and self.excepted(action, context, fs, (), NOTHING):
+            missed.append("unless")
+        return tuple(missed)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An example of a rule: a request on which its conditions hold, or do not."""
+
+    rule: Rule
+    text: str = ""
+    """`KIND RESOURCE`, empty where a table was written."""
+    table: Mapping[str, object] = field(default_factory=lambda: EMPTY)
+    """Keys of the example table: kind, path, command, cwd, url, tool, input, mode."""
+    wanted: bool = True
+    """`match` or `not_match`."""
+    file: str = ""
+    line: int = 0

@@ -1,0 +1,129 @@
+"""The words for every way a file can be misshapen: `pydantic`'s findings, said in the language of the policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, time
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from policyd.policy.errors import Mistake, listed, nearest
+from policyd.policy.file import DefaultBlock, ExampleTable, Lock, PolicyFile, RuleBlock, Unless
+from policyd.policy.hints import EFFECTS, KEYS, KINDS, TOP, unknown_key
+
+BLOCKS = {"rule": RuleBlock, "default": DefaultBlock}
+BOUNDS = ("too_short", "string_too_short", "string_too_long", "too_long")
+
+
+def said(error: ValidationError, raw: dict[str, Any]) -> Iterator[tuple[str, int | None, Mistake]]:
+    """Yield block name (or top-level key), block number and mistake for each finding."""
+    for detail in error.errors(include_url=False, include_context=True):
+        where = detail["loc"]
+        name = str(where[0]) if where else ""
+        if name in BLOCKS and len(where) >= 2 and isinstance(where[1], int):
+            yield name, where[1], in_block(detail, name, where[2:])
+        else:
+            yield at_top(detail, name, where, raw)
+
+
+def in_block(detail: ErrorDetails, name: str, where: tuple[int | str, ...]) -> Mistake:
+    """Say what is wrong inside a `[[rule]]` or `[[default]]`."""
+    keys = [str(part) for part in where if isinstance(part, str)]
+    text = detail["input"] if isinstance(detail["input"], str) and detail["type"] != "extra_forbidden" else ""
+    mistake = in_words(detail, keys[-1] if keys else name, known_keys(name, keys), KEYS)
+    mistake.key, mistake.text = ".".join(keys), text
+    return mistake
+
+
+def known_keys(name: str, keys: list[str]) -> list[str]:
+    """Return the keys of the table a finding stands in."""
+    if keys[:1] == ["unless"]:
+        return list(Unless.model_fields)
+    if keys[:1] in (["match"], ["not_match"]):
+        return list(ExampleTable.model_fields)
+    return list(BLOCKS[name].model_fields)
+
+
+def at_top(
+    detail: ErrorDetails, name: str, where: tuple[int | str, ...], raw: dict[str, Any]
+) -> tuple[str, int | None, Mistake]:
+    """Say what is wrong outside of the blocks."""
+    place = ".".join(str(part) for part in where if isinstance(part, str))
+    if name in BLOCKS and isinstance(raw.get(name), dict):
+        return name, None, Mistake(f"`[{name}]` is one table", f"write `[[{name}]]`, one for each")
+    known, hints = list(PolicyFile.model_fields), TOP
+    if name == "lock" and len(where) > 1:
+        known, hints = list(Lock.model_fields), {"allow": 'write `refuse = ["user.allow", "project.allow"]`'}
+    return place, None, in_words(detail, str(where[-1]) if isinstance(where[-1], str) else place, known, hints)
+
+
+def in_words(detail: ErrorDetails, key: str, known: list[str], hints: dict[str, str]) -> Mistake:
+    """Say one finding in words."""
+    kind, value = detail["type"], detail["input"]
+    match kind:
+        case "extra_forbidden":
+            return Mistake(f"unknown key `{key}`", unknown_key(key, known, hints))
+        case "missing":
+            return Mistake(f"no `{key}`", 'write `effect = "allow"`, `"ask"` or `"deny"`' if key == "effect" else f"write `{key}`")
+        case "literal_error":
+            return wrong_word(key, value, str((detail.get("ctx") or {}).get("expected", "")))
+        case "too_short" | "string_too_short":
+            empty = "an empty text" if isinstance(value, str) else "an empty list" if isinstance(value, list) else "empty"
+            return Mistake(f"`{key}` is {empty}", "name at least one, or remove the key")
+        case "timezone_aware" | "datetime_type":
+            return Mistake(f"`{key}` is {described(value)}", "write a moment with its offset, `2026-12-01T18:00:00Z`")
+        case "string_pattern_mismatch":
+            return Mistake(f"`{key} = {value!r}` holds characters that a name cannot have", "use letters, digits, `-`, `.`")
+    return Mistake(f"`{key}` is {described(value)}", wanted(kind, key))
+
+
+def wanted(kind: str, key: str) -> str:
+    """Say what a value of the wrong type should have been."""
+    if kind == "list_type":
+        return f'write a text in quotes, or a list of them: `{key} = ["…"]`'
+    if kind == "string_type":
+        return "write a text in quotes"
+    if kind == "bool_type":
+        return "write `true` or `false`, without quotes"
+    if kind in {"dict_type", "model_type", "model_attributes_type"}:
+        return "write a table: `{ name = value }`"
+    return "see the policy reference for this key"
+
+
+def described(value: object) -> str:
+    """Name the type of a TOML value as people do."""
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, int | float):
+        return f"the number {value}"
+    if isinstance(value, str):
+        return f'the text "{value}"'
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, date | time):
+        return f"`{value}`, a time"
+    return "a table" if isinstance(value, dict) else "nothing"
+
+
+def wrong_word(key: str, value: object, expected: str) -> Mistake:
+    """Say what to write for a word that is none of those known."""
+    words = [word.strip("'") for word in expected.replace(" or ", ", ").split(", ")]
+    if not isinstance(value, str):
+        return Mistake(f"`{key}` is {described(value)}", f"write {listed(words)}" if words != ["true"] else "write `true`, or remove it")
+    near = EFFECTS.get(value.lower()) if key == "effect" else None
+    near = near or nearest(value.lower(), words)
+    return Mistake(f'`{key} = "{value}"` is not known', f'write `"{near}"`' if near else f"known are {listed(words)}")
+
+
+def default_mistake(key: str, value: object, known: tuple[str, ...]) -> Mistake | None:
+    """Return what is wrong with one entry of `[defaults]`."""
+    if key == "delegate":
+        return None if isinstance(value, bool) else Mistake("`delegate` is not `true` or `false`", "write it without quotes")
+    if key not in known and not (key.startswith("_") and len(key) > 1):
+        near = KINDS.get(key.lower()) or nearest(key, known)
+        return Mistake(f"unknown kind `{key}` in `[defaults]`", f"write `{near}`" if near else f"known are {listed(known)}")
+    if value not in {"allow", "ask", "deny"} if isinstance(value, str) else True:
+        return wrong_word("effect", value, "'allow', 'ask' or 'deny'")
+    return None
