@@ -47,13 +47,13 @@ def splits(joined_name: str, servers: tuple[str, ...] | None) -> tuple[tuple[str
     """
     if len(joined_name) > LONGEST:
         return (("", joined_name),)
+    plain = tuple(cut for text in _texts(joined_name) for cut in _cuts(text, PLAIN))
     for prefix, separator in CERTAIN:
         rest = joined_name.removeprefix(prefix)
         if rest != joined_name and separator in rest:
             every = tuple(_cuts(rest, (separator,)))
-            return tuple(_known(every, servers)) or every
-    every = tuple(cut for text in _texts(joined_name) for cut in _cuts(text, PLAIN))
-    return tuple(dict.fromkeys(_known(every, servers)))
+            return tuple(_known(every, servers)) or tuple(dict.fromkeys(_known(plain, servers))) or every
+    return tuple(dict.fromkeys(_known(plain, servers)))
 
 
 def _texts(name: str) -> tuple[str, ...]:
