@@ -1,0 +1,286 @@
+"""Grants on disk: one file a project in the user's state directory, shared by all policyd processes.
+
+Rules of this module:
+
+1. Files are keyed by the real path of the project's root, never kept in the repository. Device and inode of the root
+   are noted: where another directory lies at that path, its allows are void.
+2. A change holds a lock (the kernel frees it when its holder dies), reads what is there, writes a temporary file in the
+   same directory, flushes it, renames it, flushes the directory. A reader sees the old file or the new one.
+3. Only a regular file of this user that nobody else may write counts, checked on the descriptor that is read.
+4. A damaged file is set aside and replaced by what could be saved: denials. Its allows are gone.
+5. A reader looks at the file's identity before each use, so that others' changes count at the next decision.
+6. The wall clock's latest value is noted in the file: after a restart of the machine, while the clock stands behind
+   that, no allow counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+
+from policyd.grants import Clock, Grant, Loaded, Project, dump, load
+from policyd.grants.text import LONGEST_TEXT
+from policyd.model import Effect
+
+BEHIND = timedelta(minutes=2)
+NOTED = timedelta(minutes=10)
+USER = "user"
+
+Identity = tuple[int, int, int, int, int] | None
+Change = Callable[[tuple[Grant, ...]], Iterable[Grant]]
+
+
+class GrantFileError(OSError):
+    """A change could not be written; what was there still is."""
+
+
+@dataclass(slots=True)
+class GrantFile:
+    """One file of grants."""
+
+    directory: str
+    root: str
+    """Real path of the project; empty for the file of user scope."""
+    problems: list[str] = field(default_factory=list)
+    """What was found wrong, in words, until somebody takes it (`take_problems`)."""
+    _identity: Identity = None
+    _loaded: Loaded = field(default_factory=Loaded)
+    _read: bool = False
+    _view: tuple[Loaded, bool, bool] | None = None
+    _grants: tuple[Grant, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return f"{self.directory}/{name_of(self.root)}.toml"
+
+    def grants(self, clock: Clock) -> tuple[Grant, ...]:
+        """Return what may count at this moment: the same tuple as before where nothing changed. Never raises."""
+        loaded = self.current()
+        view = loaded, self._same_place(loaded), _behind(loaded, clock)
+        if self._view is None or view[0] is not self._view[0] or view[1:] != self._view[1:]:
+            self._view, self._grants = view, tuple(one for one in loaded.grants if _may_count(one, *view[1:], clock))
+        return self._grants
+
+    def current(self) -> Loaded:
+        """Return what the file holds, read again if it changed."""
+        if self.changed():
+            self._refresh()
+            if self._loaded.damage:
+                with contextlib.suppress(OSError), self._locked():
+                    self._set_aside()
+        return self._loaded
+
+    def changed(self) -> bool:
+        """Say whether the file is another than the one last read."""
+        return not self._read or identify(self.path) != self._identity
+
+    def change(self, how: Change, clock: Clock) -> tuple[Grant, ...]:
+        """Replace the grants by what `how` makes of them, durably; return the new ones.
+
+        What is over, or void, is left out on the way.
+
+        Raises:
+            GrantFileError: nothing was changed.
+        """
+        try:
+            with self._locked():
+                self._refresh()
+                if self._loaded.damage:
+                    self._set_aside()
+                old = self._loaded
+                place, behind = self._same_place(old), _behind(old, clock)
+                kept = (one for one in old.grants if _unspent(one, clock) and _may_count(one, place, behind, clock))
+                new = tuple(how(tuple(kept)))
+                self._write(new, clock.wall if behind else max(clock.wall, old.seen or clock.wall))
+                return new
+        except GrantFileError:
+            raise
+        except OSError as error:
+            raise GrantFileError(error.errno, f"grants cannot be written: {error.strerror}", self.path) from error
+
+    def note_clock(self, clock: Clock) -> None:
+        """Note the wall clock if the file's note is older than ten minutes; failing to is no harm."""
+        loaded = self.current()
+        if loaded.grants and loaded.seen is not None and clock.wall - loaded.seen > NOTED:
+            with contextlib.suppress(GrantFileError):
+                self.change(lambda grants: grants, clock)
+
+    def take_problems(self) -> tuple[str, ...]:
+        """Return and forget what was found wrong."""
+        found = tuple(self.problems)
+        self.problems.clear()
+        return found
+
+    def _refresh(self) -> None:
+        if not self.changed():
+            return
+        self._identity, self._loaded = self._load()
+        self._read = True
+        if self._loaded.damage:
+            self._report(f"{self.path} is damaged ({self._loaded.damage[0]}): what it allowed is void")
+
+    def _same_place(self, loaded: Loaded) -> bool:
+        """Say whether the file is about the directory that lies at the root now."""
+        if not loaded.grants or loaded.project == Project(self.root, *self._place()):
+            return True
+        self._report(f"{self.path} is about another directory than {self.root or 'none'}: what it allowed is void")
+        return False
+
+    def _place(self) -> tuple[int, int]:
+        if not self.root:
+            return 0, 0
+        try:
+            found = os.stat(self.root)
+        except OSError:
+            return 0, 0
+        return found.st_dev, found.st_ino
+
+    def _load(self) -> tuple[Identity, Loaded]:
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None, Loaded()
+        except OSError as error:
+            return identify(self.path), Loaded(damage=(f"it cannot be opened: {error.strerror}",))
+        with open(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            identity, why = _identity(status), insecure(status)
+            if not stat.S_ISREG(status.st_mode):
+                return identity, Loaded(damage=(why,))
+            try:
+                loaded = _parse(file.read(LONGEST_TEXT + 1))
+            except OSError as error:
+                return identity, Loaded(damage=(f"it cannot be read: {error.strerror}",))
+            return identity, _only_denials(loaded, why) if why else loaded
+
+    def _set_aside(self) -> None:
+        """Keep the damaged file under another name and put its denials in its place; the lock is held."""
+        self._refresh()
+        loaded = self._loaded
+        if not loaded.damage:
+            return
+        aside = f"{self.path}.damaged-{os.getpid()}-{os.urandom(4).hex()}"
+        os.rename(self.path, aside)
+        self._write(loaded.grants, loaded.seen or datetime(1970, 1, 1, tzinfo=UTC))
+        self._report(f"the damaged file was kept as {aside}")
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        os.makedirs(self.directory, mode=0o700, exist_ok=True)
+        status = os.stat(self.directory)
+        if status.st_uid != os.getuid() or status.st_mode & 0o022:
+            raise GrantFileError(errno.EPERM, "the directory is not this user's alone", self.directory)
+        descriptor = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _write(self, grants: tuple[Grant, ...], seen: datetime) -> None:
+        project = Project(self.root, *self._place())
+        data = dump(grants, project, seen).encode()
+        if len(data) > LONGEST_TEXT:
+            raise GrantFileError(errno.EFBIG, "too many grants", self.path)
+        temporary = f"{self.path}.new"
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        write_whole(temporary, data)
+        os.rename(temporary, self.path)
+        flush_directory(self.directory)
+        self._loaded = Loaded(grants, project, seen)
+        self._identity, self._read = identify(self.path), True
+
+    def _report(self, text: str) -> None:
+        if text not in self.problems:
+            self.problems.append(text)
+
+
+def name_of(root: str) -> str:
+    """Return the name of the file for a project's root: a digest, so that no path is too long for it."""
+    return sha256(os.fsencode(root)).hexdigest()[:32] if root else USER
+
+
+def project_of(path: str) -> str:
+    """Return the project a file says it is about, empty where it says none."""
+    try:
+        with open(path, "rb") as file:
+            return _parse(file.read(LONGEST_TEXT + 1)).project.path
+    except OSError:
+        return ""
+
+
+def identify(path: str) -> Identity:
+    """Return what changes whenever a file is replaced or written, None where there is none."""
+    try:
+        return _identity(os.lstat(path))
+    except OSError:
+        return None
+
+
+def insecure(status: os.stat_result) -> str:
+    """Return why a file with this status is not this user's alone, empty if it is."""
+    if not stat.S_ISREG(status.st_mode):
+        return "it is no regular file"
+    if status.st_uid != os.getuid():
+        return f"it belongs to user {status.st_uid}"
+    return "others may write it" if status.st_mode & 0o022 else ""
+
+
+def write_whole(path: str, data: bytes) -> None:
+    """Write a new file that only this user may read, and flush it to the disk."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "wb", buffering=0) as file:
+        view = memoryview(data)
+        while view:
+            view = view[file.write(view) :]
+        os.fsync(descriptor)
+
+
+def flush_directory(path: str) -> None:
+    """Flush a directory's entries to the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _identity(status: os.stat_result) -> tuple[int, int, int, int, int]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _parse(data: bytes) -> Loaded:
+    try:
+        return load(data.decode())
+    except UnicodeDecodeError as error:
+        return _only_denials(load(data.decode(errors="replace")), f"it is no UTF-8: {error.reason}")
+
+
+def _only_denials(loaded: Loaded, why: str) -> Loaded:
+    denials = tuple(one for one in loaded.grants if one.effect is Effect.DENY)
+    return replace(loaded, grants=denials, damage=(why, *loaded.damage))
+
+
+def _behind(loaded: Loaded, clock: Clock) -> bool:
+    return loaded.seen is not None and clock.wall < loaded.seen - BEHIND
+
+
+def _unspent(grant: Grant, clock: Clock) -> bool:
+    """Say whether a grant is not over yet; a denial from the future stays, an allow from there is void."""
+    return grant.alive(clock) or (grant.effect is Effect.DENY and grant.until > clock.wall)
+
+
+def _may_count(grant: Grant, same_place: bool, behind: bool, clock: Clock) -> bool:
+    """Say whether a grant may count: for the same directory still, and by a clock that did not go back."""
+    if grant.effect is Effect.DENY:
+        return True
+    return same_place and (not behind or bool(clock.boot_id and clock.boot_id == grant.boot_id))

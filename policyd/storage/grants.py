@@ -1,0 +1,128 @@
+"""The grants of one policyd process: the book of each project, always of this moment, and what is added to it.
+
+`Remembered` is what the core asks through: `bind(request, context)` gives `engine.decide` its `grant` argument. Every
+look is at the files as they are now (two `lstat`s where nothing changed), so a denial added by another process, or
+`policyd grants revoke`, counts at the next decision. Where a grant cannot be written, a session grant is still kept in
+memory; any other is not, and the caller is told.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from policyd.grants import LONGEST, Clock, Grant, GrantBook
+from policyd.grants.book import Settle
+from policyd.model import Context, Effect, Request
+from policyd.storage import clock as clocks
+from policyd.storage.grantfile import GrantFile, GrantFileError, name_of, project_of
+
+
+@dataclass(slots=True)
+class Remembered:
+    """Grants as one process sees them."""
+
+    directory: str
+    """`Places.grants`."""
+    run: str
+    """A random word of this process."""
+    clock: Callable[[], Clock] = clocks.now
+    longest: timedelta = LONGEST
+    """`grants.max_age`."""
+    _files: dict[str, GrantFile] = field(default_factory=dict)
+    _books: dict[str, tuple[tuple[tuple[Grant, ...], ...], GrantBook]] = field(default_factory=dict)
+    _roots: dict[str, str] = field(default_factory=dict)
+    _memory: dict[str, tuple[Grant, ...]] = field(default_factory=dict)
+    """Session grants that could not be written, by project."""
+
+    def bind(self, request: Request, context: Context, *, allows: bool = True) -> Settle:
+        """Return what is remembered of each action of `request`; see `GrantBook.bind`."""
+        clock = self.clock()
+        return self.book(self.root(context), clock).bind(request, context, clock, allows=allows)
+
+    def root(self, context: Context) -> str:
+        """Return the real path of the session's project, as it was when first asked for; empty: no session yet."""
+        cwd = context.workspace.cwd
+        if not cwd:
+            return ""
+        if cwd not in self._roots:
+            self._roots[cwd] = os.path.realpath(cwd)
+        return self._roots[cwd]
+
+    def book(self, root: str, clock: Clock) -> GrantBook:
+        """Return the grants that may count in the project at `root` now."""
+        places = ("", root) if root else ("",)
+        parts = (self._memory.get(root, ()), *(self._file(place).grants(clock) for place in places))
+        known = self._books.get(root)
+        if known is None or any(old is not new for old, new in zip(known[0], parts, strict=True)):
+            known = self._books[root] = parts, GrantBook(root, sum(parts, ()), self.run)
+        return known[1]
+
+    def remember(self, root: str, grants: Iterable[Grant]) -> None:
+        """Keep grants for the project at `root`, stamped with this moment's boot clock and this process.
+
+        Raises:
+            GrantFileError: one could not be written; session grants are kept in memory all the same.
+        """
+        clock = self.clock()
+        stamped = [self._stamp(grant, clock) for grant in grants]
+        for place in ("", root) if root else ("",):
+            mine = tuple(grant for grant in stamped if (grant.scope == "user") == (place == ""))
+            try:
+                if mine:
+                    self._file(place).change(lambda old, new=mine: merged(old, new), clock)  # type: ignore[misc]
+            except GrantFileError:
+                kept = [grant for grant in mine if grant.scope == "session"]
+                self._memory[root] = merged(self._memory.get(root, ()), kept)
+                raise
+
+    def changed(self) -> bool:
+        """Say whether a file in use changed since it was last looked at: open questions are then judged again."""
+        return any(file.changed() for file in self._files.values())
+
+    def problems(self) -> tuple[str, ...]:
+        """Return and forget what was found wrong with the files, in words."""
+        return tuple(text for file in self._files.values() for text in file.take_problems())
+
+    def _file(self, root: str) -> GrantFile:
+        if root not in self._files:
+            self._files[root] = GrantFile(self.directory, root)
+            self._files[root].note_clock(self.clock())
+        return self._files[root]
+
+    def _stamp(self, grant: Grant, clock: Clock) -> Grant:
+        return replace(
+            grant,
+            until=min(grant.until, grant.created + self.longest),
+            boot=clock.boot if clock.boot_id else None,
+            boot_id=clock.boot_id,
+            run=self.run if grant.scope == "session" else "",
+        )
+
+
+def merged(old: Iterable[Grant], new: Iterable[Grant]) -> tuple[Grant, ...]:
+    """Return `old` with `new` added; one with the same id is replaced, and a denial ends an allow of the same thing."""
+    found = {grant.id: grant for grant in old}
+    for grant in new:
+        found.pop(grant.id, None)
+        found[grant.id] = grant
+        if grant.effect is Effect.DENY:
+            found = {name: one for name, one in found.items() if not _ends(grant, one)}
+    return tuple(found.values())
+
+
+def files(directory: str) -> tuple[GrantFile, ...]:
+    """Return all files of grants in `directory`, the user's own first; a file says itself which project it is about."""
+    try:
+        names = sorted(name for name in os.listdir(directory) if name.endswith(".toml"))
+    except OSError:
+        return ()
+    roots = (project_of(f"{directory}/{name}") for name in names)
+    return tuple(GrantFile(directory, root) for root in sorted(set(roots)) if f"{name_of(root)}.toml" in names)
+
+
+def _ends(denial: Grant, grant: Grant) -> bool:
+    same = grant.agent == denial.agent and grant.members == denial.members
+    return grant.effect is Effect.ALLOW and same
