@@ -24,7 +24,7 @@ SHORTEST = 64
 """The least limit: below it nothing could be announced."""
 
 _PLAIN = re.compile(r"[!-~]+(?: [!-~]+)*")
-_ASCII = re.compile(r" {%d,}|[ -~]" % (RUN + 1))
+_ASCII = re.compile(rf" {{{RUN + 1},}}|[ -~]")
 _NAMED = {"\n": "⏎", "\t": "⇥"}
 _SIGNS = frozenset("⟨⟩⏎⇥")
 _LOOKS_EMPTY = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")

@@ -10,12 +10,14 @@ Rules of this room:
 
 from policyd.paths.forms import OpaquePath, ref
 from policyd.paths.index import PathIndex, linear
+from policyd.paths.names import LookedFor, looked_for
 from policyd.paths.pattern import PathPattern, inside
 from policyd.paths.roots import open_workspace
 from policyd.paths.segments import escape
 from policyd.paths.syntax import PatternError
 
 __all__ = [
+    "LookedFor",
     "OpaquePath",
     "PathIndex",
     "PathPattern",
@@ -23,6 +25,7 @@ __all__ = [
     "escape",
     "inside",
     "linear",
+    "looked_for",
     "open_workspace",
     "ref",
 ]

@@ -159,7 +159,7 @@ def _alternative(text: str, home: str, tmpdir: str) -> Written:
         raise PatternError("a brace leaves an empty pattern; write each name out")
     _refuse(text, _FOREIGN)
     prefix, rest = _anchor(text, home, tmpdir)
-    segments = [segment(name, text) for name in _split(rest) if name not in {"", "."}]
+    segments = [segment(name, text) for name in split(rest) if name not in {"", "."}]
     if rest.endswith("/") and segments:
         segments.append(DEEP)
     segments = _fold(segments, text)
@@ -180,7 +180,8 @@ def _anchor(text: str, home: str, tmpdir: str) -> tuple[str | None, str]:
     return ("", text) if text.startswith("/") else (None, text)
 
 
-def _split(text: str) -> Iterator[str]:
+def split(text: str) -> Iterator[str]:
+    """Cut a pattern at its unquoted slashes."""
     start = here = 0
     while here < len(text):
         if text[here] == "/":

@@ -77,8 +77,8 @@ class Tail:
 
     def residue(self, states: Iterable[int]) -> tuple[str, ...]:
         """Return what may still match below, as patterns relative to the path that led here."""
-        todo = sorted({self._skip(i) for i in states if i < len(self.segments)})
-        return tuple("/".join(s.source for s in self.segments[i:]) for i in todo if i < len(self.segments))
+        end = len(self.segments) - (self.segments[-1:] == (DEEP,))
+        return tuple("/".join(s.source for s in self.segments[i:end]) for i in sorted(states) if i < end)
 
     def run(self, rest: str) -> States:
         """Return the positions behind all segments of `rest`."""
@@ -107,10 +107,6 @@ class Tail:
                 i += 1
                 result.add(i)
         return frozenset(result)
-
-    def _skip(self, state: int) -> int:
-        """A final `**` adds nothing to what may match below."""
-        return len(self.segments) if self.segments[state:] == (DEEP,) else state
 
 
 def _matcher(tail: Tail) -> Matcher:

@@ -1,0 +1,35 @@
+"""What a look below a directory is for: the patterns of `Filesystem.contains`, ready to be matched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from policyd.paths.segments import DEEP, Segment
+from policyd.paths.syntax import segment, split
+from policyd.paths.tails import Tail
+
+
+@dataclass(frozen=True, slots=True)
+class LookedFor:
+    """One pattern, relative to the directory of the look."""
+
+    tail: Tail
+    last: Segment
+    """What the last name of a match looks like."""
+
+
+def looked_for(names: tuple[str, ...], *, fold_case: bool = False) -> tuple[LookedFor, ...]:
+    """Compile the names of a look; one without `/` is looked for at any depth.
+
+    Raises:
+        PatternError: a name that is no pattern.
+    """
+    return tuple(_one(name, fold_case) for name in names)
+
+
+def _one(name: str, fold_case: bool) -> LookedFor:
+    segments = tuple(segment(part, name) for part in split(name) if part)
+    if len(segments) == 1:
+        segments = (DEEP, *segments)
+    tail = Tail(segments).fold() if fold_case else Tail(segments)
+    return LookedFor(tail, next((each for each in reversed(tail.segments) if each is not DEEP), DEEP))

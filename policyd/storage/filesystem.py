@@ -1,0 +1,131 @@
+"""The real file system, as the core may ask about it.
+
+Rules of this module:
+
+1. `resolve` walks like the kernel: component by component, `..` after each link, at most 40 links. What does not exist
+   is kept below the nearest existing ancestor; everything else that fails is an `OSError`, and the path opaque.
+2. A link of another process (`/proc/self/cwd`, `/dev/fd/3`) leads somewhere else for the agent than for policyd: an
+   `OSError` as well.
+3. Every look is bounded by entries and by time, about 40 ms; what was not looked at to the end is None, not "nothing".
+4. A look is remembered for a tenth of a second: one decision asks for many patterns below the same directory.
+5. Nothing is opened but directories, and no file is ever read.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+import time
+
+from policyd.paths import looked_for
+from policyd.storage.looks import SECONDS, Look
+
+LINKS = 40
+"""Links one path may lead through, as in the Linux kernel."""
+NAMES = 10_000
+"""Names of one directory that are listed."""
+REMEMBERED = 0.1
+"""Seconds a look below a directory is remembered."""
+
+_FOREIGN = re.compile(r"/(proc/(\d+|self|thread-self)/(.*/)?(cwd|exe|root|fd/[^/]+|ns/[^/]+|map_files/[^/]+))\Z")
+
+
+class RealFilesystem:
+    """The file system of this machine. `fold_case`: names are compared without regard to case."""
+
+    def __init__(self, *, fold_case: bool = False) -> None:
+        self.fold_case = fold_case
+        self._last: Look | None = None
+
+    def resolve(self, path: str) -> str:
+        """Return the absolute `path` as the kernel walks it.
+
+        Raises:
+            OSError: a loop, a denied directory, a name too long, or a link of another process.
+        """
+        done, todo, links = "", _parts(path), 0
+        while todo:
+            part = todo.pop()
+            if part == "..":
+                done = done.rpartition("/")[0]
+                continue
+            here = f"{done}/{part}"
+            target = _link(here)
+            if not target:
+                done = here
+                continue
+            links += 1
+            if links > LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+            todo += _parts(target)
+            done = "" if target.startswith("/") else done
+        return done or "/"
+
+    def contains(self, directory: str, names: tuple[str, ...]) -> bool | None:
+        """Say whether something below `directory` matches one of `names`; None: not looked at to the end."""
+        try:
+            return self._look(self.resolve(directory)).finds(looked_for(names, fold_case=self.fold_case))
+        except (OSError, ValueError):
+            return None
+
+    def _look(self, directory: str) -> Look:
+        last, now = self._last, time.monotonic()
+        if last is None or last.directory != directory or now - last.ended > REMEMBERED:
+            last = self._last = Look(directory, self.resolve, fold_case=self.fold_case)
+        return last
+
+    def is_dir(self, path: str) -> bool | None:
+        """Say whether `path` is an existing directory; None where that cannot be told."""
+        try:
+            return stat.S_ISDIR(os.stat(path).st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except (OSError, ValueError):
+            return None
+
+    def identity(self, path: str) -> tuple[int, int] | None:
+        """Return device and inode of an existing file, None where there is none."""
+        try:
+            found = os.stat(path)
+        except (OSError, ValueError):
+            return None
+        return found.st_dev, found.st_ino
+
+    def listing(self, directory: str) -> tuple[str, ...] | None:
+        """Return the names in `directory`, None where they cannot be listed or are too many."""
+        names: list[str] = []
+        deadline = time.monotonic() + SECONDS
+        try:
+            with os.scandir(directory) as entries:
+                for entry in entries:
+                    names.append(entry.name)
+                    if len(names) > NAMES or (len(names) % 256 == 0 and time.monotonic() > deadline):
+                        return None
+        except (OSError, ValueError):
+            return None
+        return tuple(names)
+
+
+# ---- walking ---------------------------------------------------------------------------------------
+
+
+def _parts(path: str) -> list[str]:
+    """The components of a path, the first one last."""
+    return [part for part in reversed(path.split("/")) if part not in {"", "."}]
+
+
+def _link(path: str) -> str:
+    """The target of a link; empty for what is no link and for what does not exist."""
+    try:
+        if not stat.S_ISLNK(os.lstat(path).st_mode):
+            return ""
+        target = os.readlink(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except ValueError as error:
+        raise OSError(errno.EINVAL, str(error), path) from error
+    if _FOREIGN.match(path):
+        raise OSError(errno.EXDEV, "a link of another process", path)
+    return target
