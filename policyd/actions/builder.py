@@ -1,0 +1,142 @@
+"""The pieces actions are made of: paths, URLs, tools, opaque parts, each with where it was found.
+
+A `Builder` gathers the actions of one request. It resolves nothing by itself (`paths.ref` and the file system handed in
+do) and never drops a thing it cannot understand: what is not a path, a URL or a tool becomes an opaque action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from policyd import paths, urls
+from policyd.actions.evidence import Evidence
+from policyd.model import Action, Filesystem, PathRef, Reach, Role, Tool, Workspace
+
+NOT_PATH = frozenset({"execute", "think", "switch_mode"})
+LONGEST_PATH = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What is true around a call: the session's workspace, the machine, the shell."""
+
+    workspace: Workspace
+    fs: Filesystem | None = None
+    shell: str = "bash"
+    reserved: tuple[str, ...] = ()
+    """policyd's own files and directories; touching them is guarded."""
+    servers: tuple[str, ...] = ()
+    """MCP servers the client named."""
+    cwds: tuple[str, ...] = ()
+    """Where the agent's shell may stand, absolute; empty = unknown."""
+
+
+@dataclass(slots=True)
+class Builder:
+    """The actions of one call, as they are found."""
+
+    evidence: Evidence
+    around: Surroundings
+    name: Tool | None = None
+    args: Mapping[str, object] | None = None
+    actions: list[Action] = field(default_factory=list)
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds stated of the call."""
+        return self.evidence.kinds
+
+    def add(self, action: Action) -> int:
+        """Keep `action` and return its index."""
+        self.actions.append(action)
+        return len(self.actions) - 1
+
+    def opaque(self, why: str, kinds: frozenset[str], origin: str = "") -> None:
+        """Add an opaque action: something that cannot be told, and why."""
+        self.add(Action(kinds or self.kinds, opaque=why, name=self.name, args=self.args, origin=origin))
+
+    def ref(self, text: object, base: tuple[str, ...], reach: Reach, *, glob: bool = False) -> PathRef:
+        """Return the path `text` in every form; OpaquePath says why not."""
+        if not isinstance(text, str) or len(text) > LONGEST_PATH:
+            raise paths.OpaquePath("a path is no text, or longer than any path")
+        return paths.ref(
+            text,
+            base=base,
+            workspace=self.around.workspace,
+            fs=self.around.fs,
+            reach=reach,
+            glob=glob,
+            uri=text[:7].lower() == "file://",
+        )
+
+    def path(
+        self,
+        text: object,
+        kinds: frozenset[str],
+        origin: str,
+        *,
+        role: Role = Role.PRIMARY,
+        reach: Reach = Reach.ENTRY,
+        base: tuple[str, ...] | None = None,
+        carrier: int | None = None,
+        glob: bool = False,
+    ) -> int | None:
+        """Add a path action and return its index; a mention that is no path is nothing, any other is opaque."""
+        try:
+            ref = self.ref(text, self.bases() if base is None else base, reach, glob=glob)
+        except paths.OpaquePath as error:
+            if role is not Role.MENTION:
+                self.opaque(str(error), kinds, origin)
+            return None
+        said = frozenset() if role is Role.MENTION else kinds
+        for action in self.actions:
+            if action.path and set(action.path.forms) >= set(ref.forms) and said in (frozenset(), action.kinds):
+                return None
+        return self.add(Action(said, role, path=ref, name=self.name, args=self.args, carrier=carrier, origin=origin))
+
+    def url(self, text: object, kinds: frozenset[str], origin: str, *, role: Role = Role.PRIMARY) -> None:
+        """Add a URL action; an odd URL is opaque, or nothing where it is only a mention."""
+        try:
+            url = urls.parse(text if isinstance(text, str) else "")
+        except urls.OddUrl as error:
+            if role is not Role.MENTION:
+                self.opaque(str(error), kinds, origin)
+            return
+        said = frozenset() if role is Role.MENTION else kinds
+        self.add(Action(said, role, url=url, name=self.name, args=self.args, origin=origin))
+
+    def mentions(self, value: object, origin: str, key: str = "") -> None:
+        """Add every path-like and URL-like text inside `value` (a table, list or text) as a mention."""
+        if isinstance(value, Mapping):
+            for name, item in value.items():
+                self.mentions(item, f"{origin}.{name}", str(name))
+        elif isinstance(value, list):
+            for at, item in enumerate(value):
+                self.mentions(item, f"{origin}[{at}]", key)
+        elif isinstance(value, str) and value:
+            for text in urls.find_urls(value):
+                self.url(text, frozenset(), origin, role=Role.MENTION)
+            if path_like(value, key):
+                self.path(value, frozenset(), origin, role=Role.MENTION)
+
+    def bases(self) -> tuple[str, ...]:
+        """Return where relative paths start: the session's cwd; nothing while none is known."""
+        cwd = self.around.workspace.cwd
+        return (cwd,) if cwd else ()
+
+
+def path_like(text: str, key: str = "") -> bool:
+    """Say whether `text`, the value of argument `key`, may name a file."""
+    if len(text) > LONGEST_PATH or "\n" in text or text != text.strip():
+        return False
+    if "://" in text:
+        return text[:7].lower() == "file://"
+    named = any(part in key.lower() for part in ("path", "file", "dir", "cwd"))
+    return named or "/" in text or text[0] in ".~"
+
+
+def path_kinds(kinds: frozenset[str], fallback: str = "") -> frozenset[str]:
+    """Return the kinds of a path among those stated; `fallback` (or `other`) if none says what is done to it."""
+    said = kinds - NOT_PATH - {"other"}
+    return said or frozenset({fallback or "other"})

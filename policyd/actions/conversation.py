@@ -1,0 +1,441 @@
+"""One agent connection as observed: who speaks, which sessions are open, what is known of every tool call.
+
+`observe` takes every message of either side in order; `request` turns a `session/request_permission` into a
+`model.Request`, `side_door` a call of the client's `fs/*` and `terminal/*`. Nothing here decides, and nothing reads a
+file but through the `Filesystem` handed in.
+
+1. An agent is what it calls itself at `initialize`. A name given from outside counts only where it says nothing; a
+   contradiction is kept in `contradiction` for the caller to refuse.
+2. Between a `session/load` and its answer every update is history: it opens no call and supports no request.
+3. A call's evidence is old once a request that named (or covered) it was answered, or the call finished.
+4. At most `MOST_CALLS` calls a session are kept; a request about an older one finds nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from policyd import commands, paths
+from policyd.actions import guard, profiles, resources
+from policyd.actions.builder import Builder, Surroundings
+from policyd.actions.derive import derive
+from policyd.actions.evidence import Call, Evidence, merge
+from policyd.actions.fields import Found
+from policyd.actions.identity import identify
+from policyd.actions.profiles import Profile
+from policyd.model import Action, Agent, Filesystem, Mode, Option, Request, Tool, Workspace
+
+MOST_CALLS = 10_000
+MOST_PLACES = 16
+OPENING = ("session/new", "session/load", "session/resume", "session/fork")
+SIDE_DOORS = ("fs/read_text_file", "fs/write_text_file", "terminal/create")
+ASKING = "session/request_permission"
+
+
+@dataclass(slots=True)
+class Session:
+    """One ACP session of the connection."""
+
+    id: str
+    cwd: str | None = None
+    additional: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
+    mode: str = ""
+    workspace: Workspace | None = None
+    calls: dict[str, Call] = field(default_factory=dict)
+    replaying: bool = False
+    places: tuple[str, ...] = ()
+    """Where a shell that keeps its directory may stand, beside the cwd."""
+    lost: bool = False
+    """The shell went somewhere that cannot be told."""
+    leaving: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
+    """Call id -> where its command would take the shell; None = nobody knows."""
+
+    def call(self, ident: str) -> Call:
+        """Return the call `ident`, made on first sight; the oldest is forgotten past the cap."""
+        if ident not in self.calls:
+            while len(self.calls) >= MOST_CALLS:
+                del self.calls[next(iter(self.calls))]
+            self.calls[ident] = Call(ident)
+        return self.calls[ident]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What the conversation is told about the machine it runs on."""
+
+    home: str
+    fs: Filesystem | None = None
+    tmpdir: str = "/tmp"
+    shell: str = "bash"
+    reserved: tuple[str, ...] = ()
+    """policyd's own files and directories."""
+    heads: tuple[str, ...] = ()
+    """Literal heads of the policy's relative patterns (`Policy.heads`)."""
+    fold_case: bool = False
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A request of one side whose answer has not been seen."""
+
+    method: str
+    params: Mapping[str, object]
+    session: str = ""
+    calls: tuple[str, ...] = ()
+
+
+class Conversation:
+    """The observed state of one connection between a client and an agent."""
+
+    def __init__(self, machine: Machine, *, agent: str = "", cwd: str | None = None) -> None:
+        """Begin with nothing observed.
+
+        `agent`: profile or wire name to assume until the agent names itself. `cwd`: of sessions never seen to open.
+        """
+        self.machine = machine
+        self.client: tuple[str, str] = ("", "")
+        self.sessions: dict[str, Session] = {}
+        self.contradiction = ""
+        self._cwd = cwd
+        self._given = agent
+        self._waiting: dict[tuple[str, str], _Waiting] = {}
+        self._profile = (profiles.named(agent) if agent else None) or profiles.generic()
+        self._agent = Agent(agent, "", self._profile.short)
+
+    @property
+    def agent(self) -> Agent:
+        """The agent as it names itself, or as it was named from outside."""
+        return self._agent
+
+    @property
+    def profile(self) -> Profile:
+        """The profile in force."""
+        return self._profile
+
+    # ---- observing -------------------------------------------------------------------------------
+
+    def observe(self, direction: str, message: Mapping[str, object]) -> None:
+        """Take in one message; `direction` is `a2c` (agent to client) or `c2a`."""
+        method, params = message.get("method"), message.get("params")
+        fields = params if isinstance(params, Mapping) else {}
+        if not isinstance(method, str):
+            self._answered(direction, message)
+        elif "id" in message:
+            self._waiting[direction, _key(message["id"])] = self._asked(method, fields)
+        elif method == "session/update" and direction == "a2c":
+            self._update(fields)
+
+    def _asked(self, method: str, params: Mapping[str, object]) -> _Waiting:
+        ident = str(params.get("sessionId", ""))
+        if method == "initialize":
+            info = params.get("clientInfo") or params.get("info")
+            self.client = _name_version(info)
+        elif method == "session/load" and ident:
+            self._open(ident, params).replaying = True
+        elif method == ASKING:
+            calls = tuple(call.call_id for call in self._named(ident, _tool_call(params)[0]))
+            for call in calls:
+                self.sessions[ident].calls[call].asked = True
+            return _Waiting(method, params, ident, calls)
+        return _Waiting(method, params, ident)
+
+    def _answered(self, direction: str, message: Mapping[str, object]) -> None:
+        other = "c2a" if direction == "a2c" else "a2c"
+        asked = self._waiting.pop((other, _key(message.get("id"))), None)
+        result = message.get("result")
+        if asked is None:
+            return
+        if asked.method == ASKING:
+            self._settle(asked, message)
+        elif asked.method == "initialize" and isinstance(result, Mapping):
+            self._named_itself(*_name_version(result.get("agentInfo") or result.get("info")))
+        elif asked.method in OPENING:
+            self._opened(asked, result)
+        elif isinstance(result, Mapping) or "result" in message:
+            self._set(asked)
+
+    def _named_itself(self, name: str, version: str) -> None:
+        if not name:
+            return
+        profile = profiles.find(name, version)
+        if self._given and profile is not self._profile and self._profile.short != profiles.GENERIC:
+            self.contradiction = f"the agent calls itself `{name}`, not `{self._given}`"
+        self._profile, self._agent = profile, Agent(name, version, profile.short)
+
+    def _opened(self, asked: _Waiting, result: object) -> None:
+        fields = result if isinstance(result, Mapping) else {}
+        ident = str(fields.get("sessionId") or asked.session)
+        known = self.sessions.get(asked.session)
+        if known and asked.method == "session/load":
+            known.calls.clear()
+            known.replaying = False
+        if not ident or not isinstance(result, Mapping):
+            return
+        session = known if known and asked.method == "session/load" else self._open(ident, asked.params)
+        session.mode = _mode(fields, self._profile.data.mode.option) or session.mode
+
+    def _open(self, ident: str, params: Mapping[str, object]) -> Session:
+        cwd, more, servers = (params.get(key) for key in ("cwd", "additionalDirectories", "mcpServers"))
+        session = Session(
+            ident,
+            cwd if isinstance(cwd, str) and cwd else self._cwd,
+            tuple(item for item in more if isinstance(item, str)) if isinstance(more, list) else (),
+            tuple(str(item["name"]) for item in servers if isinstance(item, Mapping) and item.get("name"))
+            if isinstance(servers, list)
+            else (),
+        )
+        session.workspace = self._workspace(session)
+        self.sessions[ident] = session
+        return session
+
+    def _workspace(self, session: Session) -> Workspace:
+        machine = self.machine
+        return paths.open_workspace(
+            session.cwd,
+            session.additional,
+            home=machine.home,
+            fs=machine.fs,
+            tmpdir=machine.tmpdir,
+            reserved=machine.reserved,
+            heads=machine.heads,
+            fold_case=machine.fold_case,
+        )
+
+    def session(self, ident: str) -> Session:
+        """Return session `ident`; one that was never seen to open has the cwd given from outside, or none."""
+        return self.sessions.get(ident) or self._open(ident, {})
+
+    def workspace(self, ident: str) -> Workspace:
+        """Return the workspace of session `ident`."""
+        session = self.session(ident)
+        if session.workspace is None:
+            session.workspace = self._workspace(session)
+        return session.workspace
+
+    def reopen(self, machine: Machine) -> None:
+        """Take in a changed machine (`heads` after a reload): workspaces are opened anew when next needed."""
+        self.machine = machine
+        for session in self.sessions.values():
+            session.workspace = None
+
+    def mode(self, ident: str) -> Mode | None:
+        """Return the mode session `ident` is in, None if nobody said."""
+        name = self.session(ident).mode
+        return self._profile.mode(name) if name else None
+
+    def _set(self, asked: _Waiting) -> None:
+        """Take in that the agent accepted a mode or config option."""
+        session, option = self.sessions.get(asked.session), self._profile.data.mode.option
+        if session and asked.method == "session/set_mode":
+            session.mode = str(asked.params.get("modeId", ""))
+        elif session and asked.method == "session/set_config_option" and asked.params.get("configId") == option:
+            session.mode = str(asked.params.get("value", ""))
+
+    def _update(self, params: Mapping[str, object]) -> None:
+        update, ident = params.get("update"), str(params.get("sessionId", ""))
+        if not isinstance(update, Mapping):
+            return
+        session, sort = self.session(ident), update.get("sessionUpdate")
+        if sort == "current_mode_update":
+            session.mode = str(update.get("currentModeId", ""))
+        elif sort == "config_option_update":
+            session.mode = _mode(update, self._profile.data.mode.option) or session.mode
+        elif sort in ("tool_call", "tool_call_update") and not session.replaying:
+            call_id = update.get("toolCallId")
+            if isinstance(call_id, str):
+                call = session.call(call_id)
+                call.update(update)
+                self._follow(session, call, update)
+
+    def refuse(self, session_id: str, call_id: str, why: str) -> None:
+        """Take in that an update of the call was refused: what is known of it no longer counts."""
+        self.session(session_id).call(call_id).broken = why
+
+    # ---- where a shell stands --------------------------------------------------------------------
+
+    def _follow(self, session: Session, call: Call, update: Mapping[str, object]) -> None:
+        """Note where a command takes a shell that keeps its directory, once it is known to have run."""
+        if not self._profile.data.sticky_cwd:
+            return
+        text = call.raw.get("command")
+        if isinstance(text, str) and ("cd" in text or "pushd" in text or "popd" in text):
+            session.leaving[call.call_id] = self._leads(session, text)
+        if update.get("status") in ("completed", "failed") and call.call_id in session.leaving:
+            self._moved(session, session.leaving.pop(call.call_id))
+
+    def _leads(self, session: Session, text: str) -> tuple[str, ...] | None:
+        found: list[str] = []
+        for start in (session.cwd, *session.places):
+            if start is None:
+                return None
+            reading = commands.read(text, cwd=(start,), home=self.machine.home, shell=self.machine.shell, fs=None)
+            for command in reading.commands:
+                name = command.argv[0].text if command.argv else ""
+                if command.chdir is not None:
+                    found.append(command.chdir)
+                elif name in ("cd", "pushd", "popd"):
+                    return None
+        return tuple(dict.fromkeys(found))
+
+    def _moved(self, session: Session, places: tuple[str, ...] | None) -> None:
+        known = dict.fromkeys((*session.places, *(places or ())))
+        session.lost = session.lost or places is None or len(known) > MOST_PLACES
+        session.places = tuple(known)[:MOST_PLACES]
+
+    # ---- requests --------------------------------------------------------------------------------
+
+    def _named(self, ident: str, asked: Mapping[str, object]) -> list[Call]:
+        """Return the calls a request is about: the one it names, or all that are open where the profile says so."""
+        session, call_id = self.session(ident), asked.get("toolCallId")
+        covers = self._profile.data.covers
+        if covers and not (isinstance(call_id, str) and call_id in session.calls):
+            return [call for call in session.calls.values() if call.open and not call.settled]
+        return [session.call(call_id)] if isinstance(call_id, str) and call_id else []
+
+    def waits(self, params: Mapping[str, object]) -> tuple[str, ...]:
+        """Return the places of a request's details that are still on their way, as the profile says."""
+        asked, _ = _tool_call(params)
+        ident = str(params.get("sessionId", ""))
+        return tuple(place for call in self._named(ident, asked) for place in self._late(call, asked))
+
+    def _late(self, call: Call, asked: Mapping[str, object]) -> tuple[str, ...]:
+        evidence = merge(call, asked, ())
+        _, spec = identify(evidence, self._profile)
+        return tuple(place for place in (spec.table.late if spec else ()) if place not in call.arrived)
+
+    def request(self, params: Mapping[str, object]) -> Request:
+        """Return what a `session/request_permission` stands for."""
+        asked, fault = _tool_call(params)
+        ident = str(params.get("sessionId", ""))
+        options = params.get("options")
+        raw_options = options if isinstance(options, list) else []
+        actions: list[Action] = []
+        for call in self._named(ident, asked) if not fault else []:
+            actions += _shifted(self._actions(ident, call, asked, raw_options), len(actions))
+        if not actions:
+            kinds = merge(Call(""), asked, ()).kinds
+            actions = [Action(kinds, opaque=fault or "it names no tool call that is known to be open")]
+        return self._request(ident, asked, raw_options, tuple(actions))
+
+    def _actions(
+        self, ident: str, call: Call, asked: Mapping[str, object], options: list[object]
+    ) -> tuple[Action, ...]:
+        covered = self._profile.data.covers and asked.get("toolCallId") != call.call_id
+        evidence = merge(call, {} if covered else asked, options, self._late(call, asked))
+        if call.broken:
+            evidence = replace(evidence, fault=call.broken)
+        return derive(evidence, self._profile, self.around(ident))
+
+    def around(self, ident: str) -> Surroundings:
+        """Return the surroundings of session `ident`."""
+        session, machine = self.session(ident), self.machine
+        here = (session.cwd, *session.places) if session.cwd else ()
+        cwds = () if session.lost else tuple(place for place in here if place)
+        return Surroundings(self.workspace(ident), machine.fs, machine.shell, machine.reserved, session.servers, cwds)
+
+    def _request(
+        self, ident: str, asked: Mapping[str, object], options: list[object], actions: tuple[Action, ...]
+    ) -> Request:
+        offered = tuple(_option(item) for item in options if isinstance(item, Mapping))
+        plain = self._profile.plain(option.id for option in offered)
+        once = [option for option in offered if option.kind == "allow_once"]
+        refusals = [option.id for option in offered if option.kind.startswith("reject")]
+        title = asked.get("title")
+        return Request(
+            ident,
+            str(asked.get("toolCallId", "")),
+            title if isinstance(title, str) else "",
+            offered,
+            actions,
+            menu=plain is None and len(once) != 1,
+            plain=plain,
+            refusal=next((ref for ref in self._profile.data.refuse if ref in refusals), None),
+        )
+
+    def side_door(self, method: str, params: Mapping[str, object]) -> Request:
+        """Return what a call of `fs/*` or `terminal/create` stands for."""
+        ident = str(params.get("sessionId", ""))
+        around = self.around(ident)
+        build = Builder(Evidence("", raw=params), around, Tool(method), params)
+        if method == "terminal/create":
+            cwd = params.get("cwd")
+            places, known = resources.resolve_cwd(build, [Found(cwd, "cwd")] if isinstance(cwd, str) and cwd else [])
+            home = build.bases()
+            places, known = (places, known) if cwd else (home, bool(home))
+            args, env = params.get("args"), params.get("env")
+            resources.vector_actions(build, params.get("command"), args, env, "command", places, known=known)
+        elif method in SIDE_DOORS:
+            kind = "edit" if method == "fs/write_text_file" else "read"
+            build.path(params.get("path"), frozenset({kind}), "path")
+        if not build.actions:
+            build.opaque(f"`{method}` is not known", frozenset({"other"}))
+        actions = guard.mark(tuple(build.actions), around)
+        return Request(ident, "", method, (), actions, side_door=method)
+
+    def _settle(self, asked: _Waiting, message: Mapping[str, object]) -> None:
+        """Take in the answer to a permission request."""
+        session = self.sessions.get(asked.session)
+        if session is None or (self._profile.data.covers and "error" in message):
+            return
+        for ident in asked.calls:
+            if ident in session.calls:
+                session.calls[ident].settle()
+            if not _allows(asked.params, message):
+                session.leaving.pop(ident, None)
+
+
+def _shifted(actions: tuple[Action, ...], by: int) -> list[Action]:
+    return [replace(act, carrier=act.carrier + by) if act.carrier is not None and by else act for act in actions]
+
+
+def _tool_call(params: Mapping[str, object]) -> tuple[Mapping[str, object], str]:
+    """Return the `toolCall` of a request, of protocol version 2 inside `subject`, and why there is none."""
+    asked, subject = params.get("toolCall"), params.get("subject")
+    if asked is None and isinstance(subject, Mapping) and subject.get("type") == "tool_call":
+        asked = subject.get("toolCall")
+    if isinstance(asked, Mapping) and isinstance(asked.get("toolCallId"), str):
+        return asked, ""
+    return {}, "the request has a shape that is not known"
+
+
+def _allows(params: Mapping[str, object], message: Mapping[str, object]) -> bool:
+    """Say whether an answer chose an option that lets the call run; an answer that cannot be read may."""
+    result = message.get("result")
+    outcome = result.get("outcome") if isinstance(result, Mapping) else None
+    chosen = outcome.get("optionId") if isinstance(outcome, Mapping) else None
+    options = params.get("options")
+    kinds = [
+        option.get("kind")
+        for option in (options if isinstance(options, list) else [])
+        if isinstance(option, Mapping) and option.get("optionId") == chosen
+    ]
+    return any(isinstance(kind, str) and not kind.startswith("reject") for kind in kinds)
+
+
+def _option(item: Mapping[str, object]) -> Option:
+    ident, name, kind = (item.get(key) for key in ("optionId", "name", "kind"))
+    return Option(*(value if isinstance(value, str) else "" for value in (ident, name, kind)))
+
+
+def _key(ident: object) -> str:
+    return json.dumps(ident)
+
+
+def _name_version(info: object) -> tuple[str, str]:
+    fields = info if isinstance(info, Mapping) else {}
+    return str(fields.get("name") or ""), str(fields.get("version") or "")
+
+
+def _mode(fields: Mapping[str, object], option: str) -> str:
+    """Return the mode a session response or a config update names."""
+    modes = fields.get("modes")
+    if isinstance(modes, Mapping) and isinstance(modes.get("currentModeId"), str):
+        return str(modes["currentModeId"])
+    options = fields.get("configOptions")
+    for item in options if isinstance(options, list) else []:
+        if isinstance(item, Mapping) and item.get("id") == option:
+            return str(item.get("currentValue", ""))
+    return ""

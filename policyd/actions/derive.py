@@ -1,0 +1,132 @@
+"""From evidence to actions: everything a tool call would do, as the agent's profile reads it.
+
+Rules (design, section 3):
+
+1. Primary are the paths of reads, edits, deletes, moves and searches, each simple command with its operands, the URL of
+   a fetch, the tool of an MCP call. A command found under any kind is an execute, a diff under any kind an edit.
+2. Everything else that names a path or URL is a mention: only deny and ask rules look at it.
+3. A field of `rawInput` that the profile neither uses nor calls inert makes an opaque action; one that widens the
+   agent's reach is an action of its own.
+4. Opaque is added, never put in place of what was understood. Nothing primary found: one opaque action.
+5. What touches policyd itself is marked (`guard`), whoever asks and however it is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from policyd.actions import guard, resources
+from policyd.actions.builder import Builder, Surroundings
+from policyd.actions.evidence import Evidence
+from policyd.actions.identity import arguments, identify, mcp_tool
+from policyd.actions.profiles import Profile, ToolSpec
+from policyd.model import Action, Mode, Role, Tool
+
+
+def derive(evidence: Evidence, profile: Profile, around: Surroundings) -> tuple[Action, ...]:
+    """Return every action the call stands for; never empty, each with where it was found."""
+    name, spec = identify(evidence, profile)
+    if spec and spec.table.kind and (spec.table.resource or evidence.kinds == {"other"}):
+        evidence = replace(evidence, kinds=frozenset({spec.table.kind}))
+    build = Builder(evidence, around, Tool(name) if name else None)
+    build.args = None if evidence.fault or evidence.missing else evidence.raw
+    if evidence.fault:
+        build.opaque(evidence.fault, evidence.kinds, "rawInput")
+    if spec is None:
+        build.opaque("no profile says what this call does", evidence.kinds)
+    else:
+        _call(build, profile, spec, name)
+    for text in evidence.old:
+        build.mentions(text, "earlier evidence")
+    if all(action.role is Role.MENTION for action in build.actions):
+        build.opaque(_nothing(evidence), evidence.kinds)
+    return guard.mark(tuple(build.actions), around)
+
+
+def _nothing(evidence: Evidence) -> str:
+    if evidence.missing:
+        return "its details have not come: " + ", ".join(sorted(evidence.missing))
+    return "the request does not say what it would do" if evidence.announced else "nothing announced this tool call"
+
+
+def _call(build: Builder, profile: Profile, spec: ToolSpec, name: str) -> None:
+    table, kinds = spec.table, build.evidence.kinds
+    if table.opaque:
+        build.opaque(table.opaque, kinds)
+    for key, why in table.opaque_if.items():
+        if holds(build.evidence.raw.get(key)):
+            build.opaque(why, kinds, f"rawInput.{key}")
+    if "switch_mode" in kinds:
+        _switch(build, profile)
+    if table.mcp:
+        _mcp(build, spec, name)
+        resources.paths_of(build, profile, spec)
+        return
+    if table.resource == "tool" or table.plain:
+        _own(build, spec, name)
+    resources.commands_of(build, spec)
+    resources.patches_of(build, spec)
+    resources.paths_of(build, profile, spec)
+    resources.urls_of(build, spec)
+    _widening(build, spec)
+    _unclaimed(build, spec)
+
+
+def _mcp(build: Builder, spec: ToolSpec, name: str) -> None:
+    evidence = build.evidence
+    tool = mcp_tool(evidence, spec, name, build.around.servers)
+    build.args = arguments(evidence, spec)
+    kinds = evidence.kinds | {"other"}
+    if tool is None:
+        build.opaque("the MCP server and tool are not named on the wire", kinds)
+    else:
+        build.name = tool
+        build.add(Action(kinds, tool=tool, name=tool, args=build.args, mcp=True, origin="tool name"))
+        if any(not server for server, _ in tool.splits):
+            build.opaque("the MCP server is not named on the wire", kinds)
+    build.mentions(build.args if build.args is not None else evidence.raw, "arguments")
+
+
+def _own(build: Builder, spec: ToolSpec, name: str) -> None:
+    """Add the one action of a call that has no path, command or URL by nature."""
+    tool = Tool(name) if name else None
+    escalate = spec.table.escalate
+    build.add(Action(build.kinds, tool=tool, name=tool, args=build.args, escalate=escalate, origin="tool name"))
+
+
+def _switch(build: Builder, profile: Profile) -> None:
+    """Add the change of mode: to the mode of the one plain `allow_once`, where the profile knows it."""
+    once = [option for option in build.evidence.options if option.get("kind") == "allow_once"]
+    leads = profile.data.mode.leads.get(str(once[0].get("optionId"))) if len(once) == 1 else None
+    mode: Mode | None = profile.mode(leads) if leads else None
+    kinds = frozenset({"switch_mode"})
+    build.add(Action(kinds, tool=build.name, name=build.name, args=build.args, mode=mode, origin="kind"))
+
+
+def _widening(build: Builder, spec: ToolSpec) -> None:
+    for key in spec.table.widens:
+        value = build.evidence.raw.get(key)
+        if holds(value):
+            origin = f"rawInput.{key}"
+            build.add(Action(build.kinds, name=build.name, args=build.args, escalate=key, origin=origin))
+            build.mentions(value, origin)
+
+
+def _unclaimed(build: Builder, spec: ToolSpec) -> None:
+    shown = {text for diff in build.evidence.diffs for text in diff.texts}
+    for key, value in build.evidence.raw.items():
+        if key in spec.claimed or not isinstance(value, str | list | Mapping) or not value or value in ("", [], {}):
+            continue
+        if not (isinstance(value, str) and value in shown):
+            build.opaque(f"no profile says what `rawInput.{key}` means", build.kinds, f"rawInput.{key}")
+            build.mentions(value, f"rawInput.{key}", key)
+
+
+def holds(value: object) -> bool:
+    """Say whether anything inside `value` is set: a text, a number, `true`; `false`, nothing and empty ones are not."""
+    if isinstance(value, Mapping):
+        return any(holds(item) for item in value.values())
+    if isinstance(value, list):
+        return any(holds(item) for item in value)
+    return bool(value) and not (isinstance(value, str) and value.lower() in {"false", "off", "no"})

@@ -1,0 +1,268 @@
+"""What is known of one tool call: its updates, merged with a request's own fields.
+
+Rules:
+
+1. A request speaks first: each key of its `rawInput` that is not empty, then the latest update's.
+2. Collections (`locations`, diffs) are the union of the request's and the latest non-empty ones: a move's destination
+   is often only in the earlier diff.
+3. Every kind an update states stays stated; the tool's name is the first one stated; titles keep all values. A kind
+   that a request states is a statement about that request only.
+4. What was known when a request was answered, or when the call finished, is old: it may add mentions to a later request
+   with the same id, but never counts as something found.
+5. Text in place of a table counts only if it is one complete JSON value without a key twice.
+
+Nothing here knows an agent; what a field means is the profile's affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from policyd.actions.readers import Fault, json_text
+from policyd.model import EMPTY
+
+FINISHED = frozenset({"completed", "failed", "cancelled"})
+MANY_TITLES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """A change of a file as shown to the person."""
+
+    path: str
+    kind: str = ""
+    """What its `_meta.kind` or operation states: add, update, delete, modify, move, or nothing."""
+    texts: tuple[str, ...] = ()
+    """The old and new text it shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A tool call as one request finds it."""
+
+    call_id: str
+    name: str = ""
+    """The first tool name stated on the wire."""
+    kinds: frozenset[str] = frozenset()
+    """Every kind stated; `other` only where nothing else was."""
+    stated: str = ""
+    """The kind the request itself states."""
+    raw: Mapping[str, object] = field(default_factory=dict)
+    fault: str = ""
+    """Why `rawInput` could not be read."""
+    titles: tuple[str, ...] = ()
+    """The request's first, then the others, newest first."""
+    first_title: str = ""
+    """The title of the first update: an agent's tool where it is no prose. A request's own title never stands in."""
+    locations: tuple[str, ...] = ()
+    diffs: tuple[Diff, ...] = ()
+    texts: tuple[str, ...] = ()
+    meta: Mapping[str, object] = field(default_factory=dict)
+    options: tuple[Mapping[str, object], ...] = ()
+    old: tuple[str, ...] = ()
+    """Texts known before an earlier request with this id was answered."""
+    older: Mapping[str, object] = field(default_factory=dict)
+    """`rawInput` as it was known then."""
+    missing: frozenset[str] = frozenset()
+    """Late fields that have not come."""
+    announced: bool = True
+    """Whether any update named the call."""
+
+
+@dataclass(slots=True)
+class Call:
+    """What the updates of one tool call said, newest last."""
+
+    call_id: str
+    name: str = ""
+    first_title: str = ""
+    titles: list[str] = field(default_factory=list)
+    kinds: set[str] = field(default_factory=set)
+    raw: Mapping[str, object] = field(default_factory=dict)
+    fault: str = ""
+    locations: tuple[str, ...] = ()
+    diffs: tuple[Diff, ...] = ()
+    texts: tuple[str, ...] = ()
+    meta: dict[str, object] = field(default_factory=dict)
+    status: str = ""
+    arrived: set[str] = field(default_factory=set)
+    """Places that updates of this epoch brought: `rawInput`, `rawInput.command`, `locations`."""
+    old: tuple[str, ...] = ()
+    older: Mapping[str, object] = field(default_factory=dict)
+    asked: bool = False
+    """A request named it, or covered it."""
+    settled: bool = False
+    """That request was answered."""
+    announced: bool = False
+    broken: str = ""
+    """Why nothing that is known of it counts: one of its updates was refused."""
+
+    @property
+    def open(self) -> bool:
+        """Whether it has been announced and has not finished."""
+        return self.announced and self.status not in FINISHED
+
+    def update(self, update: Mapping[str, object]) -> None:
+        """Take in one `tool_call` or `tool_call_update`."""
+        self.announced = True
+        self._identity(update)
+        self._details(update)
+        status = update.get("status")
+        if isinstance(status, str):
+            self.status = status
+            if status in FINISHED:
+                self.settle()
+
+    def _identity(self, update: Mapping[str, object]) -> None:
+        title, name, kind, meta = (update.get(key) for key in ("title", "name", "kind", "_meta"))
+        if isinstance(title, str) and title:
+            self.first_title = self.first_title or title
+            if title not in self.titles and len(self.titles) < MANY_TITLES:
+                self.titles.append(title)
+        if isinstance(name, str) and name:
+            self.name = self.name or name
+        if isinstance(kind, str) and kind:
+            self.kinds.add(kind)
+        if isinstance(meta, Mapping):
+            self.meta.update(meta)
+
+    def _details(self, update: Mapping[str, object]) -> None:
+        whole = update.get("sessionUpdate") == "tool_call_update"
+        if "rawInput" in update and update["rawInput"] is not None:
+            raw, fault = table(update["rawInput"])
+            if raw or fault:
+                self.raw, self.fault = raw, fault
+            self.arrived.update(f"rawInput.{key}" for key, value in raw.items() if value not in ("", None, [], {}))
+            if whole or raw:
+                self.arrived.add("rawInput")
+        if paths := location_paths(update.get("locations")):
+            self.locations = paths
+            self.arrived.add("locations")
+        content = update.get("content")
+        if diffs := content_diffs(content):
+            self.diffs = diffs
+        if texts := content_texts(content):
+            self.texts = texts
+
+    def settle(self) -> None:
+        """What is known becomes old: a request was answered, or the call has finished."""
+        known = (*self.old, *self.locations, *(diff.path for diff in self.diffs), *_strings(self.raw))
+        self.old = tuple(dict.fromkeys(known))[-64:]
+        self.older = self.raw or self.older
+        self.raw, self.fault, self.locations, self.diffs, self.texts = EMPTY, "", (), (), ()
+        self.arrived, self.titles = set(), []
+        self.settled = True
+
+
+def merge(call: Call, asked: Mapping[str, object], options: Iterable[object], late: Iterable[str] = ()) -> Evidence:
+    """Return the evidence of `call` for a request whose `toolCall` is `asked`; `late` are the fields to wait for."""
+    raw, fault = table(asked.get("rawInput"))
+    own_paths = location_paths(asked.get("locations"))
+    own_diffs = content_diffs(asked.get("content"))
+    known = {key: value for key, value in call.raw.items() if key not in raw or raw[key] in ("", None, [], {})}
+    kind, title, name, meta = (asked.get(key) for key in ("kind", "title", "name", "_meta"))
+    stated = kind if isinstance(kind, str) else ""
+    titles = [title] if isinstance(title, str) and title else []
+    return Evidence(
+        call_id=call.call_id,
+        name=call.name or (name if isinstance(name, str) else ""),
+        kinds=spoken({*call.kinds, stated}),
+        stated=stated,
+        raw={**raw, **known},
+        fault=misshapen(asked) or fault or call.fault,
+        titles=tuple(dict.fromkeys([*titles, *reversed(call.titles)])),
+        first_title=call.first_title,
+        locations=tuple(dict.fromkeys([*own_paths, *call.locations])),
+        diffs=_union(own_diffs, call.diffs),
+        texts=(*content_texts(asked.get("content")), *call.texts),
+        meta={**call.meta, **(meta if isinstance(meta, Mapping) else {})},
+        options=tuple(option for option in options if isinstance(option, Mapping)),
+        old=call.old,
+        older=call.older,
+        missing=frozenset(place for place in late if place not in call.arrived),
+        announced=call.announced,
+    )
+
+
+def misshapen(asked: Mapping[str, object]) -> str:
+    """Say which field of a `toolCall` has a type the protocol does not know, `""` if none."""
+    shapes = {"title": str, "kind": str, "name": str, "locations": list, "content": list, "_meta": Mapping}
+    wrong = [key for key, shape in shapes.items() if asked.get(key) is not None and not isinstance(asked[key], shape)]
+    return f"`{wrong[0]}` of the request has the wrong type" if wrong else ""
+
+
+def spoken(kinds: Iterable[str]) -> frozenset[str]:
+    """Return the kinds that are a statement: `other` and no kind are none beside another."""
+    said = frozenset(kind for kind in kinds if kind)
+    return said - {"other"} or said or frozenset({"other"})
+
+
+def table(value: object) -> tuple[Mapping[str, object], str]:
+    """Return `rawInput` as a table, and why it is none; text counts if it is one JSON table."""
+    if isinstance(value, str) and value.strip():
+        try:
+            value = json_text(value)
+        except Fault as fault:
+            return EMPTY, f"rawInput is text: {fault}"
+    if value in (None, "", [], {}) or isinstance(value, str):
+        return EMPTY, ""
+    if isinstance(value, Mapping):
+        return value, ""
+    return EMPTY, f"rawInput is a {type(value).__name__}, not a table"
+
+
+def location_paths(value: object) -> tuple[str, ...]:
+    """Return the paths of a `locations` list."""
+    items = value if isinstance(value, list) else []
+    paths = (item.get("path") for item in items if isinstance(item, Mapping))
+    return tuple(path for path in paths if isinstance(path, str) and path)
+
+
+def content_texts(value: object) -> tuple[str, ...]:
+    """Return the texts of a `content` list's text blocks."""
+    blocks = value if isinstance(value, list) else []
+    inner = [block.get("content") for block in blocks if isinstance(block, Mapping) and block.get("type") == "content"]
+    texts = [block.get("text") for block in inner if isinstance(block, Mapping) and block.get("type") == "text"]
+    return tuple(text for text in texts if isinstance(text, str) and text)
+
+
+def content_diffs(value: object) -> tuple[Diff, ...]:
+    """Return the diffs of a `content` list, those of protocol version 2 with their `changes` too."""
+    blocks = value if isinstance(value, list) else []
+    found: list[Diff] = []
+    for block in blocks:
+        if isinstance(block, Mapping) and block.get("type") == "diff":
+            found += _diff(block)
+    return tuple(found)
+
+
+def _diff(block: Mapping[str, object]) -> list[Diff]:
+    path, meta = block.get("path"), block.get("_meta")
+    kind = meta.get("kind") if isinstance(meta, Mapping) else ""
+    texts = tuple(text for text in (block.get("oldText"), block.get("newText")) if isinstance(text, str))
+    found = []
+    if isinstance(path, str) and path:
+        found.append(Diff(path, kind if isinstance(kind, str) else "", texts))
+    changes = block.get("changes")
+    for change in changes if isinstance(changes, list) else []:
+        found += [
+            Diff(change[key], str(change.get("operation", "")))
+            for key in ("path", "oldPath", "newPath", "from", "to")
+            if isinstance(change, Mapping) and isinstance(change.get(key), str) and change[key]
+        ]
+    return found
+
+
+def _union(own: tuple[Diff, ...], known: tuple[Diff, ...]) -> tuple[Diff, ...]:
+    paths = {diff.path for diff in own}
+    return (*own, *(diff for diff in known if diff.path not in paths))
+
+
+def _strings(value: object) -> list[str]:
+    """Return the texts inside `value` that may be one path; a command is none."""
+    if isinstance(value, str):
+        return [value] if 0 < len(value) < 4096 and not any(char.isspace() for char in value) else []
+    if isinstance(value, Mapping):
+        return [text for item in value.values() for text in _strings(item)]
+    return [text for item in value for text in _strings(item)] if isinstance(value, list) else []

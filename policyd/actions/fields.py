@@ -1,0 +1,155 @@
+"""Field references of a profile: where in a tool call a fact stands.
+
+A reference is a dotted place, `rawInput.requests[].url`, or a table that adds a reader:
+`{ from = "title", template = "Run `{}`" }`, `{ from = "content", read = "json_text", field = "command" }`,
+`{ from = "options._meta.parts[]", where = "scope=command", field = "text" }`. `hole` picks a named hole of the
+template; `hole = "*"` takes the whole text if it fits.
+
+The places: `rawInput`, `locations`, `diff`, `title` (the request's, else the latest), `first_title`, `content` (the
+texts of content blocks, the request's first), `name`, `toolCallId`, `_meta`, `options`. `[]` goes through a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from policyd.actions.evidence import Evidence
+from policyd.actions.readers import Fault, Template, json_text
+
+TABLE_KEYS = frozenset({"from", "template", "hole", "read", "where", "field"})
+PLACES = frozenset(
+    {
+        "rawInput",
+        "locations",
+        "diff",
+        "title",
+        "first_title",
+        "content",
+        "name",
+        "toolCallId",
+        "_meta",
+        "options",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A value and where it stood."""
+
+    value: object
+    origin: str
+    rank: int = 0
+    """Which of several references led to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A compiled field reference."""
+
+    place: str
+    steps: tuple[str, ...] = ()
+    template: Template | None = None
+    hole: str = ""
+    json: bool = False
+    where: tuple[str, str] = ("", "")
+    field: tuple[str, ...] = ()
+
+    @classmethod
+    def compile(cls, source: object) -> Ref:
+        """Return the reference `source` (text or table) spells; ValueError says what is wrong with it."""
+        if isinstance(source, str):
+            place, *steps = source.replace("[]", ".[]").split(".")
+            return cls(_known(place), tuple(steps))
+        if not isinstance(source, dict) or not set(source) <= TABLE_KEYS:
+            raise ValueError(f"field reference {source!r}: give text or a table of {', '.join(sorted(TABLE_KEYS))}")
+        base = cls.compile(source.get("from", ""))
+        if source.get("read", "json_text") != "json_text":
+            raise ValueError(f"field reference {source!r}: unknown reader")
+        key, _, value = str(source.get("where", "")).partition("=")
+        return cls(
+            base.place,
+            base.steps,
+            Template.compile(str(source["template"])) if "template" in source else None,
+            str(source.get("hole", "")),
+            "read" in source,
+            (key, value),
+            tuple(str(source["field"]).replace("[]", ".[]").split(".")) if "field" in source else (),
+        )
+
+    @property
+    def key(self) -> str:
+        """The key of `rawInput` this reference claims, or nothing."""
+        return self.steps[0] if self.place == "rawInput" and self.steps else ""
+
+    def find(self, evidence: Evidence) -> Iterator[Found]:
+        """Yield every non-empty value the reference leads to, in order."""
+        for start in _start(self.place, evidence):
+            for found in _walk(start, self.steps):
+                yield from self._read(found)
+
+    def _read(self, found: Found) -> Iterator[Found]:
+        value = found.value
+        if self.template:
+            holes = self.template.match(value) if isinstance(value, str) else None
+            if holes is None:
+                return
+            value = value if self.hole == "*" else holes.get(self.hole, "")
+        if self.json:
+            try:
+                value = json_text(value if isinstance(value, str) else "")
+            except Fault:
+                return
+        if self.where[0] and not (isinstance(value, dict) and value.get(self.where[0]) == self.where[1]):
+            return
+        yield from _walk(Found(value, found.origin), self.field)
+
+
+def _known(place: str) -> str:
+    if place not in PLACES:
+        raise ValueError(f"field reference `{place}`: unknown place; one of {', '.join(sorted(PLACES))}")
+    return place
+
+
+def _start(place: str, evidence: Evidence) -> Iterator[Found]:
+    if place == "rawInput":
+        yield Found(evidence.raw, "rawInput")
+    elif place == "locations":
+        yield from (Found(path, f"locations[{at}].path") for at, path in enumerate(evidence.locations))
+    elif place == "diff":
+        yield from (Found(diff.path, f"content diff {at}") for at, diff in enumerate(evidence.diffs))
+    elif place == "content":
+        yield from (Found(text, f"content text {at}") for at, text in enumerate(evidence.texts))
+    elif place == "options":
+        yield from (Found(option, f"options[{at}]") for at, option in enumerate(evidence.options))
+    else:
+        value = {
+            "title": evidence.titles[0] if evidence.titles else "",
+            "first_title": evidence.first_title,
+            "name": evidence.name,
+            "toolCallId": evidence.call_id,
+            "_meta": evidence.meta,
+        }[place]
+        yield Found(value, place)
+
+
+def _walk(found: Found, steps: tuple[str, ...]) -> Iterator[Found]:
+    if not steps:
+        if found.value not in ("", None, [], {}):
+            yield found
+        return
+    step, rest = steps[0], steps[1:]
+    if step == "[]":
+        if isinstance(found.value, list):
+            for at, item in enumerate(found.value):
+                yield from _walk(Found(item, f"{found.origin}[{at}]"), rest)
+    elif isinstance(found.value, Mapping) and step in found.value:
+        yield from _walk(Found(found.value[step], f"{found.origin}.{step}"), rest)
+
+
+def each(refs: tuple[Ref, ...], evidence: Evidence) -> Iterator[Found]:
+    """Yield what every one of `refs` leads to, in their order, with the reference's place as rank."""
+    for rank, ref in enumerate(refs):
+        for found in ref.find(evidence):
+            yield Found(found.value, found.origin, rank)

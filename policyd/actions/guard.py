@@ -1,0 +1,114 @@
+"""What touches policyd itself: its files by any alias, its program, its processes.
+
+A guarded action is at least an ask, whatever the rules say (the engine's floor); this module only marks. It errs on the
+side of marking: a command that sends a signal and speaks of policyd, or signals every process, is marked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from policyd.actions.builder import Surroundings
+from policyd.model import Action, Filesystem, PathRef, Reach, SimpleCommand, Word
+
+PROGRAM = "policyd"
+SIGNALLERS = frozenset(
+    {
+        "kill",
+        "pkill",
+        "killall",
+        "killall5",
+        "skill",
+        "xkill",
+        "fuser",
+        "pgrep",
+        "pidof",
+        "systemctl",
+        "service",
+        "launchctl",
+    }
+)
+EVERYONE = frozenset({"-1", "0"})
+MOST_FILES = 256
+
+
+def mark(actions: tuple[Action, ...], around: Surroundings) -> tuple[Action, ...]:
+    """Return `actions` with `guarded` set on those that touch policyd."""
+    linked: list[frozenset[tuple[int, int]]] = []
+
+    def hard_linked(ref: PathRef) -> bool:
+        if around.fs is None or not around.reserved:
+            return False
+        own = {identity for form in ref.forms if (identity := _identity(around.fs, form))}
+        if own and not linked:
+            linked.append(identities(around.reserved, around.fs))
+        return bool(own) and bool(own & linked[0])
+
+    def why(action: Action) -> str:
+        if action.path is not None:
+            if touches(action.path, around.reserved) or hard_linked(action.path):
+                return "policyd's own files"
+        elif action.command is not None:
+            return runs_policyd(action.command)
+        return ""
+
+    return tuple(replace(action, guarded=reason) if (reason := why(action)) else action for action in actions)
+
+
+def touches(ref: PathRef, reserved: Iterable[str]) -> bool:
+    """Say whether any form of `ref` is one of `reserved`, lies below it, or reaches down to it."""
+    for own in reserved:
+        for form in ref.forms:
+            plain, mine = (form.casefold(), own.casefold()) if ref.folded else (form, own)
+            if plain == mine or plain.startswith(mine.rstrip("/") + "/"):
+                return True
+            if ref.reach is Reach.CONTENT and mine.startswith(plain.rstrip("/") + "/"):
+                return True
+    return False
+
+
+def identities(reserved: Iterable[str], fs: Filesystem) -> frozenset[tuple[int, int]]:
+    """Return device and inode of the reserved files and of the files directly below the reserved directories."""
+    places = list(reserved)
+    for folder in tuple(places):
+        places += [f"{folder.rstrip('/')}/{name}" for name in (fs.listing(folder) or ())[:MOST_FILES]]
+    return frozenset(identity for place in places if not fs.is_dir(place) and (identity := _identity(fs, place)))
+
+
+def _identity(fs: Filesystem, path: str) -> tuple[int, int] | None:
+    try:
+        return fs.identity(path)
+    except OSError:
+        return None
+
+
+def runs_policyd(command: SimpleCommand) -> str:
+    """Say in words how `command` (or what it wraps) runs or signals policyd, `""` if it does not."""
+    if command.inner is not None and (reason := runs_policyd(command.inner)):
+        return reason
+    if not command.argv:
+        return ""
+    name, words = _base(command.argv[0]), command.argv[1:]
+    if name == PROGRAM or (name.startswith("python") and _module(words)):
+        return "policyd itself"
+    if name in SIGNALLERS and (PROGRAM in command.text or (name == "kill" and _everyone(words))):
+        return "policyd's own process"
+    return ""
+
+
+def _base(word: Word) -> str:
+    return word.text.rsplit("/", 1)[-1]
+
+
+def _module(words: tuple[Word, ...]) -> bool:
+    texts = [word.text for word in words]
+    return any(pair in (("-m", PROGRAM), ("-mpolicyd", pair[1])) for pair in zip(texts, [*texts[1:], ""], strict=True))
+
+
+def _everyone(words: tuple[Word, ...]) -> bool:
+    """Say whether a `kill` reaches every process: a target of -1 or 0 behind the signal."""
+    targets = [word.text for word in words]
+    if targets and targets[0].startswith("-") and targets[0] not in {"--", "-s", "-n"}:
+        targets = targets[1:] or targets
+    return any(target in EVERYONE for target in targets)

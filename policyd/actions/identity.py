@@ -1,0 +1,104 @@
+"""Which tool a call is of, and which MCP server a joined name may mean.
+
+A joined name (`mcp__notes__delete_note`, `notes_delete_note`) is split wherever the joint stands. Where the client
+named servers and some split fits one of them, only those splits count; else all do, and an allow needs every one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from policyd.actions.evidence import Evidence
+from policyd.actions.fields import Ref
+from policyd.actions.profiles import Profile, ToolSpec, generic
+from policyd.model import Tool
+
+PREFIXES = ("mcp__", "mcp_")
+LONGEST_NAME = 256
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
+
+
+PROSE = frozenset({"title", "first_title"})
+
+
+def identify(evidence: Evidence, profile: Profile) -> tuple[str, ToolSpec | None]:
+    """Return the tool's name (`""` if it is not stated) and how its calls are read (None if nothing says).
+
+    A name out of a title counts only where the profile has a table for it: a title may be the model's own prose.
+    """
+    for ref in profile.identify:
+        for found in ref.find(evidence):
+            if isinstance(found.value, str) and is_name(found.value):
+                spec = profile.named(found.value, evidence.stated)
+                if spec or ref.place not in PROSE:
+                    return found.value, spec or _fallback(evidence, profile, found.value)
+    return "", _fallback(evidence, profile, "")
+
+
+def _fallback(evidence: Evidence, profile: Profile, name: str) -> ToolSpec | None:
+    general = generic()
+    return profile.kinded(evidence.kinds) or general.named(name, evidence.stated) or general.kinded(evidence.kinds)
+
+
+def is_name(text: str) -> bool:
+    """Say whether `text` can be a tool's name: one word, not prose."""
+    return 0 < len(text) <= LONGEST_NAME and not any(char.isspace() or not char.isprintable() for char in text)
+
+
+def mcp_tool(evidence: Evidence, spec: ToolSpec, name: str, servers: tuple[str, ...]) -> Tool | None:
+    """Return the MCP tool a call is of, None where the wire does not name it.
+
+    A tool without a server gets every known server; with none known the server is the empty name, which no pattern of
+    an allow rule matches.
+    """
+    if spec.table.mcp != "fields":
+        return joined(name, spec.table.mcp, servers) if name else None
+    server, tool = (_first(spec.refs[part], evidence) for part in ("server", "tool"))
+    if not tool:
+        return None
+    if server:
+        return Tool(f"{server}/{tool}", ((server, tool),))
+    return Tool(tool, tuple((known, tool) for known in servers) or (("", tool),))
+
+
+def joined(name: str, joint: str, servers: tuple[str, ...]) -> Tool | None:
+    """Return the tool of the joined `name`, with every split that fits; None if the joint is not in it."""
+    bare = name
+    for prefix in PREFIXES:
+        if bare.startswith(prefix):
+            bare = bare[len(prefix) :]
+            break
+    splits = tuple(_splits(bare, joint))
+    if not splits:
+        return None
+    known = {_UNSAFE.sub("_", server): server for server in servers} | {server: server for server in servers}
+    fitting = tuple((known[server], tool) for server, tool in splits if server in known)
+    kept = fitting or splits
+    return Tool("/".join(kept[0]) if len(kept) == 1 else name, kept)
+
+
+def _splits(text: str, joint: str) -> Iterable[tuple[str, str]]:
+    at = text.find(joint, 1)
+    while 0 < at < len(text) - len(joint):
+        yield text[:at], text[at + len(joint) :]
+        at = text.find(joint, at + 1)
+
+
+def arguments(evidence: Evidence, spec: ToolSpec) -> Mapping[str, object] | None:
+    """Return an MCP call's arguments; None where they are missing or incomplete."""
+    if spec.refs["arguments"]:
+        values = (found.value for ref in spec.refs["arguments"] for found in ref.find(evidence))
+        return next((value for value in values if isinstance(value, Mapping)), None)
+    if evidence.fault or evidence.missing:
+        return None
+    value = evidence.raw.get(spec.table.args, {}) if spec.table.args else evidence.raw
+    return value if isinstance(value, Mapping) else None
+
+
+def _first(refs: Iterable[Ref], evidence: Evidence) -> str:
+    for ref in refs:
+        for found in ref.find(evidence):
+            if isinstance(found.value, str) and is_name(found.value):
+                return found.value
+    return ""

@@ -1,0 +1,295 @@
+"""Agent profiles: what the fields of an agent's tool calls mean, and which of its modes ask. Data, not code.
+
+`policyd/agents/NAME.toml` holds one profile; NAME is its short name, which policies use (`agent = "claude"`). A profile
+is chosen by the name the agent gives itself at `initialize` and, where `version` says so, its version; nothing else.
+An agent that nobody described gets `generic`, which claims only fields every agent means alike and calls the rest
+opaque, so that an outdated profile asks instead of allowing.
+
+Rules for a profile:
+
+1. A fact is read from a field, from a whole title or text by a literal template, or by a named reader; never searched for.
+2. A field of `rawInput` that is neither used nor `inert` makes the call opaque. `inert` is for text that changes nothing.
+3. What a tool may do beyond its main resource is said (`widens`), not left out.
+
+The schema is the structures below; an unknown key is an error of the package, found by its tests.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from policyd.actions.fields import Ref
+from policyd.model import KINDS, Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Reference = str | dict[str, str]
+GENERIC = "generic"
+
+
+class ToolTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """`[tool.NAME]` or `[kind.KIND]`: how to read one tool's calls."""
+
+    stated: list[str] = []
+    """The table counts only where the request states one of these kinds."""
+    kind: str = ""
+    """The kind where the agent states none, or only `other`."""
+    command: list[Reference] = []
+    """Shell text, one command line a value; the first present field counts, the others may only tighten."""
+    argv: bool = False
+    """`rawInput` may hold `args` and `env` beside `command`, as `terminal/create` does."""
+    stdin: str = ""
+    """A made-up program whose last word is text typed into a running shell."""
+    cwd: list[Reference] = []
+    """Directories the command runs in."""
+    cwd_stated: bool = False
+    """The agent always states the directory: none found is an unknown one."""
+    path: list[Reference] = []
+    glob: list[Reference] = []
+    """Glob patterns: one that leads away from the cwd is a place of its own."""
+    url: list[Reference] = []
+    prose: list[Reference] = []
+    """Free text the tool itself takes URLs from: the call is opaque, the URLs are mentions."""
+    mention: list[Reference] = []
+    """Other paths named beside the point."""
+    patch: list[Reference] = []
+    """Patch text (`*** Begin Patch`)."""
+    locations: str = ""
+    """What `locations` are: `path` (the default where no command is found), `read`, `cwd` or `mention`."""
+    every: bool = False
+    """Every present field of `path` and `command` counts alike, not only the first."""
+    reach: str = ""
+    """How far a path goes below: `entry`, `names` or `content`; unsaid, a search, move or delete reaches content."""
+    base: str = ""
+    """Where relative paths start, if not at the session's cwd."""
+    here: bool = False
+    """Without a path the call is about the cwd."""
+    mcp: str = ""
+    """How server and tool are named: `fields`, or the text that joins them (`__`, `-`)."""
+    server: list[Reference] = []
+    tool: list[Reference] = []
+    args: str = ""
+    """The key of `rawInput` under which an MCP call's arguments stand."""
+    arguments: list[Reference] = []
+    """Where an MCP call's arguments stand, if not in `rawInput`."""
+    resource: str = ""
+    """`tool`: the call has no path, command or URL by nature; its name is its resource."""
+    plain: bool = False
+    """A call that touches nothing (todo, plan): one action with the tool's name."""
+    opaque: str = ""
+    """Why a call of this tool can never be told."""
+    opaque_if: dict[str, str] = {}
+    """Key of `rawInput` -> why the call cannot be told when it holds anything but false."""
+    inert: list[str] = []
+    widens: list[str] = []
+    """Keys of `rawInput` that widen the agent's reach when they hold anything but false."""
+    escalate: str = ""
+    """Why any call of this tool widens the agent's reach."""
+    late: list[str] = []
+    """Places whose details race the request."""
+
+
+class ModeTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """`[mode]`: what the agent's modes and options mean, for enforcement and for `mode` conditions."""
+
+    asking: str = ""
+    """The mode in which the agent asks the client most."""
+    start: str = ""
+    """The mode a session starts in, where the agent does not say."""
+    door: str = "set_mode"
+    """How the asking mode is set: `set_mode`, `set_config_option`, or `none`."""
+    option: str = "mode"
+    """The config option that is the mode."""
+    safe: list[str] = []
+    """Modes that ask at least as much as `asking`."""
+    unsafe: list[str] = []
+    """Modes in which calls run that the client is not asked about."""
+    unsafe_options: dict[str, list[str]] = {}
+    """Config option -> values (`true`, `on`) that switch asking off."""
+    safe_options: list[str] = []
+    """Config options that have nothing to do with asking (`model`)."""
+    unsafe_meta: list[str] = []
+    """Dotted keys of `_meta` in `session/new` that switch asking off."""
+    leads: dict[str, str] = {}
+    """Option id of a `switch_mode` request -> the mode it leads to."""
+    never_asked: list[str] = []
+    """What the agent does without asking even in its asking mode, in words, for `doctor`."""
+
+
+class Menu(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """`[[menu]]`: the plain `allow_once` of exactly this set of option ids."""
+
+    options: list[str]
+    plain: str
+
+
+class ProfileTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A profile file as written."""
+
+    name: list[str]
+    version: list[str] = []
+    extends: str = ""
+    """Another profile whose tools, kinds and modes count where this one says nothing."""
+    identify: list[Reference] = []
+    """Where the tool's name stands, in order."""
+    covers: str = ""
+    """`pending` or `in_progress`: a request names no call and stands for every such call."""
+    moves: bool = False
+    """A location without a diff beside a diff without a location is a move."""
+    sticky_cwd: bool = False
+    """The shell keeps its directory between calls."""
+    refuse: list[str] = []
+    """Option ids of refusals after which the turn goes on, best first."""
+    refusal_ends_turn: bool = False
+    write_honoured: bool = True
+    """A refused `fs/write_text_file` means nothing is written."""
+    statuses: bool = True
+    """`completed` can be trusted to mean that the call ran."""
+    menu: list[Menu] = []
+    mode: ModeTable = ModeTable()
+    tool: dict[str, ToolTable] = {}
+    kind: dict[str, ToolTable] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool table with its references compiled."""
+
+    table: ToolTable
+    label: str
+    """`tool.bash` or `kind.execute`, for explanations."""
+    refs: dict[str, tuple[Ref, ...]]
+    claimed: frozenset[str]
+    """Keys of `rawInput` that the table uses or calls inert."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A profile in force."""
+
+    short: str
+    data: ProfileTable
+    identify: tuple[Ref, ...]
+    tools: dict[str, ToolSpec]
+    kinds: dict[str, ToolSpec]
+    patterns: tuple[tuple[str, ToolSpec], ...] = field(default=())
+    """Tool names with `*`, in the order written."""
+
+    def named(self, tool: str, stated: str) -> ToolSpec | None:
+        """Return how to read a call of `tool` whose request states the kind `stated`; None if no table names it."""
+        exact = self.tools.get(tool)
+        found = [exact] if exact else []
+        found += [spec for pattern, spec in self.patterns if tool and fnmatchcase(tool, pattern)]
+        return next((spec for spec in found if not spec.table.stated or stated in spec.table.stated), None)
+
+    def kinded(self, kinds: Iterable[str]) -> ToolSpec | None:
+        """Return how to read a call of a tool that no table names, by the kinds stated."""
+        order = [kind for kind in (*KINDS, "*") if kind in self.kinds]
+        said = set(kinds)
+        return next((self.kinds[kind] for kind in order if kind in said or kind == "*"), None)
+
+    def mode(self, name: str) -> Mode:
+        """Return what the profile says of mode `name`; an unknown mode is unsafe."""
+        table = self.data.mode
+        asking = bool(name) and name in (table.asking, *table.safe)
+        return Mode(name, asking=asking, unsafe=not asking)
+
+    def unsafe_option(self, option: str, value: object) -> bool:
+        """Say whether setting config option `option` to `value` switches asking off, or may."""
+        table, text = self.data.mode, _spell(value)
+        if option == table.option:
+            return self.mode(text).unsafe
+        if option in table.unsafe_options:
+            return text in table.unsafe_options[option]
+        return False
+
+    def plain(self, option_ids: Iterable[str]) -> str | None:
+        """Return the plain `allow_once` of exactly this set of option ids, if the profile names one."""
+        ids = sorted(option_ids)
+        return next((menu.plain for menu in self.data.menu if sorted(menu.options) == ids), None)
+
+
+def _spell(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+REFERENCES = ("command", "cwd", "path", "glob", "url", "prose", "mention", "patch", "server", "tool", "arguments")
+
+
+def compile_profile(short: str, data: ProfileTable) -> Profile:
+    """Return `data` with every reference compiled; ValueError names the table that is wrong."""
+    tools = {name: _spec(f"tool.{name}", table) for name, table in data.tool.items()}
+    kinds = {name: _spec(f"kind.{name}", table) for name, table in data.kind.items()}
+    return Profile(
+        short,
+        data,
+        tuple(Ref.compile(source) for source in data.identify),
+        {name: spec for name, spec in tools.items() if "*" not in name},
+        kinds,
+        tuple((name, spec) for name, spec in tools.items() if "*" in name),
+    )
+
+
+def _spec(label: str, table: ToolTable) -> ToolSpec:
+    try:
+        refs = {name: tuple(Ref.compile(source) for source in getattr(table, name)) for name in REFERENCES}
+    except ValueError as error:
+        raise ValueError(f"[{label}]: {error}") from error
+    used = {ref.key for group in refs.values() for ref in group}
+    used |= {"args", "env"} if table.argv else set()
+    used |= {table.args} if table.args else set()
+    return ToolSpec(table, label, refs, frozenset(used | {*table.inert, *table.widens, *table.opaque_if} - {""}))
+
+
+@cache
+def shipped() -> dict[str, Profile]:
+    """Return every profile of the package by short name."""
+    folder = files("policyd") / "agents"
+    sources = {entry.name.removesuffix(".toml"): entry for entry in folder.iterdir() if entry.name.endswith(".toml")}
+    tables = {short: parse(entry.read_bytes()) for short, entry in sorted(sources.items())}
+    return {short: compile_profile(short, inherit(table, tables)) for short, table in tables.items()}
+
+
+def parse(data: bytes) -> ProfileTable:
+    """Return the profile in TOML `data`; msgspec.ValidationError or TOMLDecodeError if it is none."""
+    return msgspec.convert(tomllib.loads(data.decode()), ProfileTable)
+
+
+def inherit(table: ProfileTable, tables: dict[str, ProfileTable]) -> ProfileTable:
+    """Return `table` with what it leaves unsaid filled in from the profile it extends."""
+    if not table.extends:
+        return table
+    base = inherit(tables[table.extends], tables)
+    blank = ProfileTable(name=[])
+    said = {key: getattr(table, key) for key in table.__struct_fields__ if getattr(table, key) != getattr(blank, key)}
+    said |= {"tool": {**base.tool, **table.tool}, "kind": {**base.kind, **table.kind}, "extends": ""}
+    return msgspec.structs.replace(base, **said)
+
+
+def find(name: str, version: str = "") -> Profile:
+    """Return the profile for an agent that calls itself `name`, `generic` if nobody described it."""
+    fits = [profile for profile in shipped().values() if name and name in profile.data.name]
+    for profile in sorted(fits, key=lambda profile: not profile.data.version):
+        patterns = profile.data.version
+        if not patterns or any(fnmatchcase(version, pattern) for pattern in patterns):
+            return profile
+    return generic()
+
+
+def generic() -> Profile:
+    """Return the careful profile for an agent that nobody described."""
+    return shipped()[GENERIC]
+
+
+def named(text: str) -> Profile | None:
+    """Return the profile whose short name, or one of whose wire names, is `text`; None if there is none."""
+    profiles = shipped()
+    return profiles.get(text) or next((item for item in profiles.values() if text in item.data.name), None)

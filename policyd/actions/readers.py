@@ -1,0 +1,142 @@
+"""Readers of text that carries facts: JSON in a string, patch text, literal templates.
+
+Rules: a reader takes the whole text or refuses it; it never searches prose. A text that is cut short, that holds a
+key twice or that does not fit is a `Fault` with the reason in words, so that the caller can add an opaque action.
+Linear in the length of the text; no regular expressions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+PATCH_HEADS = {"*** Add File: ": "edit", "*** Update File: ": "edit", "*** Delete File: ": "delete"}
+MOVE_HEAD = "*** Move to: "
+
+
+class Fault(ValueError):  # noqa: N818 - the text is at fault, not the reader
+    """The text is not what the reader reads; the message says why, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class PatchFile:
+    """One file a patch names."""
+
+    path: str
+    kind: str
+    """edit, delete or move."""
+
+
+def json_text(text: str) -> object:
+    """Return the one complete JSON value that `text` is.
+
+    Raises:
+        Fault: not JSON, cut short, a key twice at any depth, NaN or infinity, nested too deep.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
+    except Fault:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise Fault(f"not one complete JSON value ({type(error).__name__})") from error
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    table = dict(pairs)
+    if len(table) != len(pairs):
+        raise Fault("a key stands twice in JSON text")
+    return table
+
+
+def _refuse(name: str) -> object:
+    raise Fault(f"`{name}` in JSON text")
+
+
+def apply_patch(text: str) -> tuple[PatchFile, ...]:
+    """Return the files of patch text between `*** Begin Patch` and `*** End Patch`.
+
+    A file that is updated and moved gives its source as a move and its destination as a move.
+
+    Raises:
+        Fault: the frame is missing, a `***` line is unknown, a path is empty, or no file is named.
+    """
+    lines = text.strip("\n").split("\n")
+    if len(lines) < 2 or lines[0].strip() != "*** Begin Patch" or lines[-1].strip() != "*** End Patch":
+        raise Fault("not a whole patch")
+    found: list[PatchFile] = []
+    for line in lines[1:-1]:
+        if line.startswith("***"):
+            _patch_head(line, found)
+    if not found:
+        raise Fault("the patch names no file")
+    return tuple(found)
+
+
+def _patch_head(line: str, found: list[PatchFile]) -> None:
+    if line.strip() == "*** End of File":
+        return
+    if line.startswith(MOVE_HEAD) and found and found[-1].kind == "edit":
+        found[-1] = PatchFile(found[-1].path, "move")
+        found.append(PatchFile(_patch_path(line[len(MOVE_HEAD) :]), "move"))
+        return
+    for head, kind in PATCH_HEADS.items():
+        if line.startswith(head):
+            found.append(PatchFile(_patch_path(line[len(head) :]), kind))
+            return
+    raise Fault(f"an unknown line in the patch: `{line[:60]}`")
+
+
+def _patch_path(text: str) -> str:
+    path = text.strip()
+    if not path:
+        raise Fault("the patch names a file without a path")
+    return path
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A literal text with named holes: `{tool} ({server} MCP Server)`.
+
+    The first literal must begin the text, the last must end it; a literal between two holes is taken where it first
+    occurs. `{}` is a hole without a name. A hole never matches nothing.
+    """
+
+    literals: tuple[str, ...]
+    names: tuple[str, ...]
+
+    @classmethod
+    def compile(cls, source: str) -> Template:
+        """Return the template `source` spells; ValueError if braces do not pair or no hole is there."""
+        literals, names, rest = [], [], source
+        while "{" in rest:
+            literal, _, rest = rest.partition("{")
+            name, closed, rest = rest.partition("}")
+            if not closed:
+                raise ValueError(f"template `{source}`: a brace is not closed")
+            literals.append(literal)
+            names.append(name)
+        if not names:
+            raise ValueError(f"template `{source}`: no hole")
+        return cls((*literals, rest), tuple(names))
+
+    def match(self, text: str) -> dict[str, str] | None:
+        """Return what the holes hold, or None where the whole text does not fit."""
+        first, last = self.literals[0], self.literals[-1]
+        if len(text) < len(first) + len(last) or not text.startswith(first) or not text.endswith(last):
+            return None
+        body = text[len(first) : len(text) - len(last)]
+        parts = _split(body, self.literals[1:-1])
+        if parts is None or not all(parts):
+            return None
+        return dict(zip(self.names, parts, strict=True))
+
+
+def _split(body: str, between: Iterable[str]) -> list[str] | None:
+    parts = []
+    for literal in between:
+        part, found, body = body.partition(literal)
+        if not found:
+            return None
+        parts.append(part)
+    return [*parts, body]

@@ -1,0 +1,235 @@
+"""The commands, patches, paths and URLs a call names, found through the references of its profile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from policyd import paths, urls
+from policyd.actions import shell
+from policyd.actions.builder import Builder, path_kinds
+from policyd.actions.fields import Found, each
+from policyd.actions.profiles import Profile, ToolSpec
+from policyd.actions.readers import Fault, apply_patch
+from policyd.model import Action, Reach, Role
+
+EDIT = frozenset({"edit"})
+WIDE = frozenset({"delete", "move", "search"})
+STATED = {"delete": "delete", "remove": "delete", "deleted": "delete", "move": "move", "rename": "move"}
+"""What a diff's own `kind` or `operation` adds to the edit it is."""
+
+
+def commands_of(build: Builder, spec: ToolSpec) -> None:
+    """Add the actions of every command text and argument vector."""
+    found = list(each(spec.refs["command"], build.evidence))
+    said: list[object] = []
+    for item in found:
+        if item.value in said:
+            continue
+        said.append(item.value)
+        strict = not spec.table.every and item.rank != found[0].rank
+        cwd, known = directories(build, spec)
+        if not (spec.table.argv and _vector(build, item, cwd, known=known)):
+            stdin = spec.table.stdin
+            shell.text_actions(build, item.value, item.origin, cwd, known=known, strict=strict, stdin=stdin)
+
+
+def _vector(build: Builder, found: Found, cwd: tuple[str, ...], *, known: bool) -> bool:
+    """Add an argument vector's actions if `rawInput` holds one beside the command; say whether it does."""
+    args, env = build.evidence.raw.get("args"), build.evidence.raw.get("env")
+    if args in (None, [], "") and env in (None, {}, []):
+        return False
+    vector_actions(build, found.value, args, env, found.origin, cwd, known=known)
+    return True
+
+
+def vector_actions(
+    build: Builder, command: object, args: object, env: object, origin: str, cwd: tuple[str, ...], *, known: bool
+) -> None:
+    """Add the actions of `command` with `args` (a list) and `env` (a table, or ACP's list of name and value)."""
+    variables = environment(env)
+    if variables is None or not isinstance(args or [], list):
+        build.opaque("the arguments or the environment of the command cannot be read", shell.EXECUTE, origin)
+    if args and isinstance(args, list):
+        shell.argv_actions(build, [command, *args], variables or {}, origin, cwd, known=known)
+        return
+    names = "".join(f"{name}={_quoted(value)} " for name, value in (variables or {}).items())
+    shell.text_actions(build, names + command if isinstance(command, str) else command, origin, cwd, known=known)
+
+
+def environment(value: object) -> dict[str, str] | None:
+    """Return variables given as a table, or as ACP's list of name and value; None if they cannot be read."""
+    if value in (None, [], {}):
+        return {}
+    if isinstance(value, Mapping):
+        return {str(name): str(text) for name, text in value.items()}
+    pairs = value if isinstance(value, list) else [None]
+    named = [pair for pair in pairs if isinstance(pair, Mapping) and isinstance(pair.get("name"), str)]
+    return {pair["name"]: str(pair.get("value", "")) for pair in named} if len(named) == len(pairs) else None
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def directories(build: Builder, spec: ToolSpec) -> tuple[tuple[str, ...], bool]:
+    """Return the directories a command may run in, absolute, and whether they are known."""
+    evidence, refs = build.evidence, spec.refs["cwd"]
+    found = [item for item in each(refs, evidence) if isinstance(item.value, str)]
+    if evidence.missing:
+        found += each(refs, replace(evidence, raw=evidence.older, locations=()))
+    places, known = resolve_cwd(build, found)
+    return places, known and not (spec.table.cwd_stated and not found)
+
+
+def resolve_cwd(build: Builder, found: list[Found]) -> tuple[tuple[str, ...], bool]:
+    """Return the directories that the first present field of `found` names, else where the shell may stand."""
+    late = bool(build.evidence.missing)
+    stated = [str(item.value) for item in found if late or item.rank == found[0].rank]
+    home = build.bases()
+    try:
+        places = tuple(dict.fromkeys(build.ref(text, home, Reach.ENTRY).forms[0] for text in stated))
+    except paths.OpaquePath as error:
+        build.opaque(f"the working directory: {error}", shell.EXECUTE)
+        return home, False
+    if late:
+        return tuple(dict.fromkeys([*places, *home])), False
+    if places:
+        return places, True
+    return (build.around.cwds, True) if build.around.cwds else (home, False)
+
+
+def patches_of(build: Builder, spec: ToolSpec) -> None:
+    """Add an edit, delete or move for every file that patch text names."""
+    for found in each(spec.refs["patch"], build.evidence):
+        try:
+            files = apply_patch(found.value if isinstance(found.value, str) else "")
+        except Fault as fault:
+            build.opaque(str(fault), EDIT, found.origin)
+            continue
+        for file in files:
+            kinds = frozenset({file.kind, "edit"}) if file.kind == "move" else frozenset({file.kind})
+            build.path(file.path, kinds | (build.kinds - {"other"}), found.origin)
+
+
+def paths_of(build: Builder, profile: Profile, spec: ToolSpec) -> None:
+    """Add the paths of fields, locations and diffs, each with what is done to it."""
+    table, evidence = spec.table, build.evidence
+    ran = any(action.command or action.mcp for action in build.actions)
+    beside = list(each(spec.refs["mention"], evidence))
+    named = list(each(spec.refs["path"], evidence))
+    leading = [found for found in named if table.every or found.rank == named[0].rank]
+    beside += [found for found in named if found not in leading]
+    kinds = path_kinds(build.kinds, table.kind)
+    targets = {str(found.value): Target(kinds, found.origin) for found in leading}
+    for found in leading:
+        if not isinstance(found.value, str):
+            build.opaque("a path is no text", build.kinds, found.origin)
+    _globs(build, spec, targets)
+    apart = {found.value for found in beside if isinstance(found.value, str)}
+    _locations(build, spec, targets, apart, ran=ran)
+    _diffs(build, profile, targets)
+    for text, target in targets.items():
+        _target(build, spec, text, target)
+    for found in beside:
+        build.mentions(found.value, found.origin, "path")
+    if table.here and not targets:
+        _here(build, spec)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is done to a path, and where it was found."""
+
+    kinds: frozenset[str]
+    origin: str
+    glob: bool = False
+
+
+Targets = dict[str, Target]
+
+
+def _globs(build: Builder, spec: ToolSpec, targets: Targets) -> None:
+    """Add a glob that leads away from where the search starts as a place of its own."""
+    for found in each(spec.refs["glob"], build.evidence):
+        text = found.value
+        if isinstance(text, str) and (text[0] in "/~\\" or ".." in text or text[1:3] in (":/", ":\\")):
+            targets.setdefault(text, Target(path_kinds(build.kinds, spec.table.kind), found.origin, glob=True))
+
+
+def _locations(build: Builder, spec: ToolSpec, targets: Targets, apart: set[str], *, ran: bool) -> None:
+    meaning = spec.table.locations or ("mention" if ran else "path")
+    for at, text in enumerate(build.evidence.locations):
+        origin = f"locations[{at}].path"
+        if meaning == "path" and text not in apart:
+            targets.setdefault(text, Target(path_kinds(build.kinds, spec.table.kind), origin))
+        elif meaning == "read":
+            _read_beside(build, text, origin)
+        elif meaning == "mention":
+            build.path(text, frozenset(), origin, role=Role.MENTION)
+
+
+def _read_beside(build: Builder, text: str, origin: str) -> None:
+    """Add a read of a path that stands beside a command, carried by the command one of whose operands it is."""
+    try:
+        ref = build.ref(text, build.bases(), Reach.ENTRY)
+    except paths.OpaquePath as error:
+        build.opaque(str(error), frozenset({"read"}), origin)
+        return
+    same = [
+        act for act in build.actions if act.path and set(act.path.forms) & set(ref.forms) and act.carrier is not None
+    ]
+    carrier = same[0].carrier if same else None
+    role = Role.OPERAND if same else Role.PRIMARY
+    build.add(
+        Action(frozenset({"read"}), role, path=ref, name=build.name, args=build.args, carrier=carrier, origin=origin)
+    )
+
+
+def _diffs(build: Builder, profile: Profile, targets: Targets) -> None:
+    """Add what diffs state: an edit each, a delete or move where the diff says so or the profile infers it."""
+    places, shown = set(build.evidence.locations), {diff.path for diff in build.evidence.diffs}
+    moved = (places ^ shown) if profile.data.moves and places - shown and shown - places else set()
+    for at, diff in enumerate(build.evidence.diffs):
+        known = targets.get(diff.path) or Target(build.kinds & WIDE, f"content diff {at}")
+        stated = {STATED[diff.kind]} if diff.kind in STATED else set()
+        targets[diff.path] = replace(known, kinds=known.kinds - {"other"} | EDIT | stated)
+    for text in moved & set(targets):
+        targets[text] = replace(targets[text], kinds=targets[text].kinds | {"move"})
+
+
+def _target(build: Builder, spec: ToolSpec, text: str, target: Target) -> None:
+    table, kinds, origin = spec.table, target.kinds, target.origin
+    reach = Reach(table.reach) if table.reach else Reach.CONTENT if kinds & WIDE else Reach.ENTRY
+    base = (table.base,) if table.base else None
+    at = build.path(text, kinds, origin, reach=reach, base=base, glob=target.glob)
+    path = build.actions[at].path if at is not None else None
+    if at is not None and path and not table.reach and reach is Reach.CONTENT and _is_file(build, path.forms):
+        build.actions[at] = replace(build.actions[at], path=replace(path, reach=Reach.ENTRY))
+    if kinds == {"other"}:
+        build.opaque("the kind of the request does not say what is done to the path", kinds, origin)
+
+
+def _is_file(build: Builder, forms: tuple[str, ...]) -> bool:
+    fs = build.around.fs
+    return fs is not None and all(fs.is_dir(form) is False for form in forms)
+
+
+def _here(build: Builder, spec: ToolSpec) -> None:
+    """Add the cwd as the place of a call that names none."""
+    kinds = path_kinds(build.kinds, spec.table.kind)
+    for cwd in build.bases():
+        reach = Reach(spec.table.reach) if spec.table.reach else Reach.CONTENT
+        build.path(cwd, kinds, "the session's cwd", reach=reach)
+
+
+def urls_of(build: Builder, spec: ToolSpec) -> None:
+    """Add the URL of a fetch; URLs inside free text are mentions beside an opaque fetch."""
+    kinds = frozenset({"fetch"}) | (build.kinds - {"other", "execute", "think"})
+    for found in each(spec.refs["url"], build.evidence):
+        build.url(found.value, kinds, found.origin)
+    for found in each(spec.refs["prose"], build.evidence):
+        if isinstance(found.value, str):
+            for text in urls.find_urls(found.value):
+                build.url(text, frozenset(), found.origin, role=Role.MENTION)
+            build.opaque("the tool takes its URLs from free text", kinds, found.origin)

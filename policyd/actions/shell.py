@@ -1,0 +1,154 @@
+"""Command text and argument vectors as actions: one for each simple command, one for each file and URL it names.
+
+The grammar and the knowledge of programs are the commands room's; this module turns its `Reading` into actions, ties
+operands to the command that carries them, and says of each command where it runs, what it names outside the workspace
+and which files `within` has to hold for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from policyd import commands, paths
+from policyd.actions.builder import Builder
+from policyd.model import Action, FileUse, PathRef, Reach, Reading, Role, SimpleCommand, WordKind
+
+EXECUTE = frozenset({"execute"})
+SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
+META = frozenset("|&;<>()$`\\\"'*?[]#~=%{}!^\n\t ")
+
+
+def text_actions(
+    build: Builder,
+    text: object,
+    origin: str,
+    cwd: tuple[str, ...],
+    *,
+    known: bool = True,
+    strict: bool = False,
+    stdin: str = "",
+) -> None:
+    """Add the actions of shell `text`.
+
+    `known`: `cwd` is where it runs, not only where it may. `strict`: one reading of several. `stdin`: a made-up program
+    whose last word is typed into a shell that stands nobody knows where.
+    """
+    if not isinstance(text, str):
+        build.opaque("the command is no text", EXECUTE, origin)
+        return
+    around = build.around
+    reading = commands.read(text, cwd=cwd, home=around.workspace.home, shell=around.shell, fs=around.fs)
+    typing = [command for command in reading.commands if stdin and command.argv and command.argv[0].text == stdin]
+    told = tuple(replace(command, idle=True) if command in typing else command for command in reading.commands)
+    reading_actions(build, replace(reading, commands=told), origin, known=known, strict=strict)
+    for command in typing:
+        last = command.argv[-1]
+        typed = last.text if last.kind is WordKind.CONST and len(command.argv) > 1 else None
+        text_actions(build, typed, f"{origin} {stdin}", cwd, known=False)
+
+
+def argv_actions(
+    build: Builder,
+    argv: Sequence[object],
+    env: Mapping[str, str],
+    origin: str,
+    cwd: tuple[str, ...],
+    *,
+    known: bool = True,
+) -> None:
+    """Add the actions of an argument vector in both readings: as it is, and joined to text as some clients do."""
+    if not argv or not all(isinstance(word, str) for word in argv):
+        build.opaque("the command's arguments are no list of texts", EXECUTE, origin)
+        return
+    words = tuple(str(word) for word in argv)
+    around = build.around
+    reading = commands.read_argv(words, env, cwd=cwd, home=around.workspace.home, fs=around.fs)
+    reading_actions(build, reading, origin, known=known)
+    if any(META & set(word) for word in words) and not runs_text(words):
+        text_actions(build, " ".join(words), f"{origin} joined", cwd, known=known, strict=True)
+
+
+def runs_text(words: Sequence[str]) -> bool:
+    """Say whether `words` are a shell with `-c`: joined to text they would be something else entirely."""
+    options = [word for word in words[1:] if word.startswith("-") and not word.startswith("--")]
+    return words[0].rsplit("/", 1)[-1] in SHELLS and any("c" in option for option in options)
+
+
+def reading_actions(build: Builder, reading: Reading, origin: str, *, known: bool, strict: bool = False) -> None:
+    """Add the actions of `reading`."""
+    uses = [(use, _ref(build, use)) for use in reading.files]
+    at = {}
+    for index, command in enumerate(reading.commands):
+        own = [(use, ref) for use, ref in uses if use.command == index]
+        at[index] = build.add(_command(build, command, own, origin, known=known, strict=strict))
+    for use, ref in uses:
+        _file(build, use, ref, at, origin, strict=strict)
+    for found in reading.urls:
+        build.url(found.text, frozenset({"fetch"}), origin, role=found.role)
+    for why in reading.opaque:
+        build.opaque(why, EXECUTE, origin)
+    if not reading.commands and not reading.opaque:
+        build.opaque("the command text runs nothing", EXECUTE, origin)
+
+
+def _command(
+    build: Builder,
+    command: SimpleCommand,
+    uses: list[tuple[FileUse, PathRef | str]],
+    origin: str,
+    *,
+    known: bool,
+    strict: bool,
+) -> Action:
+    forms, inside = _places(build, command.cwd)
+    told = [(use, ref) for use, ref in uses if isinstance(ref, PathRef)]
+    strays = tuple(use.word.text for use, ref in told if use.role is Role.MENTION and not ref.inside)
+    unknown = any(not isinstance(ref, PathRef) and use.role is not Role.MENTION for use, ref in uses)
+    return Action(
+        EXECUTE | (build.kinds - {"other"}),
+        command=replace(command, strict_only=True) if strict else command,
+        name=build.name,
+        args=build.args,
+        cwd=forms if known else (),
+        cwd_inside=known and inside,
+        strays=strays,
+        within=(*(ref for _, ref in told), *((None,) if unknown else ())),
+        idle=command.idle or _stays(build, command),
+        origin=origin,
+    )
+
+
+def _places(build: Builder, cwd: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
+    """Return every form of every directory of `cwd`, and whether all lie inside the workspace."""
+    try:
+        refs = [build.ref(place, (), Reach.ENTRY) for place in cwd]
+    except paths.OpaquePath:
+        return (), False
+    forms = tuple(dict.fromkeys(form for ref in refs for form in ref.forms))
+    return forms, bool(refs) and all(ref.inside for ref in refs)
+
+
+def _stays(build: Builder, command: SimpleCommand) -> bool:
+    return command.chdir is not None and _places(build, (command.chdir,))[1]
+
+
+def _ref(build: Builder, use: FileUse) -> PathRef | str:
+    """Return the path of `use`, or why it cannot be told."""
+    if use.unknown or use.word.kind is WordKind.UNKNOWN:
+        return use.unknown or "a word of the command is not constant"
+    try:
+        return build.ref(use.word.text, use.cwd, use.reach, glob=use.word.kind is WordKind.GLOB)
+    except paths.OpaquePath as error:
+        return str(error)
+
+
+def _file(build: Builder, use: FileUse, ref: PathRef | str, at: dict[int, int], origin: str, *, strict: bool) -> None:
+    mention = use.role is Role.MENTION
+    if isinstance(ref, str):
+        if not mention:
+            build.opaque(ref, frozenset({use.kind}), origin)
+        return
+    carrier = at.get(use.command) if use.carried and not strict else None
+    kinds: frozenset[str] = frozenset() if mention else frozenset({use.kind})
+    build.add(Action(kinds, use.role, path=ref, name=build.name, args=build.args, carrier=carrier, origin=origin))
