@@ -14,14 +14,13 @@ import hashlib
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from pydantic import ValidationError
 
 from policyd.model import KINDS, Effect, Filesystem, Layer, RuleRef
-from policyd.policy.compile import EFFECTS, Compiler
-from policyd.policy.errors import Diagnostic, Mistake, PolicyError
-from policyd.policy.file import DefaultBlock, ExampleTable, Named, RuleBlock
+from policyd.policy.compile import EFFECTS, Compiler, Written
+from policyd.policy.errors import Mistake, PolicyError
+from policyd.policy.file import ExampleTable, Named, RuleBlock
 from policyd.policy.hints import KINDS as KIND_HINTS
 from policyd.policy.layers import Entry, LayerDefaults, Lock, merged
 from policyd.policy.policy import Policy
@@ -123,7 +122,9 @@ def set_mistake(name: str, table: Mapping[str, object]) -> Mistake | None:
         return Mistake(f"a set cannot be named `{name}`", "use lower-case letters, digits and `-`")
     if name in shipped() or name in RESERVED:
         return Mistake(f"`@{name}` is a set of policyd", "choose another name")
-    return Mistake(f"set `@{name}` is defined twice in this layer", "rename one, or merge them") if name in table else None
+    if name in table:
+        return Mistake(f"set `@{name}` is defined twice in this layer", "rename one, or merge them")
+    return None
 
 
 @dataclass
@@ -145,15 +146,14 @@ class Builder:
         key = group(parsed)
         self.ground(parsed, key)
         for number, block in parsed.defaults:
-            self.defaults.append((key, self.block(parsed, key, "default", number, block, delegate=block.delegate)))
+            self.defaults.append((key, self.block(parsed, key, "default", number, block)))
         for number, rule_block in parsed.rules:
-            more: dict[str, Any] = {"opaque": bool(rule_block.opaque), "escalate": bool(rule_block.escalate)}
-            rule = self.block(parsed, key, "rule", number, rule_block, **more)
+            rule = self.block(parsed, key, "rule", number, rule_block)
             self.rules.append(rule)
             if rule_block.match or rule_block.not_match:
                 self.examples += examples(parsed, number, rule_block, rule)
 
-    def block(self, parsed: Parsed, key: Group, name: str, number: int, block: Named, **more: Any) -> Rule:
+    def block(self, parsed: Parsed, key: Group, name: str, number: int, block: Named) -> Rule:
         """Compile one `[[rule]]` or `[[default]]`."""
         source, line = parsed.source, parsed.line(name, number)
         ref = RuleRef(
@@ -168,19 +168,22 @@ class Builder:
         )
         if block.id is not None:
             self.unique(parsed, name, number, block.id)
-        more["void"] = self.lock.voids(key[0], trusted=key[1]) if ref.effect is Effect.ALLOW else ""
-        more["table"] = parsed.raw[name][number]
-        return self.compiler.rule(
-            block, ref, source.rank, self.sets[key], lambda mistake: parsed.report(mistake, name, number), **more
+        rule = self.compiler.rule(
+            block,
+            Written(ref, source.rank, parsed.raw[name][number], whole=(name, number) not in parsed.partial),
+            self.sets[key],
+            lambda mistake: parsed.report(mistake, name, number),
         )
+        void = self.lock.voids(key[0], trusted=key[1]) if rule.effect is Effect.ALLOW else ""
+        return replace(rule, void=void) if void else rule
 
     def unique(self, parsed: Parsed, name: str, number: int, own: str) -> None:
         """Report an id that its layer already has."""
         here = f"{parsed.source.name}:{parsed.line(name, number)}"
         first = self.ids.setdefault((parsed.source.layer, own), here)
         if first != here:
-            mistake = Mistake(f"the id `{own}` is taken by {first}", "give each rule of a layer an id of its own", key="id")
-            parsed.report(mistake, name, number)
+            wanted = "give each rule of a layer an id of its own"
+            parsed.report(Mistake(f"the id `{own}` is taken by {first}", wanted, key="id"), name, number)
 
     def ground(self, parsed: Parsed, key: Group) -> None:
         """Take in `[defaults]`, without the allows that do not count."""
@@ -240,11 +243,11 @@ def example_mistake(key: str, value: object) -> Mistake | None:
     if isinstance(value, str):
         kind, _, rest = value.partition(" ")
         if kind in KINDS or (kind.startswith("_") and len(kind) > 1):
-            return None if rest.strip() or kind in {"think", "switch_mode", "other"} else Mistake(
-                f'the example "{value}" names no resource', f'write it as "{kind or "read"} …"', key=key, text=value
-            )
-        near = KIND_HINTS.get(kind.lower(), "execute")
-        return Mistake(f'the example "{value}" does not begin with a kind', f'write it as "{near} …"', key=key, text=value)
+            if rest.strip() or kind in {"think", "switch_mode", "other"}:
+                return None
+            return Mistake(f'the example "{value}" names no resource', f'write it as "{kind} …"', key=key, text=value)
+        wanted = f'write it as "{KIND_HINTS.get(kind.lower(), "execute")} …"'
+        return Mistake(f'the example "{value}" does not begin with a kind', wanted, key=key, text=value)
     if not isinstance(value, dict):
         return Mistake("an example is a text or a table", 'write `"execute git status"`', key=key)
     try:
@@ -255,12 +258,3 @@ def example_mistake(key: str, value: object) -> Mistake | None:
         mistake.key = key
         return mistake
     return None
-
-
-def diagnostics_of(sources: Iterable[PolicySource], **how: Any) -> list[Diagnostic]:
-    """Return every mistake of `sources`, empty where they load."""
-    try:
-        load(sources, **how)
-    except PolicyError as error:
-        return error.diagnostics
-    return []

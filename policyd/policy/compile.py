@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from policyd.commands import CommandPattern
+from policyd.commands.patterns import CommandPattern
 from policyd.model import KINDS, READ_KINDS, WRITE_KINDS, Effect, Filesystem, Layer, RuleRef
 from policyd.paths import PathPattern
 from policyd.policy.conditions import (
@@ -45,6 +45,17 @@ Report = Callable[[Mistake], None]
 EFFECTS = {effect.word: effect for effect in Effect}
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Where a block was written and what it counts as."""
+
+    ref: RuleRef
+    rank: Layer
+    table: Mapping[str, object]
+    whole: bool = True
+    """No key was left out as misshapen, so it can be judged which keys stand together."""
+
+
 @dataclass
 class Compiler:
     """Compiles the blocks of all files of one policy; equal texts are compiled once."""
@@ -56,29 +67,34 @@ class Compiler:
     heads: dict[str, None] = field(default_factory=dict)
     """Literal heads of relative path patterns, in order."""
 
-    def rule(self, block: Named, ref: RuleRef, rank: Layer, sets: Sets, report: Report, **more: Any) -> Rule:
+    def rule(self, block: Named, written: Written, sets: Sets, report: Report) -> Rule:
         """Compile one `[[rule]]` or `[[default]]`; mistakes go to `report`."""
-        for mistake in mistakes(block):
+        for mistake in mistakes(block) if written.whole else ():
             report(mistake)
         allow = block.effect == "allow"
-        managed = ref.layer is Layer.MANAGED
-        main = self.conditions(block, Place.ALLOW if allow else Place.STRICT, sets, report, managed=managed)
-        spare = Place.EXCEPT if allow else Place.SPARE
-        unless = tuple(
-            tuple(self.conditions(exception, spare, sets, inside_unless(report), managed=managed))
-            for exception in block.unless or ()
+        managed = written.ref.layer is Layer.MANAGED
+        conditions = tuple(
+            self.conditions(block, Place.ALLOW if allow else Place.STRICT, sets, report, managed=managed)
         )
-        conditions = tuple(main) + ((UntilCondition(block.until),) if block.until else ())
+        if block.until is not None:
+            conditions += (UntilCondition(block.until),)
+        spare = Place.EXCEPT if allow else Place.SPARE
         return Rule(
-            ref=ref,
+            ref=written.ref,
             effect=EFFECTS[block.effect],
-            rank=rank,
+            rank=written.rank,
             resource=resource_of(block),
             conditions=conditions,
-            unless=unless,
+            unless=tuple(
+                tuple(self.conditions(exception, spare, sets, inside_unless(report), managed=managed))
+                for exception in block.unless or ()
+            ),
+            opaque=bool(getattr(block, "opaque", None)),
+            escalate=bool(getattr(block, "escalate", None)),
+            delegate=bool(getattr(block, "delegate", None)),
             places=block.cwd is not None,
             encloses=block.within is not None,
-            **more,
+            table=written.table,
         )
 
     def conditions(
@@ -94,7 +110,7 @@ class Compiler:
     def kind(self, block: Conditions, place: Place, sets: Sets, managed: bool) -> Iterator[Condition]:
         """Compile `kind`."""
         if block.kind is not None:
-            kinds = frozenset().union(*map(kinds_of, block.kind))
+            kinds: frozenset[str] = frozenset().union(*map(kinds_of, block.kind))
             yield KindCondition(place, kinds - {"*"}, "*" in kinds)
 
     def resource(self, block: Conditions, place: Place, sets: Sets, managed: bool) -> Iterator[Condition]:
@@ -135,7 +151,12 @@ class Compiler:
         """Compile one command pattern; entries of shipped sets are ready."""
         if not isinstance(entry, str):
             return entry
-        return next(self.each("command", lambda text: CommandPattern.compile(text, home=self.home), iter([entry])))
+        compiled: Iterator[CommandMatcher] = self.each("command", self.command_pattern, iter([entry]))
+        return next(compiled)
+
+    def command_pattern(self, text: str) -> CommandMatcher:
+        """Compile one command pattern."""
+        return CommandPattern.compile(text, home=self.home)
 
     def each(self, key: str, build: Callable[[str], Pattern], texts: Iterator[Any]) -> Iterator[Pattern]:
         """Compile each of `texts` once; a pattern that cannot be meant is a Mistake at `key`."""
@@ -212,8 +233,3 @@ def mode_name(word: str) -> str:
     if word.startswith("@") and word not in {"@unsafe", "@asking"}:
         raise Mistake(f"unknown mode set `{word}`", "write `@unsafe` or `@asking`", key="mode", text=word)
     return word
-
-
-def as_written(block: Named, raw: object) -> Mapping[str, object]:
-    """Return the table a block was read from, for `check` and `explain`."""
-    return raw if isinstance(raw, dict) else block.model_dump(exclude_none=True)

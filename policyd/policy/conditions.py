@@ -66,7 +66,13 @@ class Place(Enum):
 class CommandMatcher(Protocol):
     """A command pattern, or an entry of a shipped set: they are asked the same questions."""
 
-    programs: frozenset[str] | None
+    @property
+    def programs(self) -> frozenset[str] | None:
+        """The programs it may hold for; None = any."""
+
+    @property
+    def carries(self) -> bool:
+        """Whether an allow by it extends to the files the command names."""
 
     def sure(self, cmd: SimpleCommand, env: tuple[str, ...] = ()) -> bool:
         """Say whether an allow rule may rest on it."""
@@ -78,8 +84,9 @@ class CommandMatcher(Protocol):
 class Condition(Protocol):
     """One condition, compiled for its place."""
 
-    name: str
-    """Its key in the policy file."""
+    @property
+    def name(self) -> str:
+        """Its key in the policy file."""
 
     def truth(self, action: Action, context: Context, fs: Filesystem | None) -> Truth:
         """Say whether it holds; never MAYBE in a loosening place."""
@@ -187,6 +194,11 @@ class CommandCondition:
             if best is YES:
                 break
         return best
+
+    def carries(self, action: Action) -> bool:
+        """Say whether an entry that holds for the command also carries the files it names."""
+        cmd = action.command
+        return cmd is not None and any(entry.carries and entry.sure(cmd, self.env) for entry in self.entries)
 
     def in_place(self, action: Action, context: Context) -> bool:
         """Say whether every possible working directory fits `cwd`; without one, lies in the workspace."""
@@ -308,7 +320,7 @@ def is_mode(text: str, mode: Mode) -> bool:
         return mode.unsafe
     if text == "@asking":
         return mode.asking and not mode.unsafe
-    return glob(text)(mode.name)
+    return bool(glob(text)(mode.name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class PolicyError(Exception):
         super().__init__("\n".join(map(str, self.diagnostics)))
 
 
-class Mistake(ValueError):
+class Mistake(ValueError):  # noqa: N818 - the word of every message
     """One mistake inside a block, before its place is known: what was found, what to write, the key it stands at."""
 
     def __init__(self, found: str, write: str = "", *, key: str = "", text: str = "") -> None:

@@ -116,7 +116,11 @@ Examples = Annotated[
         {
             "anyOf": [
                 {"type": "string"},
-                {"type": "array", "minItems": 1, "items": {"anyOf": [{"type": "string"}, ExampleTable.model_json_schema()]}},
+                {
+                    "type": "array",
+                    "minItems": 1,
+                    "items": {"anyOf": [{"type": "string"}, ExampleTable.model_json_schema()]},
+                },
             ]
         }
     ),

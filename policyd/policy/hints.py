@@ -22,8 +22,8 @@ KEYS = {
     "command_prefix": 'write `command = "… **"`',
     "commandRegex": "write `command`; its words are patterns, not regular expressions",
     "prefix_rule": 'write `command = "… **"`',
-    "argsPattern": "write `input = { key = \"pattern\" }`",
-    "args_pattern": "write `input = { key = \"pattern\" }`",
+    "argsPattern": 'write `input = { key = "pattern" }`',
+    "args_pattern": 'write `input = { key = "pattern" }`',
     "args": "write `input`",
     "arguments": "write `input`",
     "priority": STRICTEST,
@@ -77,9 +77,9 @@ TOP = {
     "hooks": "hooks are settings, not policy: `prompt` in policyd.toml",
     "prompt": "it is a setting, not policy: policyd.toml",
     "settings": "settings are not policy: policyd.toml",
-    "allow": "write `[[rule]]` blocks with `effect = \"allow\"`",
-    "deny": "write `[[rule]]` blocks with `effect = \"deny\"`",
-    "ask": "write `[[rule]]` blocks with `effect = \"ask\"`",
+    "allow": 'write `[[rule]]` blocks with `effect = "allow"`',
+    "deny": 'write `[[rule]]` blocks with `effect = "deny"`',
+    "ask": 'write `[[rule]]` blocks with `effect = "ask"`',
 }
 EFFECTS = {
     "ask_user": "ask",
@@ -142,12 +142,13 @@ def refuse_foreign(key: str, text: str) -> None:
         inner = re.sub(r":\*$", " **", call[1]) or "**"
         raise Mistake(f"`{text}` is another tool's spelling", f"write the pattern alone, `{inner}`", key=key, text=text)
     if text.startswith("!"):
-        raise Mistake(f"`{text}`: a pattern cannot be negated", "write an `unless`, or `\\!` for the character", key=key, text=text)
+        wanted = "write an `unless`, or `\\!` for the character"
+        raise Mistake(f"`{text}`: a pattern cannot be negated", wanted, key=key, text=text)
     if text.startswith("mcp__"):
         server, _, tool = text[5:].partition("__")
         raise Mistake(f"`{text}` is a joined name", f'write `tool = "{server}/{tool or "*"}"`', key=key, text=text)
     if REGEX.search(text) or (key != "path" and SLASHED.search(text)):
-        wanted = "patterns use `*`, `**`, `?`, `{a,b}`; only `input` takes `{ regex = \"…\" }`"
+        wanted = 'patterns use `*`, `**`, `?`, `{a,b}`; only `input` takes `{ regex = "…" }`'
         raise Mistake(f"`{text}` is a regular expression", wanted, key=key, text=text)
     if key == "command" and re.search(r"\w:\*$", text):
         raise Mistake(f"`{text}` is another tool's spelling", f"write `{text[:-2]} **`", key=key, text=text)
@@ -159,6 +160,8 @@ def refuse_foreign_path(key: str, text: str) -> None:
     """Raise Mistake for separators and variables of other systems in a path pattern."""
     if re.search(r"\\[A-Za-z0-9]|^[A-Za-z]:[\\/]", text):
         clean = re.sub(r"\\(?=[A-Za-z0-9_.*])", "/", text)
-        raise Mistake(f"`{text}`: `\\` makes the next character literal, it does not separate", f"write `{clean}`", key=key, text=text)
+        found = f"`{text}`: `\\` makes the next character literal, it does not separate"
+        raise Mistake(found, f"write `{clean}`", key=key, text=text)
     if VARIABLE.match(text):
-        raise Mistake(f"`{text}`: variables are not expanded", "write `~/`, `$HOME/`, `$TMPDIR/` or a full path", key=key, text=text)
+        wanted = "write `~/`, `$HOME/`, `$TMPDIR/` or a full path"
+        raise Mistake(f"`{text}`: variables are not expanded", wanted, key=key, text=text)

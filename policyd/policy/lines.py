@@ -19,7 +19,9 @@ TOKENS = re.compile(
     re.DOTALL,
 )
 TABLE = re.compile(r"^[ \t]*\[\[?([^\[\]=]+)\]")
-KEY = re.compile(r"^[ \t]*((?:\"[^\"]*\"|'[^']*'|[A-Za-z0-9_-]+)(?:[ \t]*\.[ \t]*(?:\"[^\"]*\"|[A-Za-z0-9_-]+))*)[ \t]*=")
+KEY = re.compile(
+    r"^[ \t]*((?:\"[^\"]*\"|'[^']*'|[A-Za-z0-9_-]+)(?:[ \t]*\.[ \t]*(?:\"[^\"]*\"|[A-Za-z0-9_-]+))*)[ \t]*="
+)
 
 
 def headers(text: str) -> dict[str, list[int]]:

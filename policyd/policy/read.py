@@ -49,6 +49,8 @@ class Parsed:
     rules: list[tuple[int, RuleBlock]] = field(default_factory=list)
     """Well-formed `[[rule]]` blocks with their number in the file."""
     defaults: list[tuple[int, DefaultBlock]] = field(default_factory=list)
+    partial: set[tuple[str, int]] = field(default_factory=set)
+    """Blocks from which misshapen keys were left out: only what remains of them is judged."""
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
     @cached_property
@@ -127,7 +129,8 @@ def fits_version(parsed: Parsed, version: str) -> bool:
     if isinstance(wanted, str):
         mistake = too_old(wanted, version)
     if mistake is None and isinstance(number, int) and not isinstance(number, bool) and number != 1:
-        mistake, name = Mistake(f"`version = {number}` is not known here", "write `version = 1`, or update policyd"), "version"
+        mistake = Mistake(f"`version = {number}` is not known here", "write `version = 1`, or update policyd")
+        name = "version"
     if mistake is not None:
         parsed.report(mistake, name)
     return mistake is None
@@ -139,7 +142,7 @@ def too_old(wanted: str, version: str) -> Mistake | None:
     for part in wanted.split(","):
         match = REQUIREMENT.match(part)
         if match is None:
-            return Mistake(f"`requires = \"{wanted}\"` cannot be read", 'write a bound such as `">=0.1"`')
+            return Mistake(f'`requires = "{wanted}"` cannot be read', 'write a bound such as `">=0.1"`')
         theirs = numbers(match[2])
         width = max(len(own), len(theirs))
         if not COMPARISONS[match[1]](own + [0] * (width - len(own)), theirs + [0] * (width - len(theirs))):
@@ -162,22 +165,27 @@ def shape(parsed: Parsed) -> None:
     except ValidationError as error:
         for name, number, mistake in said(error, parsed.raw):
             parsed.report(mistake, name, number)
-        parsed.rules = list(sound(parsed.raw, "rule", RuleBlock))
-        parsed.defaults = list(sound(parsed.raw, "default", DefaultBlock))
+        parsed.rules = list(sound(parsed, "rule", RuleBlock))
+        parsed.defaults = list(sound(parsed, "default", DefaultBlock))
         parsed.file = PolicyFile.model_construct(**salvage(parsed.raw))
     else:
         parsed.rules = list(enumerate(parsed.file.rule))
         parsed.defaults = list(enumerate(parsed.file.default))
 
 
-def sound(raw: dict[str, Any], name: str, model: type[BlockType]) -> Iterator[tuple[int, BlockType]]:
-    """Yield the blocks that are well formed by themselves."""
-    blocks = raw.get(name)
+def sound(parsed: Parsed, name: str, model: type[BlockType]) -> Iterator[tuple[int, BlockType]]:
+    """Yield every block, those that are misshapen without the keys at fault."""
+    blocks = parsed.raw.get(name)
     for number, block in enumerate(blocks if isinstance(blocks, list) else ()):
         try:
             yield number, model.model_validate(block)
-        except ValidationError:
-            continue
+        except ValidationError as error:
+            if not isinstance(block, dict):
+                continue
+            bad = {detail["loc"][0] for detail in error.errors() if detail["loc"]}
+            parsed.partial.add((name, number))
+            kept = {key: value for key, value in block.items() if key not in bad}
+            yield number, model.model_validate({"effect": "deny", **kept})
 
 
 def salvage(raw: dict[str, Any]) -> dict[str, Any]:

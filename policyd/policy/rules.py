@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from policyd.model import EMPTY, Action, Context, Effect, Filesystem, Layer, Role, RuleRef, Truth
-from policyd.policy.conditions import Condition
+from policyd.policy.conditions import CommandCondition, Condition
 
 NO, MAYBE, YES = Truth.NO, Truth.MAYBE, Truth.YES
 NOTHING: frozenset[str] = frozenset()
@@ -60,7 +60,7 @@ class Rule:
             action: the action in question.
             context: session, time and person.
             fs: files, where the caller has them.
-            mentions: the request's mentions: an exception by path or URL of a rule on kinds alone is tested on them too.
+            mentions: of the request: an exception by path or URL of a rule on kinds alone is tested on them too.
             met: names of conditions taken as met (examples are written without a session).
         """
         if action.role is Role.MENTION and (self.effect is Effect.ALLOW or self.resource not in {"path", "url"}):
@@ -95,6 +95,11 @@ class Rule:
             if not any(condition.name in met for condition in table)
             for one in asked
         )
+
+    def carries(self, action: Action) -> bool:
+        """Say whether an allow of the command `action` extends to the files it names: some shipped entries do not."""
+        commands = [condition for condition in self.conditions if isinstance(condition, CommandCondition)]
+        return all(condition.carries(action) for condition in commands)
 
     def misses(self, action: Action, context: Context, fs: Filesystem | None = None) -> tuple[str, ...]:
         """Return the names of the conditions that keep it from holding, `unless` for an exception; for `explain`."""

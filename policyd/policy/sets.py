@@ -30,7 +30,7 @@ OUTSIDE = "@outside"
 
 def shipped() -> Mapping[str, ShippedSet]:
     """Return the sets that ship; read when a policy first names one."""
-    from policyd.commands import shipped as read
+    from policyd.commands.sets import shipped as read
 
     return read()
 

@@ -127,14 +127,16 @@ def about_exception(block: Named, exception: Unless) -> Iterator[Mistake]:
         )
     given = [key for key in ("path", "command", "url") if getattr(exception, key) is not None]
     if len(given) > 1:
-        yield Mistake(f"`{given[0]}` and `{given[1]}` in one `unless`", "write a list of tables", key=f"unless.{given[1]}")
+        found = f"`{given[0]}` and `{given[1]}` in one `unless`"
+        yield Mistake(found, "write a list of tables", key=f"unless.{given[1]}")
     for key in NARROW:
         if getattr(exception, key) is None:
             continue
         if exception.command is None:
             yield Mistake(f"`{key}` without `command` in `unless`", "write `command` beside it", key=f"unless.{key}")
         elif block.effect == "allow":
-            yield Mistake(f"`{key}` in the exception of an allow rule", "write it beside `command` of the rule", key=f"unless.{key}")
+            found = f"`{key}` in the exception of an allow rule"
+            yield Mistake(found, "write it beside `command` of the rule", key=f"unless.{key}")
     if exception.input is not None and not (own or theirs):
         yield Mistake("`input` without a resource in `unless`", "write `tool` beside it", key="unless.input")
     if exception.interactive is not None and block.effect != "allow":

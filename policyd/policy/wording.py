@@ -10,11 +10,10 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from policyd.policy.errors import Mistake, listed, nearest
-from policyd.policy.file import DefaultBlock, ExampleTable, Lock, PolicyFile, RuleBlock, Unless
+from policyd.policy.file import DefaultBlock, ExampleTable, Lock, Named, PolicyFile, RuleBlock, Unless
 from policyd.policy.hints import EFFECTS, KEYS, KINDS, TOP, unknown_key
 
-BLOCKS = {"rule": RuleBlock, "default": DefaultBlock}
-BOUNDS = ("too_short", "string_too_short", "string_too_long", "too_long")
+BLOCKS: dict[str, type[Named]] = {"rule": RuleBlock, "default": DefaultBlock}
 
 
 def said(error: ValidationError, raw: dict[str, Any]) -> Iterator[tuple[str, int | None, Mistake]]:
@@ -66,16 +65,17 @@ def in_words(detail: ErrorDetails, key: str, known: list[str], hints: dict[str, 
         case "extra_forbidden":
             return Mistake(f"unknown key `{key}`", unknown_key(key, known, hints))
         case "missing":
-            return Mistake(f"no `{key}`", 'write `effect = "allow"`, `"ask"` or `"deny"`' if key == "effect" else f"write `{key}`")
+            words = {"effect": 'write `effect = "allow"`, `"ask"` or `"deny"`'}
+            return Mistake(f"no `{key}`", words.get(key, f"write `{key}`"))
         case "literal_error":
             return wrong_word(key, value, str((detail.get("ctx") or {}).get("expected", "")))
         case "too_short" | "string_too_short":
-            empty = "an empty text" if isinstance(value, str) else "an empty list" if isinstance(value, list) else "empty"
+            empty = "an empty text" if isinstance(value, str) else "empty"
             return Mistake(f"`{key}` is {empty}", "name at least one, or remove the key")
         case "timezone_aware" | "datetime_type":
             return Mistake(f"`{key}` is {described(value)}", "write a moment with its offset, `2026-12-01T18:00:00Z`")
         case "string_pattern_mismatch":
-            return Mistake(f"`{key} = {value!r}` holds characters that a name cannot have", "use letters, digits, `-`, `.`")
+            return Mistake(f"`{key}` holds characters that a name cannot have", "use letters, digits, `-`, `.`")
     return Mistake(f"`{key}` is {described(value)}", wanted(kind, key))
 
 
@@ -111,7 +111,8 @@ def wrong_word(key: str, value: object, expected: str) -> Mistake:
     """Say what to write for a word that is none of those known."""
     words = [word.strip("'") for word in expected.replace(" or ", ", ").split(", ")]
     if not isinstance(value, str):
-        return Mistake(f"`{key}` is {described(value)}", f"write {listed(words)}" if words != ["true"] else "write `true`, or remove it")
+        write = "write `true`, or remove it" if words == ["true"] else f"write {listed(words)}"
+        return Mistake(f"`{key}` is {described(value)}", write)
     near = EFFECTS.get(value.lower()) if key == "effect" else None
     near = near or nearest(value.lower(), words)
     return Mistake(f'`{key} = "{value}"` is not known', f'write `"{near}"`' if near else f"known are {listed(words)}")
@@ -120,10 +121,12 @@ def wrong_word(key: str, value: object, expected: str) -> Mistake:
 def default_mistake(key: str, value: object, known: tuple[str, ...]) -> Mistake | None:
     """Return what is wrong with one entry of `[defaults]`."""
     if key == "delegate":
-        return None if isinstance(value, bool) else Mistake("`delegate` is not `true` or `false`", "write it without quotes")
+        bad = Mistake("`delegate` is not `true` or `false`", "write it without quotes")
+        return None if isinstance(value, bool) else bad
     if key not in known and not (key.startswith("_") and len(key) > 1):
         near = KINDS.get(key.lower()) or nearest(key, known)
-        return Mistake(f"unknown kind `{key}` in `[defaults]`", f"write `{near}`" if near else f"known are {listed(known)}")
-    if value not in {"allow", "ask", "deny"} if isinstance(value, str) else True:
-        return wrong_word("effect", value, "'allow', 'ask' or 'deny'")
-    return None
+        write = f"write `{near}`" if near else f"known are {listed(known)}"
+        return Mistake(f"unknown kind `{key}` in `[defaults]`", write)
+    if isinstance(value, str) and value in {"allow", "ask", "deny"}:
+        return None
+    return wrong_word("effect", value, "'allow', 'ask' or 'deny'")
