@@ -1,31 +1,46 @@
 """Which patterns a path may concern: a filter in front of the exact judgement.
 
-`PathIndex.candidates` returns a superset of the ids whose pattern may match in either polarity; `linear` is its
-twin for tests and returns exactly those.
+Rules of this module:
+
+1. `PathIndex.candidates` names every pattern that may match in either polarity, and some that do not; its linear
+   twin names exactly those that do.
+2. All patterns lie in three tries over path components: absolute ones, relative ones, and those that float. A walk
+   starts at `/`; at a root of the session, or at a directory the head of a relative pattern leads to, it goes on in the
+   relative trie as well. Names are case-folded throughout: a filter may be wide.
+3. The walk is remembered a directory, bounded, for the last sessions that asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from policyd.model import PathRef, Truth, Workspace
-from policyd.paths.pattern import PathPattern
+from policyd.model import PathRef, Reach, Truth, Workspace
+from policyd.paths import globs
+from policyd.paths.pattern import Alternative, PathPattern, below
+from policyd.paths.segments import DEEP, Matcher, Segment, Wild, literal
+
+DIRECTORIES = 4_096
+"""Directories whose walk is remembered a session."""
+SESSIONS = 16
+"""Sessions whose walks are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """Every pattern is judged one after the other."""
+    """Every pattern, judged one after the other."""
 
     items: tuple[tuple[PathPattern, int], ...]
 
     def candidates(self, ref: PathRef, workspace: Workspace) -> Iterable[int]:
-        """Return the ids of all patterns that may match `ref`."""
-        return [
-            id_
-            for pattern, id_ in self.items
-            if pattern.sure(ref, workspace) or pattern.maybe(ref, workspace, None, widen=True) is not Truth.NO
-        ]
+        """Return the ids of the patterns that may match `ref` in some polarity."""
+        return [each for pattern, each in self.items if _may(pattern, ref, workspace)]
+
+
+def _may(pattern: PathPattern, ref: PathRef, workspace: Workspace) -> bool:
+    if pattern.sure(ref, workspace):
+        return True
+    return any(pattern.maybe(ref, workspace, None, widen=widen) is not Truth.NO for widen in (True, False))
 
 
 def linear(items: Iterable[tuple[PathPattern, int]]) -> Linear:
@@ -33,8 +48,210 @@ def linear(items: Iterable[tuple[PathPattern, int]]) -> Linear:
     return Linear(tuple(items))
 
 
-class PathIndex(Linear):
-    """A filter over many patterns."""
+class Node:
+    """A place in a trie: where each kind of next component leads, and the patterns that match here and below."""
+
+    __slots__ = ("_all", "deep", "ids", "literals", "loops", "prefixes", "suffixes", "wild")
+
+    def __init__(self, *, loops: bool = False) -> None:
+        self.loops = loops
+        """A `**`: every component leads here again."""
+        self.ids: list[int] = []
+        self.literals: dict[str, Node] = {}
+        self.prefixes: dict[int, dict[str, Node]] = {}
+        self.suffixes: dict[int, dict[str, Node]] = {}
+        self.wild: dict[Segment, tuple[Matcher, Node]] = {}
+        self.deep: Node | None = None
+        self._all: tuple[int, ...] | None = None
+
+    def child(self, segment: Segment) -> Node:
+        """Return the node behind `segment`, made if it is not there."""
+        if segment is DEEP:
+            if self.loops:
+                return self
+            self.deep = self.deep or Node(loops=True)
+            return self.deep
+        segment = segment.fold()
+        name = segment.literal
+        if name is not None:
+            return self.literals.setdefault(name, Node())
+        table, affix = self._affix(segment)
+        if affix:
+            return table.setdefault(len(affix), {}).setdefault(affix, Node())
+        return self.wild.setdefault(segment, (segment.matches, Node()))[1]
+
+    def _affix(self, segment: Segment) -> tuple[dict[int, dict[str, Node]], str]:
+        """The table of `name*` and `*name`; the text is empty for any other wildcard."""
+        tokens = segment.tokens
+        if tokens[-1:] == (Wild.STAR,):
+            return self.prefixes, Segment(tokens[:-1]).literal or ""
+        if tokens[:1] == (Wild.STAR,):
+            return self.suffixes, Segment(tokens[1:]).literal or ""
+        return self.prefixes, ""
+
+    def after(self, name: str) -> Iterator[Node]:
+        """The nodes behind the component `name`."""
+        if self.loops:
+            yield self
+        if name in self.literals:
+            yield self.literals[name]
+        for length, table in self.prefixes.items():
+            if name[:length] in table:
+                yield table[name[:length]]
+        for length, table in self.suffixes.items():
+            if name[-length:] in table:
+                yield table[name[-length:]]
+        for matches, node in self.wild.values():
+            if matches(name):
+                yield node
+
+    def everything(self) -> tuple[int, ...]:
+        """The patterns of this node and all below it."""
+        if self._all is None:
+            below_here = [each for node in self._children() for each in node.everything()]
+            self._all = tuple(dict.fromkeys((*self.ids, *below_here)))
+        return self._all
+
+    def _children(self) -> Iterator[Node]:
+        yield from self.literals.values()
+        for table in (*self.prefixes.values(), *self.suffixes.values()):
+            yield from table.values()
+        yield from (node for _, node in self.wild.values())
+        if self.deep is not None:
+            yield self.deep
+
+
+Step = tuple[tuple[Node, ...], tuple[int, ...]]
+"""The nodes a walk is at, and the patterns met on the way."""
+
+
+def _arrive(nodes: Iterable[Node], ids: Iterable[int]) -> Step:
+    active: list[Node] = []
+    met = list(ids)
+    for node in nodes:
+        active.append(node)
+        met += node.ids
+        if node.deep is not None:
+            active.append(node.deep)
+            met += node.deep.ids
+    return tuple(dict.fromkeys(active)), tuple(dict.fromkeys(met))
+
+
+class _Walks:
+    """The walks of one session, remembered a directory."""
+
+    def __init__(self, workspace: Workspace, starts: dict[str, list[Node]]) -> None:
+        self.workspace = workspace
+        self.starts = starts
+        self.known: dict[str, Step] = {}
+
+    def ids(self, path: str) -> tuple[int, ...]:
+        """The patterns that match `path` or a directory above it."""
+        return self._step(path)[1]
+
+    def reached(self, path: str) -> Iterator[int]:
+        """The patterns that match `path`, a directory above it, or something below it."""
+        nodes, ids = self._step(path)
+        yield from ids
+        for node in nodes:
+            yield from node.everything()
+        for start, some in self.starts.items():
+            if below(path, start) is not None:
+                for node in some:
+                    yield from node.everything()
+
+    def _step(self, path: str) -> Step:
+        if path == "/":
+            return self._directory(path)
+        parent, _, name = path.rpartition("/")
+        nodes, ids = self._directory(parent or "/")
+        after = [child for node in nodes for child in node.after(name)]
+        if path in self.starts:
+            after += self.starts[path]
+        return _arrive(after, ids) if after else ((), ids)
+
+    def _directory(self, path: str) -> Step:
+        found = self.known.get(path)
+        if found is None:
+            found = _arrive(self.starts["/"], ()) if path == "/" else self._walk(path)
+            if len(self.known) >= DIRECTORIES:
+                self.known.clear()
+            self.known[path] = found
+        return found
+
+    def _walk(self, path: str) -> Step:
+        """From the nearest directory above that is known, without recursion: paths may be long."""
+        here = path
+        while here not in self.known and here != "/":
+            here = here.rpartition("/")[0] or "/"
+        nodes, ids = self._directory(here)
+        while here != path:
+            end = path.find("/", len(here) + (here != "/"))
+            name = path[len(here.rstrip("/")) + 1 : end if end > 0 else None]
+            here = f"{here.rstrip('/')}/{name}"
+            after = [child for node in nodes for child in node.after(name)]
+            nodes, ids = _arrive((*after, *self.starts.get(here, ())), ids)
+        return nodes, ids
+
+
+class PathIndex:
+    """The tries over many patterns."""
 
     def __init__(self, items: Iterable[tuple[PathPattern, int]]) -> None:
-        super().__init__(tuple(items))
+        self._absolute, self._relative, self._floating = Node(), Node(), Node()
+        self._heads: dict[str, Node] = {}
+        self._walks: dict[int, _Walks] = {}
+        for pattern, each in items:
+            for alternative in pattern.alternatives:
+                self._add(alternative, each)
+
+    def candidates(self, ref: PathRef, workspace: Workspace) -> Iterable[int]:
+        """Return the ids of all patterns that may match `ref`, each once, and some that do not."""
+        walks = self._session(workspace)
+        if ref.glob:
+            return dict.fromkeys(i for form in ref.forms for i in walks.reached(globs.head(form).casefold()))
+        if ref.reach is Reach.CONTENT:
+            return dict.fromkeys(i for form in ref.forms for i in walks.reached(form.casefold()))
+        if len(ref.forms) == 1:
+            return walks.ids(ref.forms[0].casefold())
+        return dict.fromkeys(i for form in ref.forms for i in walks.ids(form.casefold()))
+
+    def _add(self, alternative: Alternative, each: int) -> None:
+        if alternative.floats is not None:
+            _put(self._floating, alternative.floats.segments, each)
+        for place in alternative.places:
+            _put(self._absolute, (*_names(place), *alternative.tail.segments), each)
+        if alternative.relative and (alternative.floats is None or alternative.head):
+            _put(self._relative, (*_names(alternative.head), *alternative.tail.segments), each)
+            self._heads[alternative.head] = _put(self._relative, _names(alternative.head), None)
+
+    def _session(self, workspace: Workspace) -> _Walks:
+        found = self._walks.get(id(workspace))
+        if found is None or found.workspace is not workspace:
+            if len(self._walks) >= SESSIONS:
+                self._walks.clear()
+            found = self._walks[id(workspace)] = _Walks(workspace, self._starts(workspace))
+        return found
+
+    def _starts(self, workspace: Workspace) -> dict[str, list[Node]]:
+        """Absolute paths, case-folded, at which a walk enters a trie."""
+        starts: dict[str, list[Node]] = {"/": [self._absolute, self._floating]}
+        for root in workspace.roots:
+            starts.setdefault(root.casefold(), []).append(self._relative)
+        for head, node in self._heads.items():
+            for directory in workspace.heads.get(head, ()) if head else ():
+                starts.setdefault(directory.casefold(), []).append(node)
+        return starts
+
+
+def _names(path: str) -> tuple[Segment, ...]:
+    return tuple(literal(name) for name in path.split("/") if name)
+
+
+def _put(node: Node, segments: Iterable[Segment], each: int | None) -> Node:
+    """Walk down, making nodes; note the pattern at the end, where a final `**` is no step of its own."""
+    for segment in segments:
+        node = node.child(segment)
+    if each is not None:
+        node.ids.append(each)
+    return node
