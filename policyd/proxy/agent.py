@@ -1,0 +1,136 @@
+"""The agent as a child process: started at once, ended surely.
+
+Rules of this module:
+
+1. Nothing but `os`, `sys` and C modules of the interpreter is imported here: the agent boots while policyd still loads.
+2. Standard error is the agent's own: policyd never stands between.
+3. The agent does not outlive policyd, not even a policyd that was killed. `posix_spawn` cannot set Linux's
+   parent-death signal, and the ways that can (a fork with Python in the child, an interpreter in between) delay the
+   agent. So the agent is kept on a *leash*: it inherits the reading end of a pipe whose writing end only policyd has,
+   and which is told (`F_SETOWN`, `F_SETSIG`, `O_ASYNC`) to kill the agent when it changes: when policyd is gone, by
+   whatever cause, the kernel closes the other end. Where the kernel has no `F_SETSIG` (macOS), the end of its input
+   is all that tells an orphan.
+4. The agent gets the signal dispositions it would have had without policyd (Python ignores SIGPIPE and SIGXFSZ).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+
+SIGKILL, SIGPIPE, SIGTERM, SIGXFSZ = 9, 13, 15, 25
+"""The same on Linux and macOS; importing `signal` would cost the agent milliseconds."""
+LEASHED = sys.platform == "linux"
+PIPE_SIZE = 256 * 1024
+
+
+class Agent:
+    """A running agent. `status` is None until it has been waited for."""
+
+    __slots__ = ("_leash", "name", "pid", "status", "stdin", "stdout")
+
+    def __init__(self, name: str, pid: int, stdin: int, stdout: int, leash: int | None) -> None:
+        """Take over the descriptors: the agent's input to write, its output to read, the end of the leash."""
+        self.name = name
+        self.pid = pid
+        self.stdin = stdin
+        self.stdout = stdout
+        self.status: int | None = None
+        """As `os.waitstatus_to_exitcode` gives it: the exit code, or minus the signal."""
+        self._leash = leash
+
+    def poll(self) -> bool:
+        """Say whether the agent has ended; reap it if so."""
+        if self.status is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.status = os.waitstatus_to_exitcode(status)
+        return self.status is not None
+
+    def signal(self, number: int) -> None:
+        """Send a signal, if it still runs."""
+        if not self.poll():
+            os.kill(self.pid, number)
+
+    def end(self, patience: float = 1.0) -> None:
+        """End it: terminate, and kill if that does not help within `patience` seconds; reap it."""
+        from time import monotonic, sleep
+
+        for fd in (self.stdin, self.stdout):
+            close(fd)
+        self.signal(SIGTERM)
+        until = monotonic() + patience
+        while not self.poll() and monotonic() < until:
+            sleep(0.005)
+        self.signal(SIGKILL)
+        if self.status is None:
+            self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def start(command: list[str]) -> Agent:
+    """Start the agent with pipes for input and output.
+
+    Raises:
+        OSError: it cannot be started: not found, not executable, no memory.
+    """
+    their_in, our_out = os.pipe()
+    our_in, their_out = os.pipe()
+    leash = os.pipe() if LEASHED else None
+    actions = [(os.POSIX_SPAWN_DUP2, their_in, 0), (os.POSIX_SPAWN_DUP2, their_out, 1)]
+    if leash:
+        os.set_inheritable(leash[0], True)
+        widen(our_out, our_in)
+    try:
+        pid = os.posix_spawnp(
+            command[0],
+            command,
+            os.environ,
+            file_actions=actions,
+            setsigdef=[SIGPIPE, SIGXFSZ],
+        )
+    except OSError:
+        for fd in (our_out, our_in, *(leash or ())):
+            os.close(fd)
+        raise
+    finally:
+        os.close(their_in)
+        os.close(their_out)
+    if leash:
+        hold(pid, leash[0])
+    return Agent(command[0], pid, our_out, our_in, leash[1] if leash else None)
+
+
+def hold(pid: int, end: int) -> None:
+    """Have the kernel kill the agent when the other end of its leash is closed."""
+    fcntl.fcntl(end, fcntl.F_SETOWN, pid)
+    fcntl.fcntl(end, fcntl.F_SETSIG, SIGKILL)
+    fcntl.fcntl(end, fcntl.F_SETFL, fcntl.fcntl(end, fcntl.F_GETFL) | os.O_ASYNC)
+    os.close(end)
+
+
+def widen(*pipes: int) -> None:
+    """Give pipes more room: fewer, larger reads. A refusal (a user's limit) changes nothing."""
+    for fd in pipes:
+        try:
+            fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
+        except OSError:
+            return
+
+
+def close(fd: int) -> None:
+    """Close a descriptor that may be closed already."""
+    try:
+        os.close(fd)
+    except OSError:
+        return
+
+
+def cannot_start(command: list[str], error: OSError) -> tuple[int, str]:
+    """Return exit code and message for an agent that did not start, as shells do: 127 not found, 126 not executable."""
+    name = command[0]
+    if isinstance(error, FileNotFoundError):
+        if "/" in name and os.path.exists(name):
+            return 126, f"policyd: cannot run `{name}`: its interpreter (the `#!` line) was not found"
+        return 127, f"policyd: agent `{name}` was not found; give its full path, or check PATH"
+    return 126, f"policyd: agent `{name}` cannot be run: {error.strerror}"

@@ -1,0 +1,46 @@
+"""Lines on standard error that never stop the traffic.
+
+The agent has the same standard error, so it cannot be made non-blocking: a pipe or terminal is opened a second time
+where the system can (a file is not: two positions in it would overwrite each other), and written to only when ready. A line that finds no room is dropped and counted in the next.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+from contextlib import suppress
+
+LONGEST = 2000
+
+
+class Notes:
+    """Writes `policyd: …` lines."""
+
+    def __init__(self, fd: int = 2, *, own: str = "/proc/self/fd/{}") -> None:
+        """Write to what `fd` is."""
+        self._fd = fd
+        self._lost = 0
+        mode = os.fstat(fd).st_mode
+        if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
+            with suppress(OSError):
+                self._fd = os.open(own.format(fd), os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def write(self, text: str) -> None:
+        """Write one line, or count it as lost."""
+        lead = f"policyd: {self._lost} lines before this one found no room\n" if self._lost else ""
+        data = f"{lead}policyd: {text}"[:LONGEST].encode("utf-8", "replace") + b"\n"
+        if self._put(data):
+            self._lost = 0
+        else:
+            self._lost += 1
+
+    def _put(self, data: bytes) -> bool:
+        ready = select.poll()
+        ready.register(self._fd, select.POLLOUT)
+        if not ready.poll(0):
+            return False
+        try:
+            return os.write(self._fd, data) > 0
+        except OSError:
+            return False

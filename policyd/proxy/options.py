@@ -1,0 +1,126 @@
+"""The options of `policyd proxy`, read without argparse: nothing may be imported before the agent runs.
+
+Rules of this module:
+
+1. Everything behind `--` is the agent's, untouched. Without `--` the agent begins at the first word that is no option.
+2. No option names, moves or skips the managed layer: those exist offline only, and are refused here by name.
+"""
+
+from __future__ import annotations
+
+USAGE = """usage: policyd proxy [options] -- AGENT [ARG...]
+
+Run AGENT between its ACP client (on stdin and stdout) and the policy.
+
+  --policy FILE            a policy file; stands in for the user layer (repeatable)
+  --policy-digest DIGEST   sha256:... that the policy files given so far must have
+  --prompt STEP            none, client, inbox or command:/path (repeatable, in order)
+  --agent NAME             which agent this is, instead of what it says
+  --client NAME            which client this is, instead of what it says
+  --label KEY=VALUE        a label that rules may name (repeatable)
+  --cwd DIR                start the agent in DIR
+  --shell NAME             the shell the agent runs commands with (bash, zsh, sh)
+  --home DIR               the home directory, where the environment does not tell
+  --audit PATH             the audit log, a file or a directory
+  --no-grants              remembered answers count for nothing
+  --fail-on-reject         exit 5 if the agent ended with 0 and something was refused
+  -h, --help               this text
+"""
+
+VALUES = {
+    "--policy": "policies",
+    "--policy-digest": "digests",
+    "--prompt": "prompt",
+    "--label": "labels",
+    "--agent": "agent",
+    "--client": "client",
+    "--cwd": "cwd",
+    "--shell": "shell",
+    "--home": "home",
+    "--audit": "audit",
+}
+FLAGS = {"--no-grants": "no_grants", "--fail-on-reject": "fail_on_reject", "--help": "help", "-h": "help"}
+OFFLINE = ("--managed", "--project", "--no-managed", "--no-project", "--unattended")
+
+
+class UsageError(Exception):
+    """The command line is wrong; the text says how."""
+
+
+class Options:
+    """What the command line said. A list is empty, a text None where nothing was said."""
+
+    __slots__ = (
+        "agent",
+        "audit",
+        "client",
+        "command",
+        "cwd",
+        "digests",
+        "fail_on_reject",
+        "help",
+        "home",
+        "labels",
+        "no_grants",
+        "policies",
+        "prompt",
+        "shell",
+    )
+
+    def __init__(self) -> None:
+        """Nothing was said."""
+        self.policies: list[str] = []
+        self.digests: list[str] = []
+        self.prompt: list[str] = []
+        self.labels: list[str] = []
+        self.agent: str | None = None
+        self.client: str | None = None
+        self.cwd: str | None = None
+        self.shell: str | None = None
+        self.home: str | None = None
+        self.audit: str | None = None
+        self.no_grants = False
+        self.fail_on_reject = False
+        self.help = False
+        self.command: list[str] = []
+        """The agent and its arguments."""
+
+
+def parse(words: list[str]) -> Options:
+    """Read the words behind `policyd proxy`; UsageError says what is wrong."""
+    options, rest = Options(), list(words)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            options.command = rest
+            break
+        if not word.startswith("-") or word == "-":
+            options.command = [word, *rest]
+            break
+        take(options, word, rest)
+    return options
+
+
+def take(options: Options, word: str, rest: list[str]) -> None:
+    """Read one option; its value may be the next word."""
+    name, equals, value = word.partition("=")
+    if name in FLAGS and not equals:
+        setattr(options, FLAGS[name], True)
+        return
+    if name in OFFLINE:
+        raise UsageError(
+            f"`{name}` is for offline commands (decide, explain, check, test); the proxy always loads all layers"
+        )
+    if name not in VALUES:
+        raise UsageError(f"unknown option `{name}`; `policyd proxy --help` lists them")
+    if not equals:
+        if not rest:
+            raise UsageError(f"`{name}` needs a value")
+        value = rest.pop(0)
+    if name == "--label" and not value.partition("=")[1]:
+        raise UsageError(f"`--label {value}`: write --label KEY=VALUE")
+    kept = getattr(options, VALUES[name])
+    if isinstance(kept, list):
+        kept.append(value)
+    else:
+        setattr(options, VALUES[name], value)

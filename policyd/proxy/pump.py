@@ -1,0 +1,207 @@
+"""The proxy's loop: blocks of whole lines from each side to the service, what it sends back out to the sides.
+
+Rules of this module:
+
+1. A side is not read while more than `SOFT` bytes wait for the other side: back-pressure as through a pipe. What
+   policyd itself answers to a side may pile up to `HARD`: an agent that writes many requests before it reads is not
+   stopped, and one that never reads is.
+2. The end of a side is passed on: the end of the client's input closes the agent's input once it has drained, a client
+   that reads no more closes the agent's output, an agent that reads no more closes the client's input.
+3. The loop ends when the agent has ended, and what it wrote has been passed on.
+4. Signals and threads wake the loop through descriptors; nothing is done in a signal handler.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from signal import SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2
+from time import monotonic
+from typing import Protocol
+
+from policyd.acp import FrameLimitError, Lines
+from policyd.proxy.agent import PIPE_SIZE, Agent, close
+from policyd.proxy.pipes import Sink, Source
+from policyd.proxy.poller import GONE, WRITE, Poller
+from policyd.proxy.poller import READ as READABLE
+from policyd.session import Side
+
+SOFT = 1024 * 1024
+HARD = 64 * 1024 * 1024
+FORWARDED = frozenset({SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2})
+"""Sent to policyd, meant for the agent."""
+
+
+class Service(Protocol):
+    """What the pump needs of `policyd.service.Service`."""
+
+    waker: int
+    """Readable when a thread has something for the loop."""
+
+    def feed(self, side: Side, block: bytes) -> None:
+        """Take whole lines of a side."""
+
+    def closed(self, side: Side) -> None:
+        """Take in that a side is gone."""
+
+    def wake(self) -> None:
+        """Take what threads have."""
+
+    def tick(self) -> None:
+        """Time passed."""
+
+    def deadline(self) -> float | None:
+        """When `tick` is due, of `monotonic`."""
+
+    def busy(self) -> bool:
+        """Whether something that was decided still waits to be sent."""
+
+
+class End:
+    """One side: what comes from it, what goes to it."""
+
+    __slots__ = ("lines", "reading", "side", "sink", "source", "writing")
+
+    def __init__(self, side: Side, source: int, sink: int) -> None:
+        """Read the side from `source`, write to it on `sink`."""
+        self.side = side
+        self.source = Source(source)
+        self.sink = Sink(sink)
+        self.lines = Lines()
+        self.reading = True
+        self.writing = True
+
+
+class Pump:
+    """Moves bytes between the client (0 and 1), the agent, and the service."""
+
+    def __init__(self, agent: Agent, *, client_in: int = 0, client_out: int = 1) -> None:
+        """Make all four descriptors non-blocking. Nothing is read before `run`."""
+        self.agent = agent
+        self.client_end = End(Side.CLIENT, client_in, client_out)
+        self.agent_end = End(Side.AGENT, agent.stdout, agent.stdin)
+        self.trouble = ""
+        """Why the loop gave up, in words; empty if it did not."""
+        self._poller = Poller()
+        self._ends = {Side.CLIENT: self.client_end, Side.AGENT: self.agent_end}
+        self._unended = b""
+        self._left = 2 * PIPE_SIZE
+        self._service: Service
+
+    def send(self, side: Side, data: bytes) -> None:
+        """Write whole lines to a side."""
+        if data == self._unended:  # it came without a newline and leaves without one
+            data = data[:-1]
+        self._ends[side].sink.put(data)
+
+    def run(self, service: Service, signals: int) -> None:
+        """Pump until the agent has ended and everything it wrote is passed on.
+
+        `signals` is a descriptor that becomes readable with every signal.
+        """
+        self._service = service
+        self._poller.watch(service.waker, READABLE)
+        self._poller.watch(signals, READABLE)
+        handlers: dict[int, Callable[[int], object]] = {
+            self.client_end.source.fd: lambda events: self._read(self.client_end, self.agent_end),
+            self.agent_end.source.fd: lambda events: self._read(self.agent_end, self.client_end),
+            self.client_end.sink.fd: lambda events: self._write(self.client_end, events),
+            self.agent_end.sink.fd: lambda events: self._write(self.agent_end, events),
+            service.waker: lambda events: service.wake(),
+            signals: lambda events: self._signalled(signals),
+        }
+        while not self._done():
+            self._watch(self.client_end, self.agent_end)
+            self._watch(self.agent_end, self.client_end)
+            due = service.deadline()
+            for fd, events in self._poller.wait(None if due is None else due - monotonic()):
+                handlers[fd](events)
+            if due is not None and monotonic() >= due:
+                service.tick()
+
+    def _done(self) -> bool:
+        if self.trouble:
+            return True
+        if self.agent.status is None:
+            return False
+        while self.agent_end.reading and self._left > 0 and (taken := self._read(self.agent_end, self.client_end)):
+            self._left -= taken  # what is in the pipe, not what a descendant goes on writing
+        self._finish(self.agent_end)
+        return not self.client_end.sink.size
+
+    def _watch(self, end: End, other: End) -> None:
+        """Read a side unless too much waits; watch its sink for room, or for its reader's going."""
+        if end.reading:
+            full = other.sink.size > SOFT or end.sink.size > HARD
+            self._poller.watch(end.source.fd, None if full else READABLE)
+        if not end.writing:
+            return
+        if end.sink.dead:
+            self._reader_gone(end, other)
+        elif end is self.agent_end and not (end.sink.size or other.reading or self._service.busy()):
+            self._stop_writing(end)
+        else:
+            self._poller.watch(end.sink.fd, WRITE if end.sink.size else 0)
+
+    def _read(self, end: End, other: End) -> int:
+        """Take a block from a side; return how many bytes there were."""
+        data = end.source.read() if end.reading else None
+        if not data:
+            if data is not None:
+                self._finish(end)
+            return 0
+        try:
+            block = end.lines.feed(data)
+        except FrameLimitError as error:
+            self.trouble = f"the {end.side.value} sent a message that is too long: {error}"
+            return 0
+        if block:
+            self._service.feed(end.side, block)
+        return len(data)
+
+    def _finish(self, end: End) -> None:
+        """A side's input ended: pass on what had no newline, then tell the service."""
+        if not end.reading:
+            return
+        if rest := end.lines.finish():
+            self._unended = rest + b"\n"
+            self._service.feed(end.side, self._unended)
+            self._unended = b""
+        self._stop_reading(end)
+        self._service.closed(end.side)
+
+    def _reader_gone(self, end: End, other: End) -> None:
+        """A side reads no more: whoever writes to it learns that as from a pipe of its own."""
+        self._stop_writing(end)
+        if other.reading:
+            self._stop_reading(other)
+        if end is self.client_end:
+            self._service.closed(Side.CLIENT)
+
+    def _stop_reading(self, end: End) -> None:
+        end.reading = False
+        self._poller.watch(end.source.fd, None)
+        close(end.source.fd)
+
+    def _stop_writing(self, end: End) -> None:
+        end.writing = False
+        self._poller.watch(end.sink.fd, None)
+        close(end.sink.fd)
+
+    def _write(self, end: End, events: int) -> None:
+        if not end.writing:
+            return
+        if events & WRITE:
+            end.sink.flush()
+        elif events & GONE:
+            end.sink.kill()
+
+    def _signalled(self, fd: int) -> None:
+        """Look whether the agent ended, and hand on what we were sent; with no agent left it means us."""
+        for number in os.read(fd, 4096):
+            if number not in FORWARDED:
+                continue
+            if self.agent.poll():
+                self.client_end.sink.kill()
+            self.agent.signal(number)
+        self.agent.poll()

@@ -1,0 +1,173 @@
+"""One `policyd.toml`, validated: the schema of settings as `pydantic-settings` reads it.
+
+Imported only where a file exists (`settings.load` says why). The file's shape is the field table of `settings.Settings`
+with `audit.*` and `grants.*` as tables; `[lock] settings` is the managed file's alone.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+
+Step = Annotated[str, StringConstraints(pattern=r"^(client|inbox|command:/.+)$")]
+Seconds = Annotated[float, Field(gt=0, le=24 * 3600)]
+Label = Annotated[str, StringConstraints(max_length=200)]
+LOCKABLE = (
+    "prompt",
+    "agent_mode",
+    "strict",
+    "fs_read",
+    "on_unasked",
+    "report",
+    "reload",
+    "terminal",
+    "audit",
+    "audit.path",
+    "audit.durability",
+    "grants",
+    "grants.max_age",
+    "labels",
+    "shell",
+    "log_level",
+    "details_after_ms",
+    "human_ms",
+)
+
+
+class Table(BaseModel):
+    """A table of the file: nothing unknown, nothing converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class AuditTable(Table):
+    """`[audit]`."""
+
+    path: Annotated[str, StringConstraints(pattern=r"^(/|~/)")] | None = None
+    durability: Literal["write", "fsync"] | None = None
+
+
+class GrantsTable(Table):
+    """`[grants]`."""
+
+    max_age: Annotated[float, Field(gt=0, le=30, strict=False)] | None = None
+
+
+class LockTable(Table):
+    """`[lock]`: settings that are final."""
+
+    settings: list[str] = []
+
+
+class SettingsFile(BaseSettings):
+    """The whole file. Only what it says itself counts: no variable and no `.env` is looked at."""
+
+    model_config = SettingsConfigDict(extra="forbid", strict=True)
+
+    prompt: list[Step] | None = None
+    timeouts: dict[str, Annotated[Seconds, Field(strict=False)]] | None = None
+    agent_mode: Literal["enforce", "warn", "off"] | None = None
+    strict: bool | None = None
+    fs_read: Literal["allow", "policy"] | None = None
+    on_unasked: Literal["record", "cancel"] | None = None
+    report: Literal["tool_call", "off"] | None = None
+    reload: Literal["live", "tighten"] | None = None
+    terminal: Literal["exec", "refuse"] | None = None
+    audit: AuditTable | None = None
+    grants: GrantsTable | None = None
+    labels: dict[str, Label] | None = None
+    shell: Literal["bash", "sh", "zsh", "powershell", "cmd"] | None = None
+    log_level: Literal["error", "warn", "info", "debug"] | None = None
+    color: Literal["auto", "always", "never"] | None = None
+    details_after_ms: Annotated[int, Field(ge=0, le=10_000)] | None = None
+    human_ms: Annotated[int, Field(ge=0, le=10_000)] | None = None
+    lock: LockTable | None = None
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read the file and nothing else."""
+        assert isinstance(init_settings, InitSettingsSource)  # noqa: S101 - the one source that is kept
+        return (init_settings,)
+
+
+NAMES = {
+    "": tuple(SettingsFile.model_fields),
+    "audit": tuple(AuditTable.model_fields),
+    "grants": tuple(GrantsTable.model_fields),
+    "lock": tuple(LockTable.model_fields),
+}
+"""Table -> the keys it may hold."""
+
+
+def parse(path: str, data: bytes, problems: list[str], *, managed: bool) -> dict[str, object]:
+    """Return the fields a file sets (`lock` too, if it is managed); append what is wrong to `problems`."""
+    try:
+        table = tomllib.loads(data.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        problems.append(f"{path}: is no TOML: {error}")
+        return {}
+    if not managed and "lock" in table:
+        problems.append(f"{path}:{line_of(data, 'lock')}: only the managed settings file can lock settings")
+    try:
+        file = SettingsFile(**table)
+    except ValidationError as error:
+        problems += [in_words(path, data, each["loc"], each["msg"], each["type"]) for each in error.errors()]
+        return {}
+    return flat(path, data, file, problems)
+
+
+def flat(path: str, data: bytes, file: SettingsFile, problems: list[str]) -> dict[str, object]:
+    """Return the fields as `settings.Settings` names them."""
+    values: dict[str, object] = {}
+    for name, value in file.model_dump(exclude_unset=True, exclude_none=True).items():
+        if name in {"audit", "grants"}:
+            values.update({f"{name}_{key}": each for key, each in value.items() if each is not None})
+        elif name == "lock":
+            problems += [
+                f"{path}:{line_of(data, 'lock')}: `{key}` is no setting that can be locked{nearest(key, LOCKABLE)}"
+                for key in value["settings"]
+                if key not in LOCKABLE
+            ]
+            values["lock"] = tuple(value["settings"])
+        else:
+            values[name] = tuple(value) if isinstance(value, list) else value
+    return values
+
+
+def in_words(path: str, data: bytes, place: tuple[int | str, ...], message: str, kind: str) -> str:
+    """Return one mistake as `file:line: key: what was found; what to write`."""
+    key = ".".join(str(part) for part in place)
+    where = f"{path}:{line_of(data, str(place[0]), str(place[1]) if len(place) > 1 else '')}"
+    if kind == "extra_forbidden":
+        names = NAMES.get(str(place[0]) if len(place) > 1 else "", NAMES[""])
+        return f"{where}: unknown setting `{key}`{nearest(str(place[-1]), names)}"
+    return f"{where}: `{key}`: {message[:1].lower()}{message[1:]}"
+
+
+def nearest(word: str, known: tuple[str, ...]) -> str:
+    """Return a hint at the nearest known word, empty where none is near."""
+    found = difflib.get_close_matches(word, known, 1)
+    return f"; did you mean `{found[0]}`?" if found else ""
+
+
+def line_of(data: bytes, key: str, inner: str = "") -> int:
+    """Return the line a key stands on, 1 where it is not found."""
+    lines = data.decode("utf-8", "replace").splitlines()
+    for name in (inner, key):
+        pattern = re.compile(rf"\s*\[*\s*[\"']?({re.escape(key)}\.)?{re.escape(name)}[\"']?\s*([=\].]|$)")
+        for number, line in enumerate(lines, 1):
+            if name and pattern.match(line):
+                return number
+    return 1

@@ -1,0 +1,168 @@
+"""Settings: which layer wins, what is locked, what a variable may do, and how mistakes read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from policyd.storage import places as where
+from policyd.storage.places import PlaceError, Places
+from policyd.storage.settings import Loaded, SettingsError, load
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    """A home of one's own, and a managed directory that is writable here."""
+    for name in ("etc", "home/.config/policyd"):
+        (tmp_path / name).mkdir(parents=True)
+    found = where.find(home=str(tmp_path / "home"), environ={})
+    return replace(found, managed=(str(tmp_path / "etc"),))
+
+
+def write(places: Places, *, managed: str = "", user: str = "") -> None:
+    """Write the two files."""
+    for path, text in ((places.managed_settings[0], managed), (places.user_settings, user)):
+        if text:
+            Path(path).write_text(text)
+            Path(path).chmod(0o644)
+
+
+def loaded(places: Places, **options: object) -> Loaded:
+    """Load with nothing in the environment."""
+    return load(places, options=options, environ={}, defaults={"prompt": ("client",)})
+
+
+def test_without_files_the_defaults_hold(places: Places) -> None:
+    settings = loaded(places).settings
+    assert settings.prompt == ("client",) and settings.agent_mode == "enforce" and settings.audit_durability == "write"
+
+
+def test_options_beat_the_user_who_beats_unlocked_managed_settings(places: Places) -> None:
+    write(places, managed='strict = true\nfs_read = "policy"\nhuman_ms = 1', user="human_ms = 2\nstrict = false")
+    found = loaded(places, human_ms=3)
+    assert (found.settings.strict, found.settings.fs_read, found.settings.human_ms) == (False, "policy", 3)
+    assert found.origins == {
+        "strict": places.user_settings,
+        "fs_read": places.managed_settings[0],
+        "human_ms": "option",
+    }
+
+
+LOCKED = '[lock]\nsettings = ["prompt", "audit", "agent_mode", "labels"]\n'
+
+
+def test_what_is_locked_is_final(places: Places) -> None:
+    write(
+        places,
+        managed='prompt = []\nlabels = { env = "ci" }\n[audit]\ndurability = "fsync"\n' + LOCKED,
+        user='agent_mode = "off"\nprompt = ["client"]\n[audit]\npath = "/tmp/x"\n[timeouts]\nclient = 5\n',
+    )
+    found = load(places, options={"labels": {"env": "prod"}}, environ={"POLICYD_AUDIT_DIR": "/tmp/y"})
+    settings = found.settings
+    assert settings.prompt == () and settings.agent_mode == "enforce" and settings.timeouts == {}
+    assert settings.audit_path == "" and settings.audit_durability == "fsync" and settings.labels == {"env": "ci"}
+    assert len(found.notes) == 6 and all("locked" in note for note in found.notes)
+
+
+def test_a_lock_of_a_managed_policy_file_counts_too(places: Places) -> None:
+    write(places, user='agent_mode = "off"')
+    assert load(places, environ={}, locks=frozenset({"agent_mode"})).settings.agent_mode == "enforce"
+
+
+def test_managed_labels_win_and_are_told_apart(places: Places) -> None:
+    write(places, managed='labels = { env = "ci" }', user='labels = { env = "mine", team = "a" }')
+    found = loaded(places, labels={"env": "other", "job": "7"})
+    assert found.settings.labels == {"env": "ci", "team": "a", "job": "7"}
+    assert found.managed_labels == {"env": "ci"}
+
+
+def test_variables_are_harmless_ones_only(places: Places) -> None:
+    environ = {
+        "POLICYD_LOG_LEVEL": "debug",
+        "POLICYD_AUDIT_DIR": "/var/a",
+        "POLICYD_PROMPT": "client",
+        "POLICYD_AGENT_MODE": "off",
+        "POLICYD_STRICT": "false",
+        "PROMPT": "x",
+        "AGENT_MODE": "off",
+        "STRICT": "true",
+        "SHELL": "/bin/zsh",
+        "REPORT": "off",
+    }
+    write(places, user="human_ms = 5")
+    settings = load(places, environ=environ).settings
+    assert (settings.log_level, settings.audit_path) == ("debug", "/var/a/")
+    assert (settings.prompt, settings.agent_mode, settings.strict, settings.shell) == ((), "enforce", False, "")
+    assert settings.report == "tool_call"
+
+
+def test_no_env_file_is_read(places: Places, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("AGENT_MODE=off\nPOLICYD_AGENT_MODE=off\nagent_mode=off\n")
+    monkeypatch.chdir(tmp_path)
+    write(places, user="human_ms = 5")
+    assert loaded(places).settings.agent_mode == "enforce"
+
+
+MISTAKES = (
+    ('agent_mode = "of"', ":1: `agent_mode`: input should be 'enforce', 'warn' or 'off'"),
+    ("human_ms = 4\nagent_mod = 1", ":2: unknown setting `agent_mod`; did you mean `agent_mode`?"),
+    ('strict = "yes"', ":1: `strict`: input should be a valid boolean"),
+    ('[audit]\nduribility = "fsync"', ":2: unknown setting `audit.duribility`; did you mean `durability`?"),
+    ('audit.path = "relative"', ":1: `audit.path`: "),
+    ('prompt = ["client", "web"]', ":1: `prompt.1`: "),
+    ("prompt = [", ": is no TOML"),
+    ('[lock]\nsettings = ["prompt"]', ":1: only the managed settings file can lock settings"),
+    ("grants.max_age = 365", ":1: `grants.max_age`: "),
+    ("human_ms = true", ":1: `human_ms`: "),
+)
+
+
+@pytest.mark.parametrize(("text", "said"), MISTAKES)
+def test_a_mistake_is_named_with_its_line(places: Places, text: str, said: str) -> None:
+    write(places, user=text)
+    with pytest.raises(SettingsError) as error:
+        loaded(places)
+    assert error.value.problems[0].startswith(places.user_settings + said)
+
+
+def test_all_mistakes_of_all_files_are_reported_at_once(places: Places) -> None:
+    write(places, managed='a = 1\n[lock]\nsettings = ["promt"]', user="b = 1\nc = 2")
+    with pytest.raises(SettingsError) as error:
+        load(places, environ={"POLICYD_LOG_LEVEL": "loud"}, options={"nothing": 1})
+    assert len(error.value.problems) == 5
+
+
+def test_a_managed_file_that_others_can_write_is_an_error(places: Places) -> None:
+    write(places, managed="strict = true")
+    Path(places.managed_settings[0]).chmod(0o666)
+    with pytest.raises(SettingsError, match="writable by nobody else"):
+        loaded(places)
+
+
+# ---- places ----------------------------------------------------------------------------------------
+
+
+def test_home_and_xdg_name_the_places(tmp_path: Path) -> None:
+    found = where.find(environ={"HOME": "/h", "XDG_STATE_HOME": "/s", "XDG_CONFIG_HOME": "relative"}, platform="linux")
+    assert (found.config, found.grants, found.cache) == ("/h/.config/policyd", "/s/policyd/grants", "/h/.cache/policyd")
+
+
+def test_without_home_the_password_database_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(where, "password_entry", lambda: ("dev", "/home/dev"))
+    assert where.find(environ={}).home == "/home/dev"
+
+
+def test_no_known_home_is_an_error_and_an_option_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(where, "password_entry", lambda: ("", ""))
+    with pytest.raises(PlaceError, match="--home"):
+        where.find(environ={})
+    with pytest.raises(PlaceError):
+        where.find(environ={"HOME": "relative"})
+    assert where.find(home="/x", environ={"XDG_CONFIG_HOME": "/other"}).config == "/x/.config/policyd"
+
+
+def test_the_managed_place_is_fixed() -> None:
+    assert where.find(home="/x", environ={"POLICYD_MANAGED": "/y"}, platform="linux").managed == ("/etc/policyd",)
+    assert where.find(home="/x", environ={}, platform="darwin").managed[0] == "/Library/Application Support/policyd"
