@@ -12,24 +12,29 @@ This is protocol version 1. Nothing here decides, remembers or sends.
 from __future__ import annotations
 
 from policyd.acp import messages
-from policyd.acp.answer import Answer, answer, mislabelled, read_options, unsound
+from policyd.acp.answer import ALLOW_KINDS, REJECT_KINDS, Answer, answer, mislabelled, read_options, unsound
 from policyd.acp.envelope import (
     UPDATE,
     Envelope,
     NotJsonError,
     claims,
     envelope,
+    has_method,
     id_key,
     readable_id,
+    session_of,
     skim,
+    update_call,
     update_kind,
 )
 from policyd.acp.json import NAMES, ProtocolError, strict, strict_object
 from policyd.acp.lines import LIMIT, FrameLimitError, Lines
 
 __all__ = [
+    "ALLOW_KINDS",
     "LIMIT",
     "NAMES",
+    "REJECT_KINDS",
     "UPDATE",
     "Answer",
     "Envelope",
@@ -40,14 +45,17 @@ __all__ = [
     "answer",
     "claims",
     "envelope",
+    "has_method",
     "id_key",
     "messages",
     "mislabelled",
     "read_options",
     "readable_id",
+    "session_of",
     "skim",
     "strict",
     "strict_object",
     "unsound",
+    "update_call",
     "update_kind",
 ]

@@ -52,6 +52,25 @@ class _UpdateParams(msgspec.Struct):
     sessionId: str = ""  # noqa: N815
 
 
+class _Session(msgspec.Struct):
+    sessionId: str = ""  # noqa: N815
+
+
+class _CallUpdate(msgspec.Struct):
+    toolCallId: str = ""  # noqa: N815
+
+
+class _CallParams(msgspec.Struct):
+    update: _CallUpdate
+    sessionId: str = ""  # noqa: N815
+
+
+class _CallLine(msgspec.Struct):
+    params: _CallParams
+
+
+_session = msgspec.json.Decoder(_Session)
+_update_call = msgspec.json.Decoder(_CallLine)
 _fast = msgspec.json.Decoder(_Fast)
 _loose = msgspec.json.Decoder(_Loose)
 _update = msgspec.json.Decoder(_UpdateParams)
@@ -157,6 +176,14 @@ def claims(line: bytes, method: str) -> bool:
     return any(name.casefold() == "method" and value == method for name, value in members)
 
 
+def has_method(line: bytes) -> bool:
+    """Say whether any reading of a refused line has a method."""
+    try:
+        return any(name.casefold() == "method" for name, _ in _members(line))
+    except (ValueError, RecursionError):
+        return False
+
+
 def skim(block: bytes) -> Iterator[tuple[bytes, str | None, bytes | None]]:
     """Yield each line of a block of whole lines, newline included, with what a glance tells of it.
 
@@ -192,12 +219,34 @@ def _try(line: bytes) -> _Fast:
 
 
 def update_kind(params: bytes) -> tuple[str, str]:
-    """Return session id and `sessionUpdate` of the params of a `session/update`; `("", "?")` if they cannot be told."""
+    """Return session id and `sessionUpdate` of the params of a `session/update`.
+
+    `("", "?")` if they cannot be told, or might be told differently: the key stands there twice, or ASCII is escaped.
+    """
+    if params.count(b"essionUpdate") != 1 or b"\\u00" in params:
+        return "", "?"
     try:
         found = _update.decode(params)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return "", "?"
     return found.sessionId, found.update.sessionUpdate
+
+
+def update_call(line: bytes) -> tuple[str, str]:
+    """Return session id and tool call id of a refused `session/update`, loosely read; `""` what cannot be told."""
+    try:
+        found = _update_call.decode(line)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return "", ""
+    return found.params.sessionId, found.params.update.toolCallId
+
+
+def session_of(params: bytes) -> str:
+    """Return the session that the params of any message name, `""` if none."""
+    try:
+        return _session.decode(params).sessionId
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return ""
 
 
 def _skeleton(line: bytes, found: _Loose) -> bytes:

@@ -1,28 +1,364 @@
-"""One connection between a client and an agent. The signature other rooms build on."""
+"""One connection between a client and an agent: where every line is routed.
+
+1. What is not ours leaves with the bytes it came with, in order. A block is glanced at in C; only what may be ours is
+   looked at.
+2. A line that could be read in two ways, a batch, a request from the wrong side, a permission request or side door
+   without an id, an answer nobody asked for: never forwarded.
+3. An exception while a line is handled undoes what was put for it and refuses the line.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from policyd import acp
+from policyd.acp import messages
 from policyd.model import Filesystem
-from policyd.session.events import Command, Event, Moment, Side
+from policyd.session.core import Core, Passing, text_of
+from policyd.session.doors import DOORS, diff_digests
+from policyd.session.events import Closed, Command, Event, Failed, Frame, Moment, Reloaded, Reply, Side
+from policyd.session.modes import Modes
+from policyd.session.permissions import Permissions
 from policyd.session.ports import Decider
+from policyd.session.records import Records
 from policyd.session.settings import Settings
+from policyd.session.state import OPENINGS, PERMISSION, Session
+from policyd.session.tripwire import Tripwire
+
+CALLS = frozenset({"tool_call", "tool_call_update"})
+SWITCHES = frozenset({"current_mode_update", "config_option_update"})
+WATCHED = CALLS | SWITCHES | {"?"}
+CHANGES = frozenset({"session/set_mode", "session/set_config_option"})
+UNDERSTOOD = OPENINGS | CHANGES | {"initialize"}
+"""Requests of the client whose response is read too."""
+CANCEL_REQUEST = "$/cancel_request"
+LAST = "put policyd last: policyd proxy -- AGENT"
 
 
 class Connection:
-    """The enforcement between one client and one agent."""
+    """The enforcement between one client and one agent, with all their sessions."""
 
     def __init__(self, decider: Decider, settings: Settings, *, nonce: str) -> None:
-        """Start with nothing seen. `nonce` is fresh random text: no side can guess the ids policyd makes from it."""
-        raise NotImplementedError
+        """Start with nothing seen. `nonce` is fresh random text: no side can guess the ids policyd makes from it.
+
+        Raises:
+            ValueError: the prompt chain of the settings cannot be read, in words.
+        """
+        self._core = Core(decider, settings, nonce)
+        self._records = Records(self._core)
+        self._permissions = Permissions(self._core, self._records)
+        self._modes = Modes(self._core, self._records)
+        self._tripwire = Tripwire(self._core, self._records)
+        self._initialized = False
+
+    # ---- events -------------------------------------------------------------------------------------
 
     def handle(self, event: Event, now: Moment, fs: Filesystem | None) -> list[Command]:
         """Take one event, return what is to be done, in order. Never raises on what a side sent."""
-        raise NotImplementedError
+        self._core.now, self._core.fs = now, fs
+        if isinstance(event, Frame):
+            self._line(event.side, event.data)
+        elif isinstance(event, Reply):
+            self._permissions.replied(event.ask, event.answer)
+        elif isinstance(event, Failed):
+            self._permissions.failed(event.command, event.why)
+        elif isinstance(event, Reloaded):
+            self._permissions.reload()
+        elif isinstance(event, Closed):
+            self._closed(event.side)
+        else:
+            self._modes.tick()
+            self._permissions.tick()
+        self._released()
+        return self._core.taken()
 
     def feed(self, side: Side, block: bytes, now: Moment, fs: Filesystem | None) -> list[Command]:
-        """Take a block of whole lines (`acp.Lines.feed`), same as a `Frame` each; runs that pass leave as one `Send`."""
-        raise NotImplementedError
+        """Take a block of whole lines (`acp.Lines.feed`): as a `Frame` each, but what passes in a row is one `Send`."""
+        self._core.now, self._core.fs = now, fs
+        passes, to = self._core.passes, side.other
+        plain = acp.UPDATE if side is Side.AGENT else ""
+        for line, method, params in acp.skim(block):
+            if method == plain and params is not None and not self._modes.holding:
+                kind = acp.update_kind(params)[1]
+                if kind not in WATCHED:
+                    passes(to, line)
+                    continue
+            self._line(side, line)
+            self._released()
+        return self._core.taken()
 
     def deadline(self) -> float | None:
         """Return the `Moment.mono` at which the next `Tick` is due, None if nothing waits."""
-        raise NotImplementedError
+        due = [at for at in (self._permissions.deadline(), self._modes.deadline()) if at is not None]
+        return min(due, default=None)
+
+    @property
+    def unwatched(self) -> tuple[str, ...]:
+        """The sessions that are not under policy where the agent does not ask."""
+        return tuple(session.id for session in self._core.sessions.values() if session.unwatched)
+
+    def _closed(self, side: Side) -> None:
+        self._core.closed.add(side)
+        self._permissions.abandon(f"the {side.value} is gone")
+
+    def _released(self) -> None:
+        """Read the lines that waited for a session, as if they came now."""
+        while self._modes.ready:
+            session, lines = self._modes.ready.pop(0)
+            for at, (side, line) in enumerate(lines):
+                if session.hold is not None:
+                    session.hold.queue += lines[at:]
+                    break
+                self._line(side, line)
+
+    # ---- lines --------------------------------------------------------------------------------------
+
+    def _line(self, side: Side, line: bytes) -> None:
+        mark = self._core.mark()
+        try:
+            self._route(side, line)
+        except acp.NotJsonError:
+            self._core.rewind(mark)
+            if line.strip():
+                self._core.note(f"dropped a line of the {side.value} that is no message: {_show(line)}")
+            else:
+                self._core.passes(side.other, line)
+        except acp.ProtocolError as error:
+            self._core.rewind(mark)
+            self._refused(side, line, str(error))
+        except Exception as error:
+            self._core.rewind(mark)
+            self._refused(side, line, f"policyd failed: {type(error).__name__}: {error}")
+
+    def _route(self, side: Side, line: bytes) -> None:
+        message = acp.envelope(line)
+        if message.method is None:
+            self._response(side, message, line)
+        elif message.id is None:
+            self._notification(side, message.method, message, line)
+        elif self._core.ours(message.key):
+            raise acp.ProtocolError("an id that is policyd's own")
+        elif side is Side.AGENT:
+            self._agent_request(message.method, message, line)
+        else:
+            self._client_request(message.method, message, line)
+
+    def _refused(self, side: Side, line: bytes, why: str) -> None:
+        """Refuse a line: answer it if its id can be read, forget what it was about."""
+        self._core.note(f"refused a line of the {side.value}: {why}", loud=True)
+        self._records.event("refused", side=side.value, reason=why)
+        self._forget_call(line)
+        ident = acp.readable_id(line)
+        if line.lstrip().startswith(b"["):
+            self._core.send(side, messages.error(b"null", messages.INVALID, "policyd passes no batches"))
+        if ident is None:
+            return
+        if not acp.has_method(line):
+            said = messages.error(ident, messages.INVALID, f"policyd refused the {side.value}'s response: {why}")
+            self._response(side, acp.envelope(said), said[:-1])
+        elif side is Side.AGENT and acp.claims(line, PERMISSION):
+            meta = {"effect": "deny", "rules": [], "reason": f"the request was refused: {why}"}
+            self._core.send(side, messages.permission(ident, None, meta))
+        else:
+            self._core.send(side, messages.error(ident, messages.INVALID, f"Refused by policyd: {why}"))
+
+    def _forget_call(self, line: bytes) -> None:
+        """A refused update makes its call opaque."""
+        session_id, call_id = acp.update_call(line)
+        if session_id and call_id:
+            self._core.decider.refused(session_id, call_id)
+
+    def _object(self, message: acp.Envelope) -> dict[str, Any]:
+        if message.params is None:
+            raise acp.ProtocolError("no params")
+        return acp.strict_object(message.params, self._core.decider.names())
+
+    def _observe(self, side: Side, message: acp.Envelope, params: Mapping[str, object]) -> None:
+        whole: dict[str, object] = {"jsonrpc": "2.0", "method": message.method, "params": params}
+        if message.id is not None:
+            whole["id"] = acp.strict(message.id)
+        self._core.decider.observe(side, whole)
+
+    def _waits(self, side: Side, message: acp.Envelope, line: bytes) -> bool:
+        """Keep a line that belongs to a session whose first response is held."""
+        if not self._modes.holding or message.params is None:
+            return False
+        session = self._core.sessions.get(acp.session_of(message.params))
+        return session is not None and self._modes.queued(session, side, line)
+
+    # ---- from the agent -----------------------------------------------------------------------------
+
+    def _agent_request(self, method: str, message: acp.Envelope, line: bytes) -> None:
+        if method != PERMISSION and (method not in DOORS or not self._core.settings.side_doors):
+            if not self._waits(Side.AGENT, message, line):
+                self._core.track(Side.AGENT, message.key, Passing(method))
+                self._core.passes(Side.CLIENT, line)
+            return
+        params = self._object(message)
+        if self._waits(Side.AGENT, message, line):
+            return
+        if method == PERMISSION:
+            self._observe(Side.AGENT, message, params)
+        session = self._core.session(text_of(params, "sessionId"))
+        self._permissions.arrive(session, message, line, params)
+
+    def _notification(self, side: Side, method: str, message: acp.Envelope, line: bytes) -> None:
+        if side is Side.CLIENT:
+            self._client_notification(method, message, line)
+        elif method == PERMISSION or method in DOORS:
+            raise acp.ProtocolError(f"{method} without an id")
+        elif method == CANCEL_REQUEST:
+            self._agent_cancels(message, line)
+        elif not self._waits(side, message, line):
+            if method == acp.UPDATE and message.params is not None:
+                self._update(message, line)
+            else:
+                self._core.passes(Side.CLIENT, line)
+
+    def _agent_cancels(self, message: acp.Envelope, line: bytes) -> None:
+        key = _requested(self._object(message))
+        if not self._permissions.cancel_request(key):
+            self._core.passes(Side.CLIENT, line)
+
+    def _update(self, message: acp.Envelope, line: bytes) -> None:
+        if acp.update_kind(message.params or b"")[1] not in WATCHED:
+            self._core.passes(Side.CLIENT, line)
+            return
+        params = self._object(message)
+        update = params.get("update")
+        kind = text_of(update, "sessionUpdate") if isinstance(update, dict) else ""
+        session = self._core.session(text_of(params, "sessionId"))
+        self._observe(Side.AGENT, message, params)
+        if kind in SWITCHES and session.opened:
+            self._modes.agent_switch(session, params, line)
+            return
+        self._core.passes(Side.CLIENT, line)
+        if kind in CALLS and isinstance(update, dict):
+            self._call(session, update)
+
+    def _call(self, session: Session, update: Mapping[str, object]) -> None:
+        call_id = text_of(update, "toolCallId")
+        shown = diff_digests(update)
+        if shown:
+            session.diffs[call_id] = shown
+            while len(session.diffs) > self._core.settings.calls_kept:
+                session.diffs.popitem(last=False)
+        self._permissions.details(session, call_id)
+        if update.get("status") == "completed":
+            self._tripwire.completed(session, call_id)
+
+    # ---- from the client ----------------------------------------------------------------------------
+
+    def _client_request(self, method: str, message: acp.Envelope, line: bytes) -> None:
+        ident = message.id or b"null"
+        if method == PERMISSION:
+            text = "session/request_permission is a request of agents"
+            self._core.send(Side.CLIENT, messages.error(ident, messages.UNKNOWN_METHOD, text))
+        elif method in ("proxy/initialize", "_proxy/initialize"):
+            self._core.send(Side.CLIENT, messages.error(ident, messages.UNKNOWN_METHOD, LAST))
+        elif method == "initialize" and self._initialized:
+            raise acp.ProtocolError("a second initialize")
+        elif method == "session/prompt":
+            self._prompt(message, line, ident)
+        elif method in UNDERSTOOD:
+            self._understood(method, message, line, ident)
+        elif not self._waits(Side.CLIENT, message, line):
+            self._core.track(Side.CLIENT, message.key, Passing(method))
+            self._core.passes(Side.AGENT, line)
+
+    def _understood(self, method: str, message: acp.Envelope, line: bytes, ident: bytes) -> None:
+        params = self._object(message)
+        if self._waits(Side.CLIENT, message, line):
+            return
+        if method != "initialize" and self._modes.client_switch(method, params, ident):
+            return
+        self._initialized = self._initialized or method == "initialize"
+        self._observe(Side.CLIENT, message, params)
+        passing = Passing(method, text_of(params, "sessionId"), understood=True)
+        if method in ("session/load", "session/resume"):
+            session = self._core.session(passing.session)
+            passing.was_open = session.opened
+            session.opened, session.opening = False, True
+        self._core.track(Side.CLIENT, message.key, passing)
+        self._core.passes(Side.AGENT, line)
+
+    def _prompt(self, message: acp.Envelope, line: bytes, ident: bytes) -> None:
+        session_id = text_of(self._object(message), "sessionId")
+        if self._modes.prompt(self._core.session(session_id), line, ident):
+            self._core.track(Side.CLIENT, message.key, Passing("session/prompt", session_id))
+
+    def _client_notification(self, method: str, message: acp.Envelope, line: bytes) -> None:
+        if method == "session/cancel":
+            params = self._object(message)
+            self._observe(Side.CLIENT, message, params)
+            self._core.passes(Side.AGENT, line)
+            session = self._core.sessions.get(text_of(params, "sessionId"))
+            if session is not None:
+                self._modes.cancel_prompts(session)
+                self._permissions.cancel_session(session)
+        elif method == CANCEL_REQUEST and self._modes.cancel_prompt(_requested(self._object(message))):
+            return
+        elif not self._waits(Side.CLIENT, message, line):
+            self._core.passes(Side.AGENT, line)
+
+    # ---- responses ----------------------------------------------------------------------------------
+
+    def _response(self, side: Side, message: acp.Envelope, line: bytes) -> None:
+        key = message.key
+        if isinstance(key, tuple) and self._core.ours(key):
+            answered: Callable[[acp.Envelope], None] | None = self._core.own.pop((side, key[1]), None)
+            if answered is not None:
+                answered(message)
+                return
+        if side is Side.CLIENT and self._permissions.client_answered(key, message):
+            return
+        passing = self._core.answered(side, key)
+        if passing is not None:
+            self._passed(side, passing, message, line)
+        elif (side, key) in self._core.spent:
+            del self._core.spent[side, key]
+        elif key == ("null", None):
+            self._core.passes(side.other, line)
+        else:
+            self._core.note(f"dropped an answer of the {side.value} to a request that is not open")
+
+    def _passed(self, side: Side, passing: Passing, message: acp.Envelope, line: bytes) -> None:
+        if not passing.understood or side is Side.CLIENT:
+            self._core.passes(side.other, line)
+            return
+        result = self._read_result(passing, message)
+        if message.result is not None and result is None:
+            return
+        if passing.method in OPENINGS and isinstance(result, dict):
+            session_id = text_of(result, "sessionId") or passing.session
+            self._modes.opened(self._core.session(session_id), line, result)
+            return
+        self._core.passes(Side.CLIENT, line)
+        if passing.method in ("session/load", "session/resume"):
+            self._modes.not_opened(self._core.session(passing.session), passing.was_open)
+
+    def _read_result(self, passing: Passing, message: acp.Envelope) -> object:
+        """Observe a response whose content matters; None if it has no result, or is refused and answered."""
+        try:
+            ident, result = acp.strict(message.id or b"null"), acp.strict(message.result or b"null")
+            body: dict[str, object] = {"error": {}} if message.result is None else {"result": result}
+            self._core.decider.observe(Side.AGENT, {"jsonrpc": "2.0", "id": ident, **body})
+        except Exception as error:  # a session that was not understood is not opened
+            self._core.note(f"refused the agent's response to {passing.method}: {error}", loud=True)
+            text = f"policyd refused the agent's response to {passing.method}: {error}"
+            self._core.send(Side.CLIENT, messages.error(message.id or b"null", messages.INVALID, text))
+            return None
+        return result
+
+
+def _requested(params: Mapping[str, object]) -> object:
+    """Return the key of the request that a `$/cancel_request` names."""
+    value = params.get("requestId")
+    kind = "text" if isinstance(value, str) else "null" if value is None else "number"
+    return (kind, value)
+
+
+def _show(line: bytes) -> str:
+    text = line[:200].decode("utf-8", "replace")
+    return text + (f" … ({len(line)} bytes)" if len(line) > 200 else "")

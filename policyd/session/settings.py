@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +27,13 @@ class Settings:
     """How long a session's first response is held for the asking mode."""
     prompt: tuple[str, ...] = ("client",)
     """The prompt chain, in order; empty = an ask is rejected at once."""
-    prompt_timeout_s: float = 120.0
-    """How long the step `client` may take; other steps by `prompt_timeouts`."""
+    prompt_timeouts: Mapping[str, float] = field(default_factory=dict)
+    """Seconds by step or road (`policyd.prompts.parse_chain`)."""
+    client: str = ""
+    """Client profile by name, where the person who starts policyd gives one; else as the client names itself."""
+    run: str = ""
+    """Random word of this process, for session grants; empty = they are not remembered."""
+    grants_max_age: timedelta = timedelta(days=30)
     human_ms: int = 400
     """An "always" that comes back faster counts once and is not remembered."""
     side_doors: bool = True

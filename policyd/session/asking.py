@@ -1,0 +1,252 @@
+"""Taking a question through the prompt chain: to the client on the wire, to other steps as `Ask` (design section 8).
+
+The client is asked with the request's own line and id where nothing has to be changed in it; else with an id of
+policyd's own. Either way the answer ends here and is never forwarded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from policyd import acp
+from policyd.acp import messages
+from policyd.grants import Clock
+from policyd.prompts import (
+    Joined,
+    Outcome,
+    Prompt,
+    PromptCommand,
+    Question,
+    Refused,
+    ToClient,
+    ToStep,
+    ask,
+    find,
+    parse_chain,
+    usable,
+)
+from policyd.prompts.clients import Client
+from policyd.session import doors
+from policyd.session.core import Core, quoted
+from policyd.session.events import Ask, Remember, Side, Withdraw
+from policyd.session.state import PERMISSION, Held, Talk
+
+
+class Asker:
+    """The open questions of one connection."""
+
+    def __init__(self, core: Core, close: Callable[[Talk], None]) -> None:
+        """Share `core`; `close` is called once with every question that has ended."""
+        self._core = core
+        self._close = close
+        self._chain = parse_chain(core.settings.prompt, core.settings.prompt_timeouts)
+        self._talks: list[Talk] = []
+        self._by_client: dict[object, Talk] = {}
+        self._by_ask: dict[int, Talk] = {}
+
+    # ---- asking -------------------------------------------------------------------------------------
+
+    def ask(self, held: Held) -> Talk | None:
+        """Ask about a held request, or let it wait for an identical question.
+
+        Return the question if it was refused without asking: its outcome stands. Raises what building it raises.
+        """
+        client = self._client()
+        question = self._question(held, client)
+        desk = held.session.desk
+        found = desk.admit(question, held.number, self._core.now.mono)
+        if isinstance(found, Refused):
+            return Talk(Prompt((), question, client, nonce="", outcome=found.outcome), held.session, held)
+        if isinstance(found, Joined):
+            held.talk = next(talk for talk in self._talks if talk.prompt is found.prompt)
+            return None
+        nonce = f"{self._core.nonce}-{self._core.number()}"
+        chain = usable(self._chain, client)
+        prompt = Prompt(chain, question, client, nonce=nonce, human_ms=self._core.settings.human_ms)
+        desk.opened(found.fingerprint, prompt)
+        held.talk = talk = Talk(prompt, held.session, held)
+        self._talks.append(talk)
+        self._perform(talk, prompt.start(self._core.now.mono))
+        return None
+
+    def _client(self) -> Client:
+        return find(self._core.settings.client or self._core.decider.client().get("name", ""))
+
+    def _question(self, held: Held, client: Client) -> Question:
+        verdict, decider = held.verdict, self._core.decider
+        if verdict is None:
+            raise RuntimeError("asked before it was judged")
+        return ask(
+            verdict.request,
+            verdict.decision,
+            verdict.context,
+            client,
+            root=decider.project(held.session.id),
+            tool_call=shown(held),
+            allows=decider.remembers(),
+            client_name=decider.client().get("name", ""),
+        )
+
+    def _perform(self, talk: Talk, commands: tuple[PromptCommand, ...], *, tell: bool = True) -> None:
+        for command in commands:
+            if isinstance(command, ToClient):
+                self._to_client(talk, command)
+            elif isinstance(command, ToStep):
+                talk.step, talk.ask = command.step, self._core.number()
+                self._by_ask[talk.ask] = talk
+                self._core.put(Ask(talk.ask, command.name, command.payload, command.deadline))
+            else:
+                self._stop(talk, tell=tell)
+        if talk.prompt.outcome is not None and talk in self._talks:
+            self._talks.remove(talk)
+            self._close(talk)
+
+    def _to_client(self, talk: Talk, command: ToClient) -> None:
+        held, talk.step = talk.first, command.step
+        if Side.CLIENT in self._core.closed:
+            self._perform(talk, talk.prompt.failed(command.step, "the client is gone", self._core.now.mono))
+            return
+        changed = held.door or not (command.untouched or same_options(held, command)) or bool(command.note)
+        if not changed and self._free(held.key):
+            self._by_client[held.key], talk.asked = talk, held.ident
+            self._core.send(Side.CLIENT, held.line + b"\n")
+            return
+        ident = self._core.own_id()
+        self._by_client["text", ident], talk.asked = talk, quoted(ident)
+        if not changed:
+            self._core.send(Side.CLIENT, messages.spliced_request(quoted(ident), PERMISSION, held.raw))
+            return
+        self._core.send(Side.CLIENT, messages.request(ident, PERMISSION, enriched(held, command)))
+
+    def _free(self, key: object) -> bool:
+        """Say whether no answer to this id can be meant for another request of the agent."""
+        core = self._core
+        return (
+            key not in self._by_client
+            and (Side.AGENT, key) not in core.passing
+            and (Side.CLIENT, key) not in core.spent
+        )
+
+    # ---- answers ------------------------------------------------------------------------------------
+
+    def client_answered(self, key: object, reply: acp.Envelope) -> bool:
+        """Take the client's answer to a question; False if it was not asked this."""
+        talk = self._by_client.pop(key, None)
+        if talk is None:
+            return False
+        talk.asked = None
+        self._core.spend(Side.CLIENT, key)
+        now = self._core.now.mono
+        choice, why = selected(reply)
+        if choice is not None:
+            commands = talk.prompt.chosen(talk.step, choice, now)
+        else:
+            talk.cancelled = why == CANCELLED
+            commands = talk.prompt.refused(talk.step, why, now)
+        self._perform(talk, commands)
+        return True
+
+    def replied(self, ident: int, answer: Mapping[str, object] | None) -> None:
+        """Take the answer of another step."""
+        talk = self._by_ask.pop(ident, None)
+        if talk is not None:
+            talk.ask = None
+            self._perform(talk, talk.prompt.replied(talk.step, answer, self._core.now.mono))
+
+    def failed(self, ident: int, why: str) -> None:
+        """An `Ask` failed: the next step is asked."""
+        talk = self._by_ask.pop(ident, None)
+        if talk is not None:
+            talk.ask = None
+            self._perform(talk, talk.prompt.failed(talk.step, why, self._core.now.mono))
+
+    def tick(self) -> None:
+        """Let questions run out."""
+        for talk in list(self._talks):
+            self._perform(talk, talk.prompt.tick(self._core.now.mono))
+
+    def deadline(self) -> float | None:
+        """Return when the next question runs out."""
+        return min((at for talk in self._talks if (at := talk.prompt.deadline) is not None), default=None)
+
+    def leave(self, held: Held, *, tell: bool) -> None:
+        """No longer wait; a question nobody waits for is withdrawn. `tell`: the client does not know yet."""
+        prompt = held.session.desk.leave(held.number)
+        talk = next((talk for talk in self._talks if talk.prompt is prompt), None)
+        if talk is not None:
+            self._perform(talk, talk.prompt.withdraw("nobody waits for an answer any more"), tell=tell)
+
+    def _stop(self, talk: Talk, *, tell: bool) -> None:
+        if talk.asked is not None:
+            key = acp.id_key(talk.asked)
+            self._by_client.pop(key, None)
+            self._core.spend(Side.CLIENT, key)
+            if tell:
+                self._core.send(Side.CLIENT, messages.cancel_request(talk.asked))
+            talk.asked = None
+        if talk.ask is not None:
+            self._by_ask.pop(talk.ask, None)
+            self._core.put(Withdraw(talk.ask))
+            talk.ask = None
+
+    def remember(self, talk: Talk, outcome: Outcome, record: int) -> None:
+        """Keep the "always" of an outcome, once."""
+        offer, settings, now = outcome.offer, self._core.settings, self._core.now
+        if offer is None or talk.remembered or (offer.scope == "session" and not settings.run):
+            return
+        talk.remembered = True
+        grant = offer.grant(
+            clock=Clock(now.wall, now.boot, now.boot_id),
+            session=talk.session.id,
+            run=settings.run,
+            by=outcome.by,
+            client=self._core.decider.client().get("name", ""),
+            life=settings.grants_max_age,
+        )
+        self._core.put(Remember((grant,), record))
+
+
+CANCELLED = "the question was cancelled at the client"
+
+
+def selected(reply: acp.Envelope) -> tuple[str | None, str]:
+    """Return the option a client's answer selects, or why it selects none."""
+    if reply.result is None:
+        return None, "the client answered with an error"
+    try:
+        outcome = acp.strict_object(reply.result).get("outcome")
+    except acp.ProtocolError as error:
+        return None, f"the client's answer cannot be read: {error}"
+    fields = outcome if isinstance(outcome, dict) else {}
+    option = fields.get("optionId")
+    if fields.get("outcome") == "selected" and isinstance(option, str):
+        return option, ""
+    return None, CANCELLED if fields.get("outcome") == "cancelled" else "the client's answer selects nothing"
+
+
+def shown(held: Held) -> Mapping[str, object]:
+    """Return the tool call a client is shown for a held request."""
+    if held.door and held.verdict is not None:
+        return doors.tool_call(held.number, held.verdict, held.params)
+    call = held.params.get("toolCall")
+    return call if isinstance(call, Mapping) else {}
+
+
+def same_options(held: Held, command: ToClient) -> bool:
+    """Say whether the options offered are the agent's own."""
+    own = held.verdict.request.options if held.verdict is not None else ()
+    return [(one.id, one.name, one.kind) for one in own] == [(one.id, one.name, one.kind) for one in command.choices]
+
+
+def enriched(held: Held, command: ToClient) -> dict[str, object]:
+    """Return the params of the request as the client gets it: options replaced, the title saying what they cover."""
+    call = dict(shown(held))
+    if command.note:
+        title = call.get("title") or (held.verdict.request.title if held.verdict is not None else "")
+        call["title"] = f"{title} [{command.note}]"
+    options = [{"optionId": one.id, "name": one.name, "kind": one.kind} for one in command.choices]
+    return (
+        {**held.params, "toolCall": call, "options": options}
+        if not held.door
+        else {"sessionId": held.session.id, "toolCall": call, "options": options}
+    )

@@ -1,0 +1,202 @@
+"""What every part of the enforcement shares: the outbox, the ids, the sessions, the requests under way.
+
+1. Commands leave in the order they were put. Lines that pass in a row to one side leave as one `Send`.
+2. policyd's own request ids hold a nonce: neither side can have used one before it was sent, and a request that comes
+   with such an id is refused. Their answers are never forwarded.
+3. An answer is taken only from the side that was asked, once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from policyd import acp
+from policyd.display import safe
+from policyd.model import Filesystem
+from policyd.prompts import Desk
+from policyd.session.events import Command, Moment, Note, Record, Send, Side
+from policyd.session.ports import Decider
+from policyd.session.settings import Settings
+from policyd.session.state import Session
+
+PASSING_KEPT = 10_000
+SESSIONS_KEPT = 2_000
+Answered = Callable[[acp.Envelope], None]
+
+
+@dataclass(slots=True)
+class Passing:
+    """A request that passed and awaits its response."""
+
+    method: str
+    session: str = ""
+    """The session it opens or changes, where its params name one."""
+    understood: bool = False
+    """Its response is read too."""
+    was_open: bool = False
+    """Of a request to load or resume: the session was open before."""
+
+
+@dataclass(slots=True)
+class Core:
+    """Shared state of one connection."""
+
+    decider: Decider
+    settings: Settings
+    nonce: str
+    now: Moment = field(init=False)
+    fs: Filesystem | None = None
+    sessions: dict[str, Session] = field(default_factory=dict)
+    passing: OrderedDict[tuple[Side, object], list[Passing]] = field(default_factory=OrderedDict)
+    """Requests under way by the side that sent them and their id."""
+    own: dict[tuple[Side, str], Answered] = field(default_factory=dict)
+    """policyd's own requests by the side that was asked."""
+    spent: OrderedDict[tuple[Side, object], None] = field(default_factory=OrderedDict)
+    """Own requests whose answer is no longer wanted."""
+    closed: set[Side] = field(default_factory=set)
+    _out: list[Command] = field(default_factory=list)
+    _run: list[bytes] = field(default_factory=list)
+    _run_side: Side = Side.CLIENT
+    _count: int = 0
+
+    # ---- the outbox ---------------------------------------------------------------------------------
+
+    def passes(self, side: Side, line: bytes) -> None:
+        """Let a line through to `side` with the bytes it came with."""
+        if self._run and self._run_side is not side:
+            self._flush()
+        self._run_side = side
+        self._run.append(line)
+
+    def send(self, side: Side, data: bytes, record: int | None = None) -> None:
+        """Send whole lines of policyd's own, or a line that passes only if `record` was written."""
+        self.put(Send(side, data, record))
+
+    def put(self, command: Command) -> None:
+        """Put a command behind all before it."""
+        self._flush()
+        self._out.append(command)
+
+    def note(self, text: str, *, loud: bool = False) -> None:
+        """Put one line for stderr."""
+        self.put(Note(safe(text), loud))
+
+    def record(self, row: Mapping[str, object]) -> int:
+        """Put a record; return its key."""
+        key = self.number()
+        self.put(Record(key, row))
+        return key
+
+    def taken(self) -> list[Command]:
+        """Return and forget what was put; nothing goes to a closed side."""
+        self._flush()
+        out, self._out = self._out, []
+        if not self.closed:
+            return out
+        return [one for one in out if not (isinstance(one, Send) and one.side in self.closed)]
+
+    def mark(self) -> int:
+        """Return a point to which `rewind` can take the outbox back."""
+        self._flush()
+        return len(self._out)
+
+    def rewind(self, mark: int) -> None:
+        """Forget what was put since `mark`."""
+        self._run = []
+        del self._out[mark:]
+
+    def _flush(self) -> None:
+        if self._run:
+            data = b"\n".join(self._run) + b"\n"
+            self._run = []
+            self._out.append(Send(self._run_side, data))
+
+    # ---- ids ----------------------------------------------------------------------------------------
+
+    def number(self) -> int:
+        """Return a fresh number: for records, asks and held requests alike."""
+        self._count += 1
+        return self._count
+
+    def own_id(self) -> str:
+        """Return a fresh id for a request of policyd's own."""
+        return f"{self.prefix}{self.number()}"
+
+    @property
+    def prefix(self) -> str:
+        """What policyd's own ids begin with."""
+        return f"policyd:{self.nonce}:"
+
+    def ours(self, key: object) -> bool:
+        """Say whether an id is one policyd makes."""
+        return isinstance(key, tuple) and isinstance(key[1], str) and key[1].startswith(self.prefix)
+
+    def ask_side(self, side: Side, method: str, params: Mapping[str, object], answered: Answered) -> str:
+        """Send a request of policyd's own; `answered` gets the response."""
+        ident = self.own_id()
+        self.own[side, ident] = answered
+        self.send(side, acp.messages.request(ident, method, params))
+        return ident
+
+    def forget(self, side: Side, ident: str) -> None:
+        """No longer want the answer to an own request."""
+        if self.own.pop((side, ident), None) is not None:
+            self.spend(side, ("text", ident))
+
+    def spend(self, side: Side, key: object) -> None:
+        """Remember that an answer from `side` to this id comes too late."""
+        self.spent[side, key] = None
+        while len(self.spent) > PASSING_KEPT:
+            self.spent.popitem(last=False)
+
+    # ---- requests that pass -------------------------------------------------------------------------
+
+    def track(self, side: Side, key: object, passing: Passing) -> None:
+        """Remember a request that `side` sent and that has passed."""
+        self.passing.setdefault((side, key), []).append(passing)
+        while len(self.passing) > PASSING_KEPT:
+            self.passing.popitem(last=False)
+
+    def answered(self, side: Side, key: object) -> Passing | None:
+        """Return the request of the other side that a response from `side` answers, None if there is none."""
+        waiting = self.passing.get((side.other, key))
+        if not waiting:
+            return None
+        found = waiting.pop(0)
+        if not waiting:
+            del self.passing[side.other, key]
+        return found
+
+    # ---- sessions -----------------------------------------------------------------------------------
+
+    def session(self, ident: str) -> Session:
+        """Return the session of this id, new if it was never seen."""
+        found = self.sessions.get(ident)
+        if found is None:
+            found = self.sessions[ident] = Session(ident, desk=self._desk())
+            if len(self.sessions) > SESSIONS_KEPT:
+                self._forget_sessions()
+        return found
+
+    def _forget_sessions(self) -> None:
+        """Forget sessions that were named but never opened, the oldest first."""
+        idle = [one.id for one in self.sessions.values() if not (one.opened or one.opening or one.hold or one.permits)]
+        for ident in idle[: SESSIONS_KEPT // 2]:
+            del self.sessions[ident]
+
+    def _desk(self) -> Desk:
+        return Desk(open_prompts=self.settings.open_prompts, a_minute=self.settings.prompts_a_minute)
+
+
+def quoted(ident: str) -> bytes:
+    """Return an own id as it stands on the wire."""
+    return json.dumps(ident).encode()
+
+
+def text_of(params: Mapping[str, object], name: str) -> str:
+    """Return a text field, `""` if it is missing or none."""
+    value = params.get(name)
+    return value if isinstance(value, str) else ""

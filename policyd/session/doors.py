@@ -1,0 +1,164 @@
+"""Side doors: what an agent does through its client without a permission request (design section 9).
+
+1. The same rules judge them. A denial is a JSON-RPC error with the reason, written for the model.
+2. A permission already given settles an ask once: for the same path and text, or the same commands, environment and
+   directory. It is used up by it, and ends with the turn.
+3. A read inside the workspace that no strict rule matches passes (`fs_read`): agents read before they ask to edit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+
+from policyd.model import Action, Effect, Judged, Option, Role, SimpleCommand
+from policyd.session.core import text_of
+from policyd.session.ports import Verdict
+from policyd.session.settings import Settings
+from policyd.session.state import PERMITS_KEPT, Permit, Session
+
+READ = "fs/read_text_file"
+WRITE = "fs/write_text_file"
+TERMINAL = "terminal/create"
+DOORS = frozenset({READ, WRITE, TERMINAL})
+OPTIONS = (Option("policyd-allow", "Allow once", "allow_once"), Option("policyd-reject", "Reject", "reject_once"))
+
+
+def passes_unasked(verdict: Verdict, settings: Settings) -> bool:
+    """Say whether an ask is a read inside the workspace that nothing but a default asks about."""
+    request = verdict.request
+    if request.side_door != READ or settings.fs_read != "allow" or verdict.context.broken:
+        return False
+    judged = verdict.decision.actions
+    return bool(judged) and all(_free(one) for one in judged)
+
+
+def _free(judged: Judged) -> bool:
+    action = judged.action
+    inside = action.path is not None and action.path.inside and not action.opaque and not action.guarded
+    strict = judged.possible or judged.floors or any(rule.effect is not Effect.ALLOW for rule in judged.hits)
+    denied = any(rule.effect is Effect.DENY for rule in judged.defaults)
+    return inside and not strict and not denied and judged.effect is not Effect.DENY
+
+
+# ---- permissions given ---------------------------------------------------------------------------------
+
+
+def give(session: Session, verdict: Verdict, call_id: str, params: Mapping[str, object]) -> None:
+    """Keep what a permission allows, for one use each."""
+    shown = {**session.diffs.get(call_id, {}), **diff_digests(params.get("toolCall"))}
+    actions = [one for one in verdict.request.actions if one.role is not Role.MENTION]
+    if any(action.opaque for action in actions):
+        return
+    for action in actions:
+        if action.path is not None and action.command is None:
+            session.permits += _path_permits(action, shown)
+    commands = [action for action in actions if action.command is not None]
+    if commands:
+        session.permits.append(Permit("command", commands=_commands(commands), cwd=_cwd(commands)))
+    del session.permits[:-PERMITS_KEPT]
+
+
+def _path_permits(action: Action, shown: Mapping[str, str]) -> list[Permit]:
+    path = action.path
+    forms = frozenset(path.forms) if path else frozenset()
+    digest = next((text for name, text in shown.items() if path and (name in forms or name == path.text)), None)
+    found = [Permit("write", forms, digest)] if action.kinds & {"edit", "move"} else []
+    return found + ([Permit("read", forms)] if action.kinds & {"read", "search", "edit"} else [])
+
+
+def settle(session: Session, verdict: Verdict, params: Mapping[str, object]) -> tuple[bool, bool]:
+    """Use up a permission that settles this ask; return whether one did, and whether one failed by its text only."""
+    wanted = _wanted(verdict, params)
+    changed = False
+    for at, permit in enumerate(session.permits):
+        fits, same = _fits(permit, wanted)
+        if fits and same:
+            del session.permits[at]
+            return True, False
+        changed = changed or fits
+    return False, changed
+
+
+def _wanted(verdict: Verdict, params: Mapping[str, object]) -> Permit | None:
+    request = verdict.request
+    actions = [one for one in request.actions if one.role is not Role.MENTION]
+    if not actions or any(action.opaque for action in actions if action.command is None):
+        return None
+    if request.side_door == TERMINAL:
+        commands = [action for action in actions if action.command is not None]
+        return Permit("command", commands=_commands(commands), cwd=_cwd(commands)) if commands else None
+    paths = [action.path for action in actions if action.path is not None]
+    if len(paths) != 1:
+        return None
+    if request.side_door == READ:
+        return Permit("read", frozenset(paths[0].forms))
+    return Permit("write", frozenset(paths[0].forms), text_digest(text_of(params, "content")))
+
+
+def _fits(permit: Permit, wanted: Permit | None) -> tuple[bool, bool]:
+    """Say whether a permit is for the wanted thing, and whether for the same text."""
+    if wanted is None or permit.kind != wanted.kind:
+        return False, False
+    if wanted.kind == "command":
+        same = bool(permit.commands) and permit.commands == wanted.commands and permit.cwd == wanted.cwd
+        return same, same
+    return permit.forms == wanted.forms, permit.digest is None or permit.digest == wanted.digest
+
+
+def _commands(actions: list[Action]) -> frozenset[object]:
+    """Return the commands in a form that compares, without readings that only strict rules see."""
+    found = [one.command for one in actions if one.command is not None and not one.command.strict_only]
+    return frozenset(map(_command, found))
+
+
+def _command(command: SimpleCommand) -> object:
+    words = tuple((word.text, word.kind) for word in command.argv)
+    names = tuple(sorted((one.name, one.value.text, one.value.kind) for one in (*command.env, *command.taint)))
+    return words, names, command.via, command.tainted
+
+
+def _cwd(actions: list[Action]) -> tuple[str, ...]:
+    return tuple(sorted({place for action in actions for place in action.cwd}))
+
+
+# ---- texts shown ---------------------------------------------------------------------------------------
+
+
+def diff_digests(call: object) -> dict[str, str]:
+    """Return path -> digest of the new text, for every diff of a tool call or update."""
+    content = call.get("content") if isinstance(call, Mapping) else None
+    found = {}
+    for block in content if isinstance(content, list) else []:
+        if isinstance(block, Mapping) and block.get("type") == "diff":
+            path, text = block.get("path"), block.get("newText")
+            if isinstance(path, str) and isinstance(text, str):
+                found[path] = text_digest(text)
+    return found
+
+
+def text_digest(text: str) -> str:
+    """Return the digest of a file's text; a newline at its end more or less is the same text (agents drop it)."""
+    return sha256(text.rstrip("\n").encode("utf-8", "surrogatepass")).hexdigest()
+
+
+# ---- asking the client ---------------------------------------------------------------------------------
+
+
+def tool_call(number: int, verdict: Verdict, params: Mapping[str, object]) -> dict[str, object]:
+    """Return the tool call that policyd's own permission request shows for a side-door call."""
+    method = verdict.request.side_door
+    call: dict[str, object] = {
+        "toolCallId": f"policyd-{number}",
+        "title": verdict.request.title or method,
+        "kind": {READ: "read", WRITE: "edit", TERMINAL: "execute"}[method],
+        "status": "pending",
+    }
+    path = text_of(params, "path")
+    if path:
+        call["locations"] = [{"path": path}]
+    if method == WRITE:
+        call["content"] = [{"type": "diff", "path": path, "oldText": None, "newText": text_of(params, "content")}]
+    if method == TERMINAL:
+        call["rawInput"] = {key: params[key] for key in ("command", "args", "cwd", "env") if key in params}
+    return call

@@ -1,0 +1,364 @@
+"""Requests policyd answers for the client: judged, asked about if need be, answered exactly once.
+
+1. A request is held from its arrival to its answer and is in `held` exactly that long. Every way out goes through
+   `_settle`; what goes wrong on the way, whatever it is, is a rejection.
+2. The record of an allow is put before the allow, and the allow names it: without the record it does not leave.
+3. Whatever a person or a step answers is judged again under the policy of that moment; a denial wins.
+4. An answer that comes late, twice, from the wrong side, or names an option that was not offered, allows nothing.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import replace
+
+from policyd import acp
+from policyd.acp import messages
+from policyd.model import Decision, Effect, Layer, Option, Source
+from policyd.session import doors
+from policyd.session.asking import Asker
+from policyd.session.core import Core, Passing
+from policyd.session.events import Side
+from policyd.session.ports import Verdict
+from policyd.session.records import Records
+from policyd.session.report import Report
+from policyd.session.state import Held, Session, Talk
+
+RECORDED_KEPT = 1_000
+
+
+class Permissions:
+    """The requests of the agent that are under way."""
+
+    def __init__(self, core: Core, records: Records) -> None:
+        """Share `core`."""
+        self._core = core
+        self._records = records
+        self._report = Report(core)
+        self._asker = Asker(core, self.close)
+        self.held: dict[int, Held] = {}
+        self._recorded: OrderedDict[int, Held] = OrderedDict()
+        """Allows by the key of their record, until it is certain that the record was written."""
+
+    # ---- arrival ------------------------------------------------------------------------------------
+
+    def arrive(self, session: Session, message: acp.Envelope, line: bytes, params: Mapping[str, object]) -> None:
+        """Take a request: judge it now, or when its details have come."""
+        ident, raw = message.id or b"null", message.params or b"{}"
+        held = Held(
+            self._core.number(),
+            session,
+            ident,
+            acp.id_key(ident),
+            message.method or "",
+            line,
+            raw,
+            params,
+            self._core.now,
+        )
+        self.held[held.number] = held
+        try:
+            waits = not held.door and self._core.decider.late(params)
+        except Exception as error:
+            self._fail(held, error)
+            return
+        if waits:
+            held.wait_until = self._core.now.mono + self._core.settings.details_after_ms / 1000.0
+            return
+        self._judge(held)
+
+    def details(self, session: Session, call_id: str) -> None:
+        """An update came: judge the requests that waited for it."""
+        for held in self._of(session):
+            if held.wait_until is None or held.call_id not in ("", call_id):
+                continue
+            try:
+                waits = self._core.decider.late(held.params)
+            except Exception as error:
+                self._fail(held, error)
+                continue
+            if not waits:
+                self._judge(held)
+
+    def tick(self) -> None:
+        """Judge what has waited long enough, let prompts run out."""
+        for held in list(self.held.values()):
+            if held.wait_until is not None and self._core.now.mono >= held.wait_until:
+                self._judge(held)
+        self._asker.tick()
+
+    def deadline(self) -> float | None:
+        """Return when something is due."""
+        waits = [held.wait_until for held in self.held.values() if held.wait_until is not None]
+        prompts = self._asker.deadline()
+        return min([*waits, *([] if prompts is None else [prompts])], default=None)
+
+    # ---- judging ------------------------------------------------------------------------------------
+
+    def _judge(self, held: Held) -> None:
+        held.wait_until = None
+        try:
+            held.verdict = verdict = self._decide(held)
+            if held.door:
+                self._judge_door(held, verdict)
+            else:
+                self._judge_permission(held, verdict)
+        except Exception as error:
+            self._fail(held, error)
+
+    def _decide(self, held: Held) -> Verdict:
+        core = self._core
+        if held.door:
+            found = core.decider.door(held.method, held.params, core.now, core.fs)
+            return replace(found, request=replace(found.request, options=doors.OPTIONS, menu=False))
+        return core.decider.permission(held.params, core.now, core.fs)
+
+    def _judge_permission(self, held: Held, verdict: Verdict) -> None:
+        decision, request = verdict.decision, verdict.request
+        found = acp.answer(
+            decision.effect, request.options, final=final(decision), plain=request.plain, refusal=request.refusal
+        )
+        if found.effect is not decision.effect:
+            decision = replace(decision, effect=found.effect, reason=joined(decision.reason, found.why))
+            held.verdict = replace(verdict, decision=decision)
+        if found.effect is Effect.ASK:
+            self._ask(held)
+        else:
+            self._settle(held, decision, found.option, by=spoke(decision))
+
+    def _judge_door(self, held: Held, verdict: Verdict) -> None:
+        decision = verdict.decision
+        if decision.effect is Effect.ASK and doors.passes_unasked(verdict, self._core.settings):
+            decision = replace(
+                decision, effect=Effect.ALLOW, reason="a read inside the workspace that no rule is about"
+            )
+        elif decision.effect is Effect.ASK:
+            settled, changed = doors.settle(held.session, verdict, held.params)
+            if settled:
+                decision = replace(decision, effect=Effect.ALLOW, reason="settled by the permission given for this")
+            elif changed:
+                self._records.event("changed_after_approval", session=held.session.id, method=held.method)
+        if decision.effect is Effect.ASK:
+            self._ask(held)
+        else:
+            self._settle(held, decision, None, by=spoke(decision))
+
+    def _ask(self, held: Held) -> None:
+        refused = self._asker.ask(held)
+        if refused is not None:
+            self._outcome(held, refused)
+
+    # ---- answers of people --------------------------------------------------------------------------
+
+    def close(self, talk: Talk) -> None:
+        """Answer every request that waits for this question, each judged again."""
+        waiters = talk.session.desk.close(talk.prompt, self._core.now.mono)
+        for number in waiters:
+            held = self.held.get(number) if isinstance(number, int) else None
+            if held is None:
+                continue
+            try:
+                self._outcome(held, talk)
+            except Exception as error:
+                self._fail(held, error)
+
+    def _outcome(self, held: Held, talk: Talk) -> None:
+        outcome, verdict = talk.prompt.outcome, held.verdict
+        if outcome is None or verdict is None:
+            raise RuntimeError("a question ended without an outcome")
+        decision = replace(verdict.decision, effect=outcome.effect, source=Source.PROMPT, reason=outcome.reason)
+        option = outcome.option or None
+        if outcome.effect is Effect.ALLOW:
+            decision, option = self._again(held, verdict, decision, option)
+        allowed = decision.effect is Effect.ALLOW
+        if not allowed:
+            option = None if talk.cancelled else self._rejection(verdict, decision, outcome.option)
+        key = self._settle(held, decision, option, by=outcome.by, outcome="cancelled" if talk.cancelled else "")
+        if key is not None and allowed is (outcome.effect is Effect.ALLOW):
+            self._asker.remember(talk, outcome, key)
+
+    def _again(
+        self, held: Held, verdict: Verdict, decision: Decision, option: str | None
+    ) -> tuple[Decision, str | None]:
+        """Return what becomes of a person's yes: the policy of this moment may still deny it."""
+        core = self._core
+        now = core.decider.again(verdict, core.now, core.fs)
+        if now.effect is Effect.DENY:
+            return now, None
+        if held.door:
+            return decision, None
+        chosen = option or allowing(verdict.request.options, verdict.request.plain)
+        if chosen is None:
+            return replace(decision, effect=Effect.DENY, reason="no option that only allows this was offered"), None
+        mode = core.decider.chosen(verdict, chosen, core.now, core.fs)
+        if mode is not None and mode.decision.effect is not Effect.ALLOW:
+            return replace(mode.decision, effect=Effect.DENY), None
+        return decision, chosen
+
+    def _rejection(self, verdict: Verdict, decision: Decision, chosen: str) -> str | None:
+        kinds = {option.id: option.kind for option in verdict.request.options}
+        if kinds.get(chosen) in acp.REJECT_KINDS:
+            return chosen
+        return acp.answer(
+            Effect.DENY, verdict.request.options, final=final(decision), refusal=verdict.request.refusal
+        ).option
+
+    def client_answered(self, key: object, reply: acp.Envelope) -> bool:
+        """Take the client's answer to a question; False if it was not asked this."""
+        return self._asker.client_answered(key, reply)
+
+    def replied(self, ask: int, answer: Mapping[str, object] | None) -> None:
+        """Take the answer of another step."""
+        self._asker.replied(ask, answer)
+
+    def failed(self, command: int, why: str) -> None:
+        """A record or an ask failed."""
+        held = self._recorded.pop(command, None)
+        if held is None:
+            self._asker.failed(command, why)
+            return
+        reason = f"the decision could not be recorded: {why}"
+        self._core.note(reason, loud=True)
+        held.session.permits.clear()
+        if held.door:
+            self._core.answered(Side.CLIENT, held.key)
+        self._refuse(held, reason)
+
+    # ---- the end ------------------------------------------------------------------------------------
+
+    def cancel_session(self, session: Session) -> None:
+        """The client cancelled the turn: answer everything of the session `cancelled`, once."""
+        for held in self._of(session):
+            self._cancel(held, "the turn was cancelled")
+
+    def cancel_request(self, key: object) -> bool:
+        """The agent no longer wants an answer; True if such a request was held."""
+        found = [held for held in self.held.values() if held.key == key]
+        for held in found[:1]:
+            self._cancel(held, "the agent withdrew the request", tell=True)
+        return bool(found)
+
+    def abandon(self, why: str) -> None:
+        """A side is gone: nothing is allowed any more."""
+        for held in list(self.held.values()):
+            self._cancel(held, why)
+
+    def reload(self) -> None:
+        """The policy changed: what it denies now is rejected, also while a question is open."""
+        for held in list(self.held.values()):
+            if held.talk is None or held.verdict is None:
+                continue
+            try:
+                now = self._core.decider.again(held.verdict, self._core.now, self._core.fs)
+                if now.effect is Effect.DENY:
+                    self._asker.leave(held, tell=True)
+                    self._settle(held, now, self._rejection(held.verdict, now, ""), by=spoke(now))
+            except Exception as error:
+                self._fail(held, error)
+
+    def _cancel(self, held: Held, why: str, *, tell: bool = False) -> None:
+        self._asker.leave(held, tell=tell)
+        try:
+            decision = Decision(Effect.DENY, Source.PROMPT if held.talk else Source.ERROR, why)
+            if held.verdict is not None:
+                verdict = replace(held.verdict, decision=replace(held.verdict.decision, effect=Effect.DENY, reason=why))
+                self._records.decision(verdict, outcome="cancelled", by="client", held=held)
+            else:
+                self._records.failure(held, decision.reason)
+        except Exception as error:
+            self._core.note(f"a cancelled request could not be recorded: {type(error).__name__}")
+        self._refuse(held, why)
+
+    def _settle(self, held: Held, decision: Decision, option: str | None, *, by: str, outcome: str = "") -> int | None:
+        """Record and answer: the one place where an allow leaves. Return the record's key."""
+        if held.number not in self.held or held.verdict is None:
+            return None
+        allowed = decision.effect is Effect.ALLOW
+        held.verdict = replace(held.verdict, decision=decision)
+        told = outcome or ("passed" if held.door and allowed else "error" if held.door else "")
+        told = told or ("selected" if option is not None else "cancelled")
+        key = self._records.decision(held.verdict, outcome=told, option=option, by=by, held=held)
+        if not allowed:
+            self._report.refused(held, decision)
+            self._answer(held, option, decision, None)
+            return key
+        if not held.door and option is None:
+            raise RuntimeError("an allow without an option")
+        self._recorded[key] = held
+        while len(self._recorded) > RECORDED_KEPT:
+            self._recorded.popitem(last=False)
+        if not held.door:
+            doors.give(held.session, held.verdict, held.call_id, held.params)
+        self._answer(held, option, decision, key)
+        return key
+
+    def _answer(self, held: Held, option: str | None, decision: Decision, record: int | None) -> None:
+        del self.held[held.number]
+        if not held.door:
+            meta = {"effect": decision.effect.word, "rules": [rule.label for rule in decision.rules]}
+            line = messages.permission(held.ident, option, {**meta, "reason": decision.reason})
+            self._core.send(Side.AGENT, line, record)
+            self._observe_answer(held, line)
+        elif decision.effect is Effect.ALLOW:
+            self._core.track(Side.AGENT, held.key, Passing(held.method, held.session.id))
+            self._core.send(Side.CLIENT, held.line + b"\n", record)
+        else:
+            text = f"Denied by policyd: {decision.reason}".strip()
+            self._core.send(Side.AGENT, messages.error(held.ident, messages.REFUSED, text))
+
+    def _observe_answer(self, held: Held, line: bytes) -> None:
+        try:
+            self._core.decider.observe(Side.CLIENT, acp.strict_object(line[:-1]))
+        except Exception as error:
+            self._core.note(f"an answer could not be observed: {type(error).__name__}")
+
+    def _fail(self, held: Held, error: Exception) -> None:
+        """Something failed on the way: reject, whatever it was."""
+        why = f"policyd failed ({type(error).__name__}: {error}); the request is refused"[:500]
+        if held.number not in self.held:
+            return
+        self._core.note(why, loud=True)
+        try:
+            self._asker.leave(held, tell=True)
+        except Exception as second:
+            self._core.note(f"a question could not be withdrawn: {type(second).__name__}")
+        self._records.failure(held, why)
+        self._refuse(held, why)
+
+    def _refuse(self, held: Held, why: str) -> None:
+        """Answer a rejection without anything that may fail: `cancelled`, or an error for a side door."""
+        self.held.pop(held.number, None)
+        if held.door:
+            line = messages.error(held.ident, messages.REFUSED, f"Denied by policyd: {why}")
+        else:
+            line = messages.permission(held.ident, None, {"effect": "deny", "rules": [], "reason": why})
+        self._core.send(Side.AGENT, line)
+        if not held.door:
+            self._observe_answer(held, line)
+
+    def _of(self, session: Session) -> list[Held]:
+        return [held for held in self.held.values() if held.session is session]
+
+
+def final(decision: Decision) -> bool:
+    """Say whether every deciding rule is a managed or user rule: then the refusal may be for always."""
+    return bool(decision.rules) and all(rule.layer is not Layer.PROJECT and not rule.default for rule in decision.rules)
+
+
+def spoke(decision: Decision) -> str:
+    """Return who answered, as records name it."""
+    return "grant" if decision.source is Source.GRANT else "policy"
+
+
+def allowing(options: tuple[Option, ...], plain: str | None) -> str | None:
+    """Return the one option that only allows this, None if there is no such one."""
+    once = [option.id for option in options if option.kind == "allow_once"]
+    if plain in once:
+        return plain
+    return once[0] if len(once) == 1 else None
+
+
+def joined(reason: str, why: str) -> str:
+    """Return a reason with a second one behind it."""
+    return "; ".join(part for part in (reason, why) if part)

@@ -1,0 +1,72 @@
+"""Audit records of one connection: what was decided, and what happened beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from policyd.audit import event, record
+from policyd.model import Context, Decision, Effect, Request, Source
+from policyd.session.core import Core
+from policyd.session.ports import Verdict
+from policyd.session.state import Held
+
+
+class Records:
+    """Builds records and puts them in the outbox."""
+
+    def __init__(self, core: Core) -> None:
+        """Share `core`."""
+        self._core = core
+
+    def decision(
+        self,
+        verdict: Verdict,
+        *,
+        outcome: str,
+        option: str | None = None,
+        by: str = "policy",
+        held: Held | None = None,
+        extra: Mapping[str, object] | None = None,
+    ) -> int:
+        """Put the record of a decision; return its key. Raises whatever building it raises."""
+        return self._put(verdict.decision, verdict.request, verdict.context, outcome, option, by, held, extra)
+
+    def failure(self, held: Held, why: str) -> int:
+        """Put the record of a request that was refused because something failed; never raises."""
+        decision = Decision(Effect.DENY, Source.ERROR, why)
+        try:
+            context = self._core.decider.context(held.session.id, self._core.now)
+            return self._put(decision, None, context, "cancelled", None, "policy", held, {"method": held.method})
+        except Exception as error:
+            return self.event("error", session=held.session.id, reason=f"{why}; {type(error).__name__} in its record")
+
+    def event(self, name: str, **fields: object) -> int:
+        """Put the record of something that is no decision."""
+        return self._core.record(event(name, self._core.now.wall, **fields))
+
+    def _put(
+        self,
+        decision: Decision,
+        request: Request | None,
+        context: Context,
+        outcome: str,
+        option: str | None,
+        by: str,
+        held: Held | None,
+        extra: Mapping[str, object] | None,
+    ) -> int:
+        now = self._core.now
+        row = record(
+            decision,
+            request,
+            replace(context, now=now.wall),
+            id=f"{self._core.nonce}-{self._core.number()}",
+            client=self._core.decider.client(),
+            option=option,
+            outcome=outcome,
+            by=by,
+            latency_ms=None if held is None else (now.mono - held.started.mono) * 1000.0,
+            extra=extra,
+        )
+        return self._core.record(row)

@@ -1,0 +1,54 @@
+"""Showing a refusal to the person: one synthetic failed tool call, once a call (design section 7).
+
+It has an id of its own, merges with nothing, and never comes before the response that opened its session: a client
+drops what belongs to a session it does not know.
+"""
+
+from __future__ import annotations
+
+from policyd.acp import messages
+from policyd.display import safe
+from policyd.model import Decision
+from policyd.session.core import Core, text_of
+from policyd.session.events import Side
+from policyd.session.state import Held, remember
+
+TITLE = 200
+
+
+class Report:
+    """Reports of one connection."""
+
+    def __init__(self, core: Core) -> None:
+        """Share `core`."""
+        self._core = core
+
+    def refused(self, held: Held, decision: Decision) -> None:
+        """Show that `held` was refused, unless that call's refusal was shown before."""
+        session = held.session
+        if self._core.settings.report == "off" or not session.id or held.call_id in session.reported:
+            return
+        if held.call_id:
+            remember(session.reported, held.call_id, self._core.settings.calls_kept)
+        line = messages.refused_call(
+            session.id, f"policyd-{self._core.nonce}-{self._core.number()}", title(held, decision), text(decision)
+        )
+        if session.opened and session.hold is None:
+            self._core.send(Side.CLIENT, line)
+        else:
+            session.reports.append(line)
+
+
+def title(held: Held, decision: Decision) -> str:
+    """Return what was refused and by which rule, in one line."""
+    verdict = held.verdict
+    what = verdict.request.title if verdict is not None else ""
+    what = what or text_of(held.params, "path") or text_of(held.params, "command") or held.method
+    rule = f" ({decision.rules[0].label})" if decision.rules else ""
+    return f"Blocked by policyd: {safe(what, limit=TITLE)}{rule}"
+
+
+def text(decision: Decision) -> str:
+    """Return why, with the rules and where they stand."""
+    places = [f"{rule.label} ({rule.file}:{rule.line})" if rule.file else rule.label for rule in decision.rules]
+    return "\n".join([safe(decision.reason), *map(safe, places)])

@@ -1,0 +1,148 @@
+"""What is remembered of sessions and of requests held. Mutable, owned by `Connection`, never shown outside."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from policyd.prompts import Desk, Prompt
+from policyd.session.events import Moment, Side
+from policyd.session.ports import Asking, Verdict
+
+PERMITS_KEPT = 1_000
+OPENINGS = frozenset({"session/new", "session/load", "session/resume", "session/fork"})
+PERMISSION = "session/request_permission"
+
+
+@dataclass(slots=True)
+class Hold:
+    """The response that opened a session, kept until the asking mode is confirmed."""
+
+    line: bytes
+    asking: Asking
+    deadline: float
+    result: Mapping[str, object]
+    step: int = 0
+    """Index of the step whose answer is awaited."""
+    own: str = ""
+    """Id of that request."""
+    queue: list[tuple[Side, bytes]] = field(default_factory=list)
+    """Lines of the session that wait behind the response, in order."""
+    size: int = 0
+
+
+@dataclass(slots=True)
+class SetBack:
+    """A switch of the agent's own that is being undone."""
+
+    line: bytes
+    """The update that told of it."""
+    asking: Asking
+    deadline: float
+    step: int = 0
+    own: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """A permission given for one thing, not yet used by a side door."""
+
+    kind: str
+    """`read`, `write` or `command`."""
+    forms: frozenset[str] = frozenset()
+    """Every spelling of the path."""
+    digest: str | None = None
+    """Of the text shown; None = none was shown."""
+    commands: frozenset[object] = frozenset()
+    cwd: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Session:
+    """One ACP session."""
+
+    id: str
+    opened: bool = False
+    """The response that opened it has left: the client knows it. Before, updates are history."""
+    opening: bool = False
+    """A request to load or resume it is under way."""
+    hold: Hold | None = None
+    setback: SetBack | None = None
+    setbacks: int = 0
+    unwatched: str = ""
+    """Why the asking mode is not in force, in words."""
+    prompts: list[bytes] = field(default_factory=list)
+    """Prompts of the client that wait for a mode."""
+    reports: list[bytes] = field(default_factory=list)
+    """Refusals to show as soon as the session is open."""
+    reported: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    """Calls whose refusal was shown."""
+    diffs: OrderedDict[str, dict[str, str]] = field(default_factory=OrderedDict)
+    """Call -> path -> digest of the text its diff shows."""
+    judged: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    """Completed calls the tripwire has looked at."""
+    permits: list[Permit] = field(default_factory=list)
+    desk: Desk = field(default_factory=Desk)
+
+
+@dataclass(slots=True)
+class Talk:
+    """An open prompt and the ways on which its answer may come."""
+
+    prompt: Prompt
+    session: Session
+    first: Held
+    """The request it was asked for; identical ones wait for the same outcome."""
+    step: int = 0
+    """The step that is being asked."""
+    asked: bytes | None = None
+    """The id under which the client was asked."""
+    ask: int | None = None
+    """The id of the open `Ask`."""
+    cancelled: bool = False
+    """The client answered `cancelled`."""
+    remembered: bool = False
+
+
+@dataclass(slots=True)
+class Held:
+    """A request of the agent that policyd answers or lets pass."""
+
+    number: int
+    session: Session
+    ident: bytes
+    """Its id as it came."""
+    key: object
+    method: str
+    line: bytes
+    """The line as it came, without its newline."""
+    raw: bytes
+    """Its params as they came."""
+    params: Mapping[str, object]
+    started: Moment
+    wait_until: float | None = None
+    """While its details are awaited."""
+    verdict: Verdict | None = None
+    talk: Talk | None = None
+    """The open question whose outcome it waits for."""
+
+    @property
+    def door(self) -> bool:
+        """Whether it came through a side door."""
+        return self.method != PERMISSION
+
+    @property
+    def call_id(self) -> str:
+        """The tool call it names, `""` if none."""
+        call = self.params.get("toolCall")
+        ident = call.get("toolCallId") if isinstance(call, Mapping) else None
+        return ident if isinstance(ident, str) else ""
+
+
+def remember(kept: OrderedDict[str, None], key: str, limit: int) -> None:
+    """Add `key`, forgetting the oldest beyond `limit`."""
+    kept[key] = None
+    kept.move_to_end(key)
+    while len(kept) > limit:
+        kept.popitem(last=False)
