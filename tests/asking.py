@@ -1,0 +1,91 @@
+"""Builders for what the prompt and grant tests ask about: actions, requests and decisions that ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from policyd.grants import Clock
+from policyd.model import (
+    Action,
+    Agent,
+    Assignment,
+    Context,
+    Decision,
+    Effect,
+    Judged,
+    Layer,
+    Option,
+    PathRef,
+    Request,
+    Role,
+    RuleRef,
+    SimpleCommand,
+    Source,
+    Tool,
+    Url,
+    Word,
+    Workspace,
+)
+
+ROOT = "/work/project"
+NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
+CLOCK = Clock(NOW, 1000.0, "boot-1")
+OPTIONS = (
+    Option("proceed_always", "Allow for this session", "allow_always"),
+    Option("proceed_once", "Allow once", "allow_once"),
+    Option("cancel", "No", "reject_once"),
+)
+ASKS = RuleRef(Layer.USER, "asks", Effect.ASK, file="user.toml", line=7, remember="project")
+
+
+def run(*words: str, cwd: str = ROOT, env: Mapping[str, str] | None = None, **more: object) -> Action:
+    """A command with constant words."""
+    assigned = tuple(Assignment(name, Word(value)) for name, value in (env or {}).items())
+    command = SimpleCommand(tuple(map(Word, words)), " ".join(words), env=assigned, cwd=(cwd,))
+    action = Action(frozenset({"execute"}), command=command, cwd=(cwd,), cwd_inside=cwd.startswith(ROOT))
+    return replace(action, **more)  # type: ignore[arg-type]
+
+
+def touch(kind: str, path: str, *, role: Role = Role.PRIMARY, **more: object) -> Action:
+    """Something done to one path."""
+    kinds = frozenset() if role is Role.MENTION else frozenset({kind})
+    action = Action(kinds, role=role, path=PathRef(path, (path,), inside=path.startswith(ROOT)))
+    return replace(action, **more)  # type: ignore[arg-type]
+
+
+def fetch(host: str, path: str = "/", **more: object) -> Action:
+    """A URL fetched."""
+    text = f"https://{host}{path}"
+    action = Action(frozenset({"fetch"}), url=Url(text, "https", host, 443, (path,)))
+    return replace(action, **more)  # type: ignore[arg-type]
+
+
+def call(server: str, tool: str, args: Mapping[str, object] | None = None, **more: object) -> Action:
+    """A call of an MCP tool."""
+    known = Tool(f"mcp__{server}__{tool}", ((server, tool),))
+    action = Action(frozenset({"other"}), tool=known, args={} if args is None else args, mcp=True)
+    return replace(action, **more)  # type: ignore[arg-type]
+
+
+def request(*actions: Action, session: str = "s1", call_id: str = "c1", **more: object) -> Request:
+    """A request for `actions` with the usual three options."""
+    return replace(Request(session, call_id, "a title", OPTIONS, actions), **more)  # type: ignore[arg-type]
+
+
+def context(agent: str = "claude-code", cwd: str = ROOT) -> Context:
+    """A session of `agent` in the project."""
+    return Context(Workspace(cwd, (cwd,), (cwd,), home="/home/dev"), NOW, agent=Agent(agent, "1.0", "claude"))
+
+
+def asked(action: Action, rule: RuleRef = ASKS) -> Judged:
+    """`action` judged as an ask by `rule`."""
+    return Judged(action, Effect.ASK, hits=(rule,))
+
+
+def decision(asking: Request, rule: RuleRef = ASKS, **more: object) -> Decision:
+    """A decision that asks about every action of `asking`."""
+    actions = tuple(asked(action, rule) for action in asking.actions)
+    found = Decision(Effect.ASK, Source.RULE, "user:asks asks", (rule,), (rule,), actions, remember=rule.remember)
+    return replace(found, **more)  # type: ignore[arg-type]
