@@ -152,6 +152,8 @@ class PathRef:
     """Every form lies in a root that is a workspace for allow."""
     folded: bool = False
     """Compare without regard to case (macOS); only ever widens strict rules."""
+    skips_hidden: bool = False
+    """What lies below under a name with a leading dot is not reached (`rg` without `--hidden`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +256,8 @@ class FileUse:
     cwd: tuple[str, ...] = ()
     unknown: str = ""
     """Why the operand cannot be told; it is then an opaque action of its kind."""
+    skips_hidden: bool = False
+    """See `PathRef.skips_hidden`."""
 
 
 @dataclass(frozen=True, slots=True)
