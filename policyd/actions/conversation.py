@@ -302,8 +302,7 @@ class Conversation:
         return tuple(place for call in self._named(ident, asked) for place in self._late(call, asked))
 
     def _late(self, call: Call, asked: Mapping[str, object]) -> tuple[str, ...]:
-        evidence = merge(call, asked, ())
-        _, spec = identify(evidence, self._profile)
+        _, spec = identify(merge(call, asked, ()), self._profile)
         return tuple(place for place in (spec.table.late if spec else ()) if place not in call.arrived)
 
     def request(self, params: Mapping[str, object]) -> Request:
@@ -327,7 +326,13 @@ class Conversation:
         evidence = merge(call, {} if covered else asked, options, self._late(call, asked))
         if call.broken:
             evidence = replace(evidence, fault=call.broken)
-        return derive(evidence, self._profile, self.around(ident))
+        return derive(evidence, self._reader(options), self.around(ident))
+
+    def _reader(self, options: list[object]) -> Profile:
+        """Return the profile that reads a request; an agent without a name may be known by what it offers."""
+        if self._agent.name or self._profile.short != profiles.GENERIC:
+            return self._profile
+        return profiles.nameless(_option(item).id for item in options if isinstance(item, Mapping))
 
     def around(self, ident: str) -> Surroundings:
         """Return the surroundings of session `ident`."""

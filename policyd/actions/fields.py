@@ -6,7 +6,8 @@ A reference is a dotted place, `rawInput.requests[].url`, or a table that adds a
 template; `hole = "*"` takes the whole text if it fits.
 
 The places: `rawInput`, `locations`, `diff`, `title` (the request's, else the latest), `first_title`, `content` (the
-texts of content blocks, the request's first), `name`, `toolCallId`, `_meta`, `options`. `[]` goes through a list.
+texts of content blocks, the request's first), `name`, `toolCallId`, `_meta`, `options`. `[]` goes through a list or
+the values of a table, `{}` through the keys of a table, `{type=delete}` through those whose own table says so.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Ref:
     def compile(cls, source: object) -> Ref:
         """Return the reference `source` (text or table) spells; ValueError says what is wrong with it."""
         if isinstance(source, str):
-            place, *steps = source.replace("[]", ".[]").split(".")
+            place, *steps = _steps(source)
             return cls(_known(place), tuple(steps))
         if not isinstance(source, dict) or not set(source) <= TABLE_KEYS:
             raise ValueError(f"field reference {source!r}: give text or a table of {', '.join(sorted(TABLE_KEYS))}")
@@ -75,7 +76,7 @@ class Ref:
             str(source.get("hole", "")),
             "read" in source,
             (key, value),
-            tuple(str(source["field"]).replace("[]", ".[]").split(".")) if "field" in source else (),
+            tuple(_steps(str(source["field"]))) if "field" in source else (),
         )
 
     @property
@@ -141,11 +142,26 @@ def _walk(found: Found, steps: tuple[str, ...]) -> Iterator[Found]:
         return
     step, rest = steps[0], steps[1:]
     if step == "[]":
-        if isinstance(found.value, list):
-            for at, item in enumerate(found.value):
-                yield from _walk(Found(item, f"{found.origin}[{at}]"), rest)
+        value = list(found.value.values()) if isinstance(found.value, Mapping) else found.value
+        for at, item in enumerate(value if isinstance(value, list) else []):
+            yield from _walk(Found(item, f"{found.origin}[{at}]"), rest)
+    elif step.startswith("{"):
+        for key in _keys(found.value, step[1:-1]):
+            yield from _walk(Found(key, found.origin), rest)
     elif isinstance(found.value, Mapping) and step in found.value:
         yield from _walk(Found(found.value[step], f"{found.origin}.{step}"), rest)
+
+
+def _keys(value: object, where: str) -> Iterator[str]:
+    """Yield the keys of a table, only those whose own table holds `where` (`type=delete`)."""
+    name, _, wanted = where.partition("=")
+    for key, item in value.items() if isinstance(value, Mapping) else ():
+        if not where or (isinstance(item, Mapping) and (item.get(name) == wanted or wanted in item)):
+            yield str(key)
+
+
+def _steps(text: str) -> list[str]:
+    return text.replace("[]", ".[]").replace("{", ".{").split(".")
 
 
 def each(refs: tuple[Ref, ...], evidence: Evidence) -> Iterator[Found]:

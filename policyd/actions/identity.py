@@ -33,6 +33,10 @@ def identify(evidence: Evidence, profile: Profile) -> tuple[str, ToolSpec | None
                 spec = profile.named(found.value, evidence.stated)
                 if spec or ref.place not in PROSE:
                     return found.value, spec or _fallback(evidence, profile, found.value)
+    for template, name in profile.titled:
+        title = evidence.titles[0] if evidence.titles else ""
+        if title == template if isinstance(template, str) else template.match(title) is not None:
+            return name, profile.named(name, evidence.stated)
     return "", _fallback(evidence, profile, "")
 
 
@@ -53,7 +57,8 @@ def mcp_tool(evidence: Evidence, spec: ToolSpec, name: str, servers: tuple[str, 
     an allow rule matches.
     """
     if spec.table.mcp != "fields":
-        return joined(name, spec.table.mcp, servers) if name else None
+        told = _first(spec.refs["tool"], evidence) if spec.refs["tool"] else name
+        return joined(told, spec.table.mcp, servers) if told else None
     server, tool = (_first(spec.refs[part], evidence) for part in ("server", "tool"))
     if not tool:
         return None

@@ -1,14 +1,17 @@
 """Agent profiles: what the fields of an agent's tool calls mean, and which of its modes ask. Data, not code.
 
 `policyd/agents/NAME.toml` holds one profile; NAME is its short name, which policies use (`agent = "claude"`). A profile
-is chosen by the name the agent gives itself at `initialize` and, where `version` says so, its version; nothing else.
+is chosen by the name the agent gives itself at `initialize` and, where `version` says so, its version; an agent that
+gives no name may be known by the options it offers (`nameless`), nothing else.
 An agent that nobody described gets `generic`, which claims only fields every agent means alike and calls the rest
 opaque, so that an outdated profile asks instead of allowing.
 
 Rules for a profile:
 
-1. A fact is read from a field, from a whole title or text by a literal template, or by a named reader; never searched for.
-2. A field of `rawInput` that is neither used nor `inert` makes the call opaque. `inert` is for text that changes nothing.
+1. A fact is read from a field, from a whole title or text by a literal template, or by a named reader; never searched
+   for.
+2. A field of `rawInput` that is neither used nor `inert` makes the call opaque. `inert` is for text that changes
+   nothing.
 3. What a tool may do beyond its main resource is said (`widens`), not left out.
 
 The schema is the structures below; an unknown key is an error of the package, found by its tests.
@@ -26,6 +29,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from policyd.actions.fields import Ref
+from policyd.actions.readers import Template
 from policyd.model import KINDS, Mode
 
 if TYPE_CHECKING:
@@ -46,6 +50,8 @@ class ToolTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Shell text, one command line a value; the first present field counts, the others may only tighten."""
     argv: bool = False
     """`rawInput` may hold `args` and `env` beside `command`, as `terminal/create` does."""
+    unwrap: bool = False
+    """The command is a list of words, often a shell with `-c` around the text that counts."""
     stdin: str = ""
     """A made-up program whose last word is text typed into a running shell."""
     cwd: list[Reference] = []
@@ -62,6 +68,12 @@ class ToolTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Other paths named beside the point."""
     patch: list[Reference] = []
     """Patch text (`*** Begin Patch`)."""
+    deletes: list[Reference] = []
+    """Paths that are deleted."""
+    moves: list[Reference] = []
+    """Paths that are moved to."""
+    written: list[str] = []
+    """Keys of `rawInput` with text to write: beside a path they state an edit, where no kind is stated at all."""
     locations: str = ""
     """What `locations` are: `path` (the default where no command is found), `read`, `cwd` or `mention`."""
     every: bool = False
@@ -138,8 +150,12 @@ class ProfileTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     version: list[str] = []
     extends: str = ""
     """Another profile whose tools, kinds and modes count where this one says nothing."""
+    nameless: list[str] = []
+    """The option ids by which an agent that gives no name at all is known."""
     identify: list[Reference] = []
     """Where the tool's name stands, in order."""
+    titled: dict[str, str] = {}
+    """Template of a request's whole title -> the tool it means."""
     covers: str = ""
     """`pending` or `in_progress`: a request names no call and stands for every such call."""
     moves: bool = False
@@ -178,6 +194,7 @@ class Profile:
     short: str
     data: ProfileTable
     identify: tuple[Ref, ...]
+    titled: tuple[tuple[Template | str, str], ...]
     tools: dict[str, ToolSpec]
     kinds: dict[str, ToolSpec]
     patterns: tuple[tuple[str, ToolSpec], ...] = field(default=())
@@ -221,7 +238,21 @@ def _spell(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-REFERENCES = ("command", "cwd", "path", "glob", "url", "prose", "mention", "patch", "server", "tool", "arguments")
+REFERENCES = (
+    "command",
+    "cwd",
+    "path",
+    "glob",
+    "url",
+    "prose",
+    "mention",
+    "patch",
+    "deletes",
+    "moves",
+    "server",
+    "tool",
+    "arguments",
+)
 
 
 def compile_profile(short: str, data: ProfileTable) -> Profile:
@@ -232,6 +263,7 @@ def compile_profile(short: str, data: ProfileTable) -> Profile:
         short,
         data,
         tuple(Ref.compile(source) for source in data.identify),
+        tuple((Template.compile(text) if "{" in text else text, tool) for text, tool in data.titled.items()),
         {name: spec for name, spec in tools.items() if "*" not in name},
         kinds,
         tuple((name, spec) for name, spec in tools.items() if "*" in name),
@@ -245,6 +277,7 @@ def _spec(label: str, table: ToolTable) -> ToolSpec:
         raise ValueError(f"[{label}]: {error}") from error
     used = {ref.key for group in refs.values() for ref in group}
     used |= {"args", "env"} if table.argv else set()
+    used |= set(table.written)
     used |= {table.args} if table.args else set()
     return ToolSpec(table, label, refs, frozenset(used | {*table.inert, *table.widens, *table.opaque_if} - {""}))
 
@@ -282,6 +315,12 @@ def find(name: str, version: str = "") -> Profile:
         if not patterns or any(fnmatchcase(version, pattern) for pattern in patterns):
             return profile
     return generic()
+
+
+def nameless(option_ids: Iterable[str]) -> Profile:
+    """Return the profile of an agent that gives no name, by the options it offers, else `generic`."""
+    ids = sorted(option_ids)
+    return next((item for item in shipped().values() if ids and sorted(item.data.nameless) == ids), generic())
 
 
 def generic() -> Profile:

@@ -29,9 +29,21 @@ def commands_of(build: Builder, spec: ToolSpec) -> None:
         said.append(item.value)
         strict = not spec.table.every and item.rank != found[0].rank
         cwd, known = directories(build, spec)
-        if not (spec.table.argv and _vector(build, item, cwd, known=known)):
+        if isinstance(item.value, list):
+            _words(build, spec, item, cwd, known=known)
+        elif not (spec.table.argv and _vector(build, item, cwd, known=known)):
             stdin = spec.table.stdin
             shell.text_actions(build, item.value, item.origin, cwd, known=known, strict=strict, stdin=stdin)
+
+
+def _words(build: Builder, spec: ToolSpec, found: Found, cwd: tuple[str, ...], *, known: bool) -> None:
+    """Add the actions of a command that is a list of words."""
+    words = found.value if isinstance(found.value, list) else []
+    text = shell.wrapped_text(words) if spec.table.unwrap else None
+    if text is not None:
+        shell.text_actions(build, text, found.origin, cwd, known=known)
+    else:
+        shell.argv_actions(build, words, {}, found.origin, cwd, known=known)
 
 
 def _vector(build: Builder, found: Found, cwd: tuple[str, ...], *, known: bool) -> bool:
@@ -50,6 +62,10 @@ def vector_actions(
     variables = environment(env)
     if variables is None or not isinstance(args or [], list):
         build.opaque("the arguments or the environment of the command cannot be read", shell.EXECUTE, origin)
+    words = [command, *args] if isinstance(args, list) else []
+    if args and not variables and (text := shell.wrapped_text(words)) is not None:
+        shell.text_actions(build, text, origin, cwd, known=known)
+        return
     if args and isinstance(args, list):
         shell.argv_actions(build, [command, *args], variables or {}, origin, cwd, known=known)
         return
@@ -120,12 +136,13 @@ def paths_of(build: Builder, profile: Profile, spec: ToolSpec) -> None:
     named = list(each(spec.refs["path"], evidence))
     leading = [found for found in named if table.every or found.rank == named[0].rank]
     beside += [found for found in named if found not in leading]
-    kinds = path_kinds(build.kinds, table.kind)
+    kinds = path_kinds(build.kinds, table.kind or _written(build, spec))
     targets = {str(found.value): Target(kinds, found.origin) for found in leading}
     for found in leading:
         if not isinstance(found.value, str):
             build.opaque("a path is no text", build.kinds, found.origin)
     _globs(build, spec, targets)
+    _changed(build, spec, targets)
     apart = {found.value for found in beside if isinstance(found.value, str)}
     _locations(build, spec, targets, apart, ran=ran)
     _diffs(build, profile, targets)
@@ -135,6 +152,12 @@ def paths_of(build: Builder, profile: Profile, spec: ToolSpec) -> None:
         build.mentions(found.value, found.origin, "path")
     if table.here and not targets:
         _here(build, spec)
+
+
+def _written(build: Builder, spec: ToolSpec) -> str:
+    """Return `edit` where no kind is stated at all and `rawInput` holds text to write."""
+    unstated = not build.evidence.stated and build.kinds == {"other"}
+    return "edit" if unstated and any(build.evidence.raw.get(key) for key in spec.table.written) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +178,15 @@ def _globs(build: Builder, spec: ToolSpec, targets: Targets) -> None:
         text = found.value
         if isinstance(text, str) and (text[0] in "/~\\" or ".." in text or text[1:3] in (":/", ":\\")):
             targets.setdefault(text, Target(path_kinds(build.kinds, spec.table.kind), found.origin, glob=True))
+
+
+def _changed(build: Builder, spec: ToolSpec, targets: Targets) -> None:
+    """Add what fields say is deleted or moved to."""
+    for refs, kind in (("deletes", "delete"), ("moves", "move")):
+        for found in each(spec.refs[refs], build.evidence):
+            if isinstance(found.value, str):
+                known = targets.get(found.value) or Target(EDIT, found.origin)
+                targets[found.value] = replace(known, kinds=known.kinds | {kind})
 
 
 def _locations(build: Builder, spec: ToolSpec, targets: Targets, apart: set[str], *, ran: bool) -> None:

@@ -75,6 +75,15 @@ def runs_text(words: Sequence[str]) -> bool:
     return words[0].rsplit("/", 1)[-1] in SHELLS and any("c" in option for option in options)
 
 
+def wrapped_text(words: Sequence[object]) -> str | None:
+    """Return the text of `bash -lc TEXT` and its kin, the form in which agents run a line; None for anything else."""
+    if len(words) != 3 or not all(isinstance(word, str) for word in words):
+        return None
+    program, option, text = (str(word) for word in words)
+    plain = program.rsplit("/", 1)[-1] in {"sh", "bash"} and program.startswith(("/bin/", "/usr/bin/", "sh", "bash"))
+    return text if plain and option in {"-c", "-lc"} else None
+
+
 def reading_actions(build: Builder, reading: Reading, origin: str, *, known: bool, strict: bool = False) -> None:
     """Add the actions of `reading`."""
     uses = [(use, _ref(build, use)) for use in reading.files]
