@@ -1,7 +1,8 @@
 """Lines on standard error that never stop the traffic.
 
 The agent has the same standard error, so it cannot be made non-blocking: a pipe or terminal is opened a second time
-where the system can (a file is not: two positions in it would overwrite each other), and written to only when ready. A line that finds no room is dropped and counted in the next.
+where the system can (a file is not: two positions in it would overwrite each other), and written to only when ready.
+A line that finds no room is dropped and counted in the next.
 """
 
 from __future__ import annotations

@@ -7,8 +7,9 @@ Rules of this module:
    stopped, and one that never reads is.
 2. The end of a side is passed on: the end of the client's input closes the agent's input once it has drained, a client
    that reads no more closes the agent's output, an agent that reads no more closes the client's input.
-3. The loop ends when the agent has ended, and what it wrote has been passed on.
-4. Signals and threads wake the loop through descriptors; nothing is done in a signal handler.
+3. A side is gone, for the service, when it reads no more: a client may close its input and still want to hear.
+4. The loop ends when the agent has ended, and what it wrote has been passed on.
+5. Signals and threads wake the loop through descriptors; nothing is done in a signal handler.
 """
 
 from __future__ import annotations
@@ -86,6 +87,7 @@ class Pump:
         self._ends = {Side.CLIENT: self.client_end, Side.AGENT: self.agent_end}
         self._unended = b""
         self._left = 2 * PIPE_SIZE
+        self._gone: set[Side] = set()
         self._service: Service
 
     def send(self, side: Side, data: bytes) -> None:
@@ -127,6 +129,7 @@ class Pump:
         while self.agent_end.reading and self._left > 0 and (taken := self._read(self.agent_end, self.client_end)):
             self._left -= taken  # what is in the pipe, not what a descendant goes on writing
         self._finish(self.agent_end)
+        self._tell_gone(self.agent_end)
         return not self.client_end.sink.size
 
     def _watch(self, end: End, other: End) -> None:
@@ -138,7 +141,7 @@ class Pump:
             return
         if end.sink.dead:
             self._reader_gone(end, other)
-        elif end is self.agent_end and not (end.sink.size or other.reading or self._service.busy()):
+        elif not (end.sink.size or other.reading or self._service.busy()):
             self._stop_writing(end)
         else:
             self._poller.watch(end.sink.fd, WRITE if end.sink.size else 0)
@@ -160,7 +163,7 @@ class Pump:
         return len(data)
 
     def _finish(self, end: End) -> None:
-        """A side's input ended: pass on what had no newline, then tell the service."""
+        """A side's input ended: pass on what had no newline."""
         if not end.reading:
             return
         if rest := end.lines.finish():
@@ -168,15 +171,18 @@ class Pump:
             self._service.feed(end.side, self._unended)
             self._unended = b""
         self._stop_reading(end)
-        self._service.closed(end.side)
 
     def _reader_gone(self, end: End, other: End) -> None:
         """A side reads no more: whoever writes to it learns that as from a pipe of its own."""
         self._stop_writing(end)
         if other.reading:
             self._stop_reading(other)
-        if end is self.client_end:
-            self._service.closed(Side.CLIENT)
+        self._tell_gone(end)
+
+    def _tell_gone(self, end: End) -> None:
+        if end.side not in self._gone:
+            self._gone.add(end.side)
+            self._service.closed(end.side)
 
     def _stop_reading(self, end: End) -> None:
         end.reading = False

@@ -1,0 +1,253 @@
+"""Performs what the enforcement decides: sends, records, asks, remembers; and brings back what comes of it.
+
+Rules of this module:
+
+1. Commands are performed in order. A `Send` or `Remember` whose record failed is dropped, and the failure goes back as
+   `Failed`, which the enforcement answers with a rejection.
+2. With `fsync`, what depends on a record waits until it is durable; everything else goes on.
+3. What threads have (answers of hooks, durability, a new policy) arrives through one queue and wakes the loop by a
+   pipe. Threads never touch the connection.
+4. An exception while performing is a failure of that command, never a reason to go on as if it had been done.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from time import monotonic
+from typing import Protocol
+
+from policyd.model import Filesystem
+from policyd.service.tally import Tally
+from policyd.session import (
+    Ask,
+    Closed,
+    Command,
+    Event,
+    Failed,
+    Moment,
+    Note,
+    Record,
+    Reloaded,
+    Remember,
+    Reply,
+    Send,
+    Side,
+    Tick,
+    Withdraw,
+)
+from policyd.storage.auditlog import AuditError, AuditLog
+
+
+class Enforcement(Protocol):
+    """What is needed of `policyd.session.Connection`."""
+
+    def handle(self, event: Event, now: Moment, fs: Filesystem | None) -> list[Command]:
+        """Take one event."""
+
+    def feed(self, side: Side, block: bytes, now: Moment, fs: Filesystem | None) -> list[Command]:
+        """Take whole lines."""
+
+    def deadline(self) -> float | None:
+        """When the next tick is due."""
+
+
+class Steps(Protocol):
+    """Runs the steps of the prompt chain that are not the client."""
+
+    def start(self, ask: Ask) -> None:
+        """Begin; the answer comes through `Performer.post`. Raises what keeps it from beginning."""
+
+    def withdraw(self, ask: int) -> None:
+        """End it; an answer is no longer wanted."""
+
+    def close(self) -> None:
+        """End all."""
+
+
+class Durable(Protocol):
+    """Makes records durable."""
+
+    def add(self, key: int) -> None:
+        """Report `key` once it is."""
+
+    def stop(self) -> None:
+        """Finish what waits."""
+
+
+def moment() -> Moment:
+    """Return the time by both clocks."""
+    return Moment(datetime.now(UTC), monotonic())
+
+
+class Performer:
+    """One connection's hands."""
+
+    def __init__(
+        self,
+        connection: Enforcement,
+        *,
+        send: Callable[[Side, bytes], None],
+        log: AuditLog,
+        note: Callable[[Note], None],
+        remember: Callable[[Remember], None],
+        fs: Filesystem | None,
+        now: Callable[[], Moment] = moment,
+    ) -> None:
+        """Hold the connection and what its commands are performed with."""
+        self.tally = Tally()
+        self.steps: Steps | None = None
+        self.durable: Durable | None = None
+        self.reloaded: Callable[[object], bool] = lambda found: False
+        """Takes what the watcher found, in the loop's thread; True if the enforcement must judge again."""
+        self.waker, self._wake = os.pipe()
+        for fd in (self.waker, self._wake):
+            os.set_blocking(fd, False)
+        self._connection = connection
+        self._send = send
+        self._log = log
+        self._note = note
+        self._remember = remember
+        self._fs = fs
+        self._now = now
+        self._posted: deque[Event | tuple[list[int], str] | object] = deque()
+        self._failed: set[int] = set()
+        self._waiting: dict[int, list[Send | Remember]] = {}
+        self._events: deque[Event] = deque()
+
+    # ---- what the transport calls -------------------------------------------------------------------
+
+    def feed(self, side: Side, block: bytes) -> None:
+        """Take whole lines of a side."""
+        self._perform(self._connection.feed(side, block, self._now(), self._fs))
+
+    def closed(self, side: Side) -> None:
+        """A side is gone."""
+        self.handle(Closed(side))
+
+    def tick(self) -> None:
+        """Time passed."""
+        self.handle(Tick())
+
+    def deadline(self) -> float | None:
+        """When `tick` is due, of the clock that never jumps."""
+        return self._connection.deadline()
+
+    def busy(self) -> bool:
+        """Whether something decided still waits for its record."""
+        return bool(self._waiting)
+
+    def wake(self) -> None:
+        """Take what threads have posted."""
+        with suppress(BlockingIOError):
+            os.read(self.waker, 4096)
+        while self._posted:
+            self._take(self._posted.popleft())
+
+    def post(self, what: object) -> None:
+        """Hand something to the loop, from any thread."""
+        self._posted.append(what)
+        with suppress(BlockingIOError, OSError):  # full: the loop is awake anyway
+            os.write(self._wake, b".")
+
+    def handle(self, event: Event) -> None:
+        """Hand one event to the enforcement and perform what follows."""
+        self._perform(self._connection.handle(event, self._now(), self._fs))
+
+    def finish(self) -> None:
+        """End what runs beside the loop, once the sides are gone."""
+        if self.steps:
+            self.steps.close()
+        if self.durable:
+            self.durable.stop()
+            self.wake()
+
+    # ---- performing ---------------------------------------------------------------------------------
+
+    def _perform(self, commands: list[Command]) -> None:
+        for command in commands:
+            self._do(command)
+        while self._events:
+            event = self._events.popleft()
+            for command in self._connection.handle(event, self._now(), self._fs):
+                self._do(command)
+
+    def _do(self, command: Command) -> None:
+        match command:
+            case Send(side, data, None):
+                self._send(side, data)
+            case Send() | Remember():
+                self._dependent(command)
+            case Record():
+                self._record(command)
+            case Ask():
+                self._ask(command)
+            case Withdraw(ask):
+                if self.steps:
+                    self.steps.withdraw(ask)
+            case Note():
+                self._note(command)
+
+    def _record(self, command: Record) -> None:
+        try:
+            self._log.append(command.record, self._now().wall)
+            if self.durable:
+                self._waiting[command.key] = []
+                self.durable.add(command.key)
+        except Exception as error:  # whatever keeps a record from being written keeps the allow from leaving
+            self._fail(command.key, str(error) if isinstance(error, AuditError) else f"{type(error).__name__}: {error}")
+            return
+        self.tally.add(command.record)
+
+    def _fail(self, key: int, why: str) -> None:
+        self._failed.add(key)
+        self._waiting.pop(key, None)
+        self._events.append(Failed(key, why))
+
+    def _dependent(self, command: Send | Remember) -> None:
+        if command.record in self._failed:
+            return
+        if command.record in self._waiting:
+            self._waiting[command.record].append(command)
+        elif isinstance(command, Send):
+            self._send(command.side, command.data)
+        else:
+            self._remember_now(command)
+
+    def _remember_now(self, command: Remember) -> None:
+        try:
+            self._remember(command)
+        except Exception as error:  # not kept: the person is asked again
+            self._note(Note(f"the answer could not be remembered: {error}", loud=True))
+
+    def _ask(self, command: Ask) -> None:
+        try:
+            if self.steps is None:
+                raise RuntimeError(f"the step `{command.step}` cannot be run here")
+            self.steps.start(command)
+        except Exception as error:  # a step that cannot begin has failed
+            self._events.append(Failed(command.id, str(error)))
+
+    # ---- what threads posted ------------------------------------------------------------------------
+
+    def _take(self, what: object) -> None:
+        match what:
+            case Reply() | Failed():
+                self.handle(what)
+            case (list() as keys, str() as why):
+                self._synced(keys, why)
+            case _:
+                if self.reloaded(what):
+                    self.handle(Reloaded())
+
+    def _synced(self, keys: list[int], why: str) -> None:
+        for key in keys:
+            if why:
+                self._fail(key, why)
+                continue
+            for command in self._waiting.pop(key, ()):
+                self._dependent(command)
+        self._perform([])
