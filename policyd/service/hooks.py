@@ -1,191 +1,381 @@
-"""Runs prompt programs (`command:/path`): JSON in, JSON out, in threads of their own.
+"""Running prompt hooks: programs that put a question to a person and print the answer.
 
 Rules of this module:
 
-1. No shell: an absolute path to a regular file that only root or this user can write. Environment: `KEPT` only. The
-   question comes on standard input, never in arguments or variables.
-2. One road to an answer: exit status 0 and exactly one JSON object of at most 64 KiB on standard output. Everything
-   else is `Failed` with the reason. What the object means is the enforcement's to judge.
-3. A program has until the deadline of its question, then its whole process group is terminated, and killed two seconds
-   later; so when its question is withdrawn. None of this stops the loop. At most `AT_ONCE` run; more wait, and beyond `QUEUE` they fail.
+1. No shell. The path is absolute and names a regular, executable file that, like every directory above it, only root or
+   this user can change; the file is checked on an open descriptor, and is still the same when it is started.
+2. The question is on its standard input and nowhere else. Its environment is a short list of harmless names with a
+   fixed search path, its directory is `/`: nothing a repository set reaches it.
+3. An answer is exit status 0 and exactly one JSON object of at most 64 KiB with no key twice. Everything else is a
+   failure in words, never an answer; whether the answer counts is for `policyd.prompts` to say.
+4. Each hook leads a process group of its own. When it is over, withdrawn or late, what is left of the group is ended:
+   TERM, two seconds later KILL.
+5. At most 16 run at once, in threads; at most 1,000 wait; more fail at once. The traffic never waits for a hook.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
-import queue
-import select
+import selectors
 import signal
 import stat
-import subprocess
-import tempfile
+import sys
 import threading
+import time
+from collections import deque
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from time import monotonic
+from dataclasses import dataclass, field
+from subprocess import PIPE, Popen
+from typing import IO
 
-import msgspec
-
-from policyd.session import Ask, Failed, Reply
-
-KEPT = ("HOME", "PATH", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR",
-        "DBUS_SESSION_BUS_ADDRESS", "XAUTHORITY", "TERM", "TMUX")  # fmt: skip
 AT_ONCE = 16
-QUEUE = 1000
+WAITING = 1000
 LONGEST_ANSWER = 64 * 1024
-GRACE = 2.0
-SLICE = 0.1
-"""Seconds between looks whether the answer is still wanted."""
+LONGEST_COMPLAINT = 2000
+KILL_AFTER = 2.0
+GRACE = 1.0
+LOOK = 0.05
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PASSED = (
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LC_MESSAGES",
+    "TERM",
+    "TZ",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+    "XDG_RUNTIME_DIR",
+    "DBUS_SESSION_BUS_ADDRESS",
+)
 
 
 class HookError(Exception):
-    """A hook gave no answer; the text says why."""
+    """A hook gave no answer, and why."""
 
 
+@dataclass(slots=True)
+class _Run:
+    """One hook that waits or runs."""
+
+    ask: int
+    path: str
+    payload: bytes
+    seconds: float
+    stopped: threading.Event = field(default_factory=threading.Event)
+
+
+@dataclass(slots=True)
 class Hooks:
-    """The prompt programs of one connection."""
+    """The hooks of one policyd process. `replied` and `failed` are called from threads, once for each `start`.
 
-    def __init__(self, post: Callable[[object], None], environ: Mapping[str, str] | None = None) -> None:
-        """`post` takes `Reply` and `Failed` events, from any thread."""
-        source = os.environ if environ is None else environ
-        self._environ = {name: source[name] for name in KEPT if name in source}
-        self._post = post
-        self._asks: queue.SimpleQueue[Ask | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()
-        self._wanted: dict[int, subprocess.Popen[bytes] | None] = {}
-        self._threads: list[threading.Thread] = []
+    A hook that was stopped calls neither.
+    """
 
-    def start(self, ask: Ask) -> None:
-        """Run the program of a question; HookError where it cannot even wait its turn."""
-        road, _, path = ask.step.partition(":")
-        if road != "command":
-            raise HookError(f"the step `{ask.step}` cannot be run here")
-        check(path)
+    replied: Callable[[int, Mapping[str, object]], None]
+    failed: Callable[[int, str], None]
+    environment: Mapping[str, str] = field(default_factory=lambda: limited(os.environ))
+    _waiting: deque[_Run] = field(default_factory=deque)
+    _runs: dict[int, _Run] = field(default_factory=dict)
+    _threads: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def start(self, ask: int, path: str, payload: Mapping[str, object], seconds: float) -> None:
+        """Run the hook at `path` for the question `ask`, for at most `seconds`."""
+        run = _Run(ask, path, json.dumps(payload, ensure_ascii=True).encode() + b"\n", seconds)
         with self._lock:
-            if len(self._wanted) >= QUEUE:
-                raise HookError("too many questions wait for a prompt program")
-            self._wanted[ask.id] = None
-            if len(self._threads) < min(AT_ONCE, len(self._wanted)):
-                thread = threading.Thread(target=self._work, name="policyd-hook", daemon=True)
-                self._threads.append(thread)
-                thread.start()
-        self._asks.put(ask)
+            full = len(self._waiting) >= WAITING
+            if not full:
+                self._waiting.append(run)
+                self._runs[ask] = run
+                begin = self._threads < AT_ONCE
+                self._threads += begin
+        if full:
+            self.failed(ask, f"{WAITING} hooks are waiting already")
+        elif begin:
+            self._begin()
 
-    def withdraw(self, ask: int) -> None:
-        """No longer want an answer: the program's thread ends it."""
+    def stop(self, ask: int) -> None:
+        """End the hook of a question whose answer is no longer wanted."""
         with self._lock:
-            self._wanted.pop(ask, None)
+            run = self._runs.pop(ask, None)
+        if run is not None:
+            run.stopped.set()
 
-    def close(self) -> None:
-        """Kill all programs: policyd itself is ending."""
+    def close(self, seconds: float = KILL_AFTER + GRACE) -> None:
+        """End all hooks; return when their groups are gone or `seconds` have passed."""
         with self._lock:
-            running, self._wanted = [each for each in self._wanted.values() if each], {}
-        for process in running:
-            kill_group(process, signal.SIGKILL)
-        for _ in self._threads:
-            self._asks.put(None)
-        for thread in self._threads:
-            thread.join(1.0)
+            self._waiting.clear()
+            runs = list(self._runs)
+        for ask in runs:
+            self.stop(ask)
+        end = time.monotonic() + seconds
+        while self._threads and time.monotonic() < end:
+            time.sleep(LOOK / 5)
+
+    def _begin(self) -> None:
+        try:
+            threading.Thread(target=self._work, name="policyd-hook", daemon=True).start()
+        except RuntimeError as error:
+            with self._lock:
+                self._threads -= 1
+                lost = [self._waiting.popleft() for _ in range(len(self._waiting))] if not self._threads else []
+            for run in lost:
+                self._tell(run, None, f"no thread can be started: {error}")
 
     def _work(self) -> None:
-        while (ask := self._asks.get()) is not None:
-            if ask.id not in self._wanted:
-                continue
-            try:
-                event: Reply | Failed = Reply(ask.id, self._run(ask))
-            except Exception as error:  # no program's fault may come out as anything but a failure
-                event = Failed(ask.id, str(error) or type(error).__name__)
+        while True:
             with self._lock:
-                wanted = ask.id in self._wanted
-                self._wanted.pop(ask.id, None)
-            if wanted:
-                self._post(event)
+                if not self._waiting:
+                    self._threads -= 1
+                    return
+                run = self._waiting.popleft()
+            answer, why = self._try(run)
+            self._tell(run, answer, why)
 
-    def _run(self, ask: Ask) -> Mapping[str, object] | None:
-        path = ask.step.partition(":")[2]
-        with tempfile.TemporaryFile() as question:
-            question.write(msgspec.json.encode(ask.payload) + b"\n")
-            question.seek(0)
-            process = subprocess.Popen(
-                [path], stdin=question, stdout=subprocess.PIPE, env=self._environ, cwd="/", start_new_session=True
-            )
-        with self._lock:
-            wanted = ask.id in self._wanted
-            if wanted:
-                self._wanted[ask.id] = process
+    def _try(self, run: _Run) -> tuple[Mapping[str, object] | None, str]:
+        if run.stopped.is_set():
+            return None, "stopped"
         try:
-            if not wanted:
-                raise HookError("withdrawn")
-            return answer_of(path, *output_of(process, ask.deadline, lambda: ask.id in self._wanted))
-        finally:
-            end_group(process)
+            return answer_of(ask_hook(run.path, run.payload, run.seconds, self.environment, run.stopped)), ""
+        except HookError as error:
+            return None, str(error)
+        except Exception as error:
+            return None, f"it could not be run: {type(error).__name__}: {error}"
+
+    def _tell(self, run: _Run, answer: Mapping[str, object] | None, why: str) -> None:
+        with self._lock:
+            wanted = self._runs.pop(run.ask, None) is run
+        if not wanted or run.stopped.is_set():
+            return
+        if answer is None:
+            self.failed(run.ask, why)
+        else:
+            self.replied(run.ask, answer)
 
 
-def check(path: str) -> None:
-    """Raise HookError unless the program is one that nobody else can have written."""
+def limited(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what of an environment a hook gets, with a fixed search path."""
+    path = f"{PATH}:/opt/homebrew/bin" if sys.platform == "darwin" else PATH
+    return {"PATH": path, **{name: environ[name] for name in PASSED if name in environ}}
+
+
+def answer_of(output: bytes) -> Mapping[str, object]:
+    """Return the one JSON object a hook printed.
+
+    Raises:
+        HookError: it printed anything else.
+    """
+    if not output.strip():
+        raise HookError("it printed nothing")
     try:
-        state = os.stat(path)
-        folder = os.stat(os.path.dirname(os.path.realpath(path)))
+        value = json.loads(output.decode(), object_pairs_hook=_object, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise HookError(f"it did not print one JSON object: {error}") from error
+    if not isinstance(value, dict):
+        raise HookError("it printed JSON that is no object")
+    return value
+
+
+def check(path: str) -> os.stat_result:
+    """Return the status of the hook at `path` if nobody but root and this user can change what is run.
+
+    Raises:
+        HookError: it may not be run, and why.
+    """
+    if not path.startswith("/") or "\0" in path:
+        raise HookError("its path is not absolute")
+    try:
+        real = os.path.realpath(path, strict=True)
+        descriptor = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise HookError(f"prompt program {path}: {error.strerror}") from error
-    if not stat.S_ISREG(state.st_mode) or not os.access(path, os.X_OK):
-        raise HookError(f"prompt program {path} is no executable file")
-    for each, name in ((state, path), (folder, "the folder of " + path)):
-        sticky = stat.S_ISDIR(each.st_mode) and each.st_mode & stat.S_ISVTX
-        if each.st_uid not in {0, os.geteuid()} or (each.st_mode & 0o022 and not sticky):
-            raise HookError(f"prompt program: {name} can be written by others")
-
-
-def output_of(process: subprocess.Popen[bytes], deadline: float, wanted: Callable[[], bool]) -> tuple[bytes, int]:
-    """Return what a program wrote and its exit status; HookError at the deadline or past the longest answer."""
-    assert process.stdout is not None  # noqa: S101 - it was started with a pipe
-    fd, data, chunk = process.stdout.fileno(), b"", b"."
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    while chunk:
-        if not wanted():
-            raise HookError("withdrawn")
-        if monotonic() >= deadline:
-            raise HookError("the prompt program did not answer in time")
-        if not poll.poll(min(SLICE, deadline - monotonic()) * 1000):
-            continue
-        chunk = os.read(fd, 65536)
-        data += chunk
-        if len(data) > LONGEST_ANSWER:
-            raise HookError("the prompt program's answer is longer than 64 KiB")
+        raise HookError(f"it cannot be opened: {error.strerror}") from error
     try:
-        return data, process.wait(max(0.0, deadline - monotonic()))
-    except subprocess.TimeoutExpired as error:
-        raise HookError("the prompt program did not end in time") from error
+        status = os.fstat(descriptor)
+        why = _unsafe(status) or _unsafe_place(real) or _unsafe_place(path)
+        if not why and not os.access(real, os.X_OK):
+            why = "it is not executable"
+    finally:
+        os.close(descriptor)
+    if why:
+        raise HookError(why)
+    return status
 
 
-def answer_of(path: str, data: bytes, status: int) -> Mapping[str, object] | None:
-    """Return the one JSON object a program wrote, None where it wrote nothing (it abstains)."""
-    if status != 0:
-        raise HookError(f"prompt program {path} ended with status {status}")
-    if not data.strip():
-        return None
+def ask_hook(
+    path: str, payload: bytes, seconds: float, environment: Mapping[str, str], stopped: threading.Event
+) -> bytes:
+    """Run a hook to its end and return what it printed, at most one byte more than an answer may have.
+
+    Raises:
+        HookError: it may not be run, could not be started, failed, or was ended.
+    """
+    process = _spawn(path, check(path), environment)
     try:
-        answer = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise HookError(f"prompt program {path} wrote no single JSON object") from error
-    if not isinstance(answer, dict):
-        raise HookError(f"prompt program {path} wrote no JSON object")
-    return answer
+        end = time.monotonic() + seconds + GRACE
+        printed, complaint = _talk(process, payload, end, stopped)
+        status = _wait(process, end, stopped)
+    finally:
+        _end_group(process)
+    if status:
+        how = f"ended by signal {-status}" if status < 0 else f"exited with {status}"
+        raise HookError(f"it {how}{_last_line(complaint)}")
+    return printed
 
 
-def end_group(process: subprocess.Popen[bytes]) -> None:
-    """Terminate a program with all it started, kill what is left after `GRACE`, and reap it."""
-    kill_group(process, signal.SIGTERM)
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(GRACE)
-    kill_group(process, signal.SIGKILL)
-    process.wait()
-    if process.stdout:
-        process.stdout.close()
+def _spawn(path: str, checked: os.stat_result, environment: Mapping[str, str]) -> Popen[bytes]:
+    try:
+        found = os.stat(path)
+        if (found.st_dev, found.st_ino) != (checked.st_dev, checked.st_ino):
+            raise HookError("it was replaced while it was looked at")
+        return Popen(
+            [path], stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd="/", env=dict(environment), process_group=0, bufsize=0
+        )
+    except (OSError, ValueError) as error:
+        raise HookError(f"it cannot be started: {error}") from error
 
 
-def kill_group(process: subprocess.Popen[bytes], number: int) -> None:
-    """Send a signal to a program with all it started, if anything is left of it."""
-    with suppress(ProcessLookupError, PermissionError):
+def _talk(process: Popen[bytes], payload: bytes, end: float, stopped: threading.Event) -> tuple[bytes, bytes]:
+    """Write the question and read both outputs until the hook closes them, exits, or its time is over."""
+    assert process.stdin is not None  # noqa: S101 - asked for above
+    assert process.stdout is not None  # noqa: S101
+    assert process.stderr is not None  # noqa: S101
+    printed, complaint, rest = bytearray(), bytearray(), memoryview(payload)
+    with selectors.DefaultSelector() as selector:
+        for stream, event in ((process.stdin, selectors.EVENT_WRITE), (process.stdout, 1), (process.stderr, 1)):
+            os.set_blocking(stream.fileno(), False)
+            selector.register(stream, event)
+        while process.stdout in {key.fileobj for key in selector.get_map().values()}:
+            _check_time(end, stopped)
+            ready = selector.select(LOOK)
+            for key, _ in ready:
+                if key.fileobj is process.stdin:
+                    rest = _write(selector, process.stdin, rest)
+                else:
+                    into, most = (printed, LONGEST_ANSWER) if key.fileobj is process.stdout else (complaint, 0)
+                    _read(selector, key.fileobj, into, most)  # type: ignore[arg-type]
+            if len(printed) > LONGEST_ANSWER:
+                raise HookError(f"it printed more than {LONGEST_ANSWER} bytes")
+            if not ready and _exited(process):
+                break
+    return bytes(printed), bytes(complaint[-LONGEST_COMPLAINT:])
+
+
+def _write(selector: selectors.BaseSelector, stream: IO[bytes], rest: memoryview) -> memoryview:
+    try:
+        rest = rest[os.write(stream.fileno(), rest[: 64 * 1024]) :]
+    except BlockingIOError:
+        return rest
+    except OSError:
+        rest = rest[len(rest) :]
+    if not rest:
+        selector.unregister(stream)
+        with contextlib.suppress(OSError):
+            stream.close()
+    return rest
+
+
+def _read(selector: selectors.BaseSelector, stream: IO[bytes], into: bytearray, most: int) -> None:
+    """Read what there is; an answer stops growing past `most` bytes, a complaint (0) keeps its end."""
+    try:
+        block = os.read(stream.fileno(), 64 * 1024)
+    except BlockingIOError:
+        return
+    if not block:
+        selector.unregister(stream)
+        return
+    into += block[: max(0, most + 1 - len(into))] if most else block
+    if not most:
+        del into[:-LONGEST_COMPLAINT]
+
+
+def _wait(process: Popen[bytes], end: float, stopped: threading.Event) -> int:
+    pause = 0.001
+    while not _exited(process):
+        _check_time(end, stopped)
+        time.sleep(pause)
+        pause = min(LOOK, pause * 2)
+    _signal(process, signal.SIGKILL)
+    return process.wait()
+
+
+def _check_time(end: float, stopped: threading.Event) -> None:
+    if stopped.is_set():
+        raise HookError("its answer is no longer wanted")
+    if time.monotonic() >= end:
+        raise HookError("it took too long")
+
+
+def _exited(process: Popen[bytes]) -> bool:
+    """Say whether the hook is over, leaving it unreaped where possible: its group's number then stays its own."""
+    if process.returncode is not None:
+        return True
+    if not hasattr(os, "waitid"):
+        return process.poll() is not None
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _end_group(process: Popen[bytes]) -> None:
+    """End what is left of the hook's group, reap it, and close its pipes."""
+    if process.returncode is None:
+        _signal(process, signal.SIGTERM)
+        until = time.monotonic() + KILL_AFTER
+        while time.monotonic() < until and not _exited(process):
+            time.sleep(LOOK / 5)
+        _signal(process, signal.SIGKILL)
+        process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()
+
+
+def _signal(process: Popen[bytes], number: signal.Signals) -> None:
+    with contextlib.suppress(OSError):
         os.killpg(process.pid, number)
+
+
+def _unsafe(status: os.stat_result) -> str:
+    if not stat.S_ISREG(status.st_mode):
+        return "it is no regular file"
+    if status.st_uid not in {0, os.getuid()}:
+        return f"it belongs to user {status.st_uid}"
+    return "others may change it" if status.st_mode & 0o022 else ""
+
+
+def _unsafe_place(path: str) -> str:
+    """Say which directory above `path` lets others replace what lies in it."""
+    place = os.path.dirname(path)
+    while True:
+        try:
+            status = os.stat(place)
+        except OSError as error:
+            return f"{place} cannot be looked at: {error.strerror}"
+        others = status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX
+        if others or status.st_uid not in {0, os.getuid()}:
+            return f"others may change {place}"
+        if place == "/":
+            return ""
+        place = os.path.dirname(place)
+
+
+def _last_line(complaint: bytes) -> str:
+    lines = complaint.decode(errors="replace").strip().splitlines()
+    return f": {lines[-1]}" if lines else ""
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    table = dict(pairs)
+    if len(table) != len(pairs):
+        raise ValueError("a key occurs twice")
+    return table
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(f"{name} is no JSON")
