@@ -1,1 +1,34 @@
 """The only room that touches files: policies, trust, grants, audit, settings, and the real file system."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from policyd.policy import Policy
+
+__all__ = ["load"]
+
+
+def load(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, home: str | None = None) -> Policy:
+    """Load policy files for a program that embeds policyd.
+
+    Args:
+        paths: one or more files or directories (their `*.toml`), all of the user layer.
+        home: the home directory `~/` stands for; default the process's user's.
+
+    Raises:
+        PolicyError: every mistake of every file, or a file that cannot be read.
+        PlaceError: no home directory is known.
+    """
+    from policyd import __version__, policy
+    from policyd.storage import places, policies
+    from policyd.storage.filesystem import RealFilesystem
+
+    where = places.find(home=home)
+    one = isinstance(paths, str | os.PathLike)
+    names = [os.fspath(path) for path in ([paths] if one else paths)]  # type: ignore[list-item,union-attr]
+    sources = policies.given(names).sources
+    return policy.load(sources, home=where.home, tmpdir=where.tmpdir, fs=RealFilesystem(), version=__version__)

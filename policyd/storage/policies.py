@@ -1,0 +1,203 @@
+"""Finding the policy files of every layer, and putting a session's policy together.
+
+Rules of this module:
+
+1. *managed* (`/etc/policyd/policies.d/*.toml`): every file, link and directory on the way belongs to root and is
+   writable by nobody else, checked on open descriptors. Anything else is an error, never a file less.
+2. *user* (`policies.d` of the user's configuration, or the files given with `--policy`): invalid or not the user's own
+   is an error.
+3. *project* (`.policyd/*.toml` of each workspace root): only tightens until a person trusted exactly these bytes.
+   Invalid at start, it makes everything in that session at least ask.
+4. A user's policy file that lies inside a session's workspace is a project file, whatever named it, unless its bytes
+   were vouched for with `--policy-digest sha256:…`.
+5. What is in a policy directory and is no `*.toml` is reported, never silently left out.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from policyd.model import Filesystem, Layer
+from policyd.policy import Diagnostic, Policy, PolicyError, PolicySource, load
+from policyd.storage.places import Places
+from policyd.storage.strictfile import ROOT, InsecureFileError, Owners, names_in, own_owners, read_all, read_strictly
+from policyd.storage.trust import ProjectFiles, TrustStore, read_project
+
+ENDING = ".toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Policy files of one or more layers."""
+
+    sources: tuple[PolicySource, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What lies in a policy directory and is not read, in words."""
+    broken: str = ""
+    """Why the project's policy cannot be read: everything in the session is at least ask."""
+
+    def __add__(self, other: Found) -> Found:
+        """Join what was found in two places."""
+        return Found(self.sources + other.sources, self.notes + other.notes, self.broken or other.broken)
+
+
+def managed(directories: Iterable[str], owners: Owners = ROOT, *, start: str = "/") -> Found:
+    """Return the managed policy files; a directory that does not exist has none.
+
+    Raises:
+        PolicyError: a file, a link or a directory on the way could have been written by somebody else, or cannot be read.
+    """
+    found = Found()
+    for directory in directories:
+        found += checked(directory, Layer.MANAGED, owners, start)
+    return found
+
+
+def user(directory: str) -> Found:
+    """Return the user's policy files from `directory`; none where it does not exist.
+
+    Raises:
+        PolicyError: one is not the user's own, or cannot be read.
+    """
+    return checked(directory, Layer.USER, own_owners(), directory)
+
+
+def checked(directory: str, layer: Layer, owners: Owners, start: str) -> Found:
+    """Read the policy files of a directory; every fault is told at once."""
+    try:
+        names = names_in(directory, owners, start=start)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if os.path.lexists(directory):
+            raise PolicyError([refused(directory, error, layer)]) from error
+        return Found()
+    except OSError as error:
+        raise PolicyError([refused(directory, error, layer)]) from error
+    sources, faults = [], []
+    for name in names:
+        path = os.path.join(directory, name)
+        if not name.endswith(ENDING):
+            continue
+        try:
+            sources.append(PolicySource(path, read_strictly(path, owners, start=start), layer))
+        except OSError as error:
+            faults.append(refused(path, error, layer))
+    if faults:
+        raise PolicyError(faults)
+    return Found(tuple(sources), tuple(unread(directory, names)))
+
+
+def unread(directory: str, names: Iterable[str]) -> Iterator[str]:
+    """Yield a note about each entry that is no policy file."""
+    for name in names:
+        if not name.endswith(ENDING):
+            yield f"{os.path.join(directory, name)} is not read: policy files end in {ENDING}"
+
+
+def refused(path: str, error: OSError, layer: Layer) -> Diagnostic:
+    """Say why a file is not read."""
+    if isinstance(error, InsecureFileError):
+        owner = "root" if layer is Layer.MANAGED else "you"
+        where = path if error.path == path else f"{path} ({error.path})"
+        fix = f"make it belong to {owner} and writable by nobody else (`chown`, `chmod go-w`)"
+        return Diagnostic(where, 0, "", f"not safe to read: {error.why}", fix, layer)
+    code = errno.errorcode.get(error.errno or 0, "")
+    words = error.strerror or str(error)
+    return Diagnostic(path, 0, "", f"cannot be read: {words}" + (f" ({code})" if code else ""), "correct it", layer)
+
+
+def given(paths: Iterable[str], layer: Layer = Layer.USER) -> Found:
+    """Return the files named on a command line or by an embedder; a directory stands for its `*.toml`.
+
+    Raises:
+        PolicyError: one does not exist or cannot be read.
+    """
+    sources: list[PolicySource] = []
+    notes: list[str] = []
+    faults: list[Diagnostic] = []
+    for path in paths:
+        try:
+            names = sorted(os.listdir(path)) if os.path.isdir(path) else None
+            notes += unread(path, names or ())
+            chosen = [path] if names is None else [os.path.join(path, n) for n in names if n.endswith(ENDING)]
+        except OSError as error:
+            faults.append(refused(path, error, layer))
+            continue
+        for one in chosen:
+            try:
+                sources.append(PolicySource(one, read_plain(one), layer))
+            except OSError as error:
+                faults.append(refused(one, error, layer))
+    if faults:
+        raise PolicyError(faults)
+    return Found(tuple(sources), tuple(notes))
+
+
+def read_plain(path: str) -> bytes:
+    """Read a regular file, through links, without ever waiting for a writer."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        return read_all(descriptor, path)
+    finally:
+        os.close(descriptor)
+
+
+def project(root: str, trust: TrustStore) -> Found:
+    """Return the policy files of a workspace root, trusted or not; what cannot be read makes it broken."""
+    try:
+        files = read_project(root)
+    except OSError as error:
+        return Found(broken=str(refused(os.path.join(root, ".policyd"), error, Layer.PROJECT)))
+    return as_project(files, trusted=trust.trusts(files))
+
+
+def as_project(files: ProjectFiles, *, trusted: bool) -> Found:
+    """Return the policy files of a project as sources."""
+    root = files.root
+    sources = (PolicySource(files.path(name), data, Layer.PROJECT, trusted, root) for name, data in files.files)
+    return Found(tuple(sources))
+
+
+def demoted(sources: Iterable[PolicySource], roots: Sequence[str], vouched: Sequence[str] = ()) -> list[PolicySource]:
+    """Return the sources as a session with these roots sees them.
+
+    Args:
+        sources: files of any layer.
+        roots: the session's workspace roots.
+        vouched: digests given with `--policy-digest`, `sha256:` and the hash of a file's bytes.
+    """
+    real = [os.path.realpath(root) for root in roots]
+    return [demote(source, real, vouched) for source in sources]
+
+
+def demote(source: PolicySource, roots: Sequence[str], vouched: Sequence[str]) -> PolicySource:
+    """Make a user's file a project file where whoever writes the workspace could have written it."""
+    if source.layer is not Layer.USER or f"sha256:{hashlib.sha256(source.data).hexdigest()}" in vouched:
+        return source
+    places = {os.path.realpath(source.name), os.path.abspath(source.name)}
+    for root in roots:
+        if any(place == root or place.startswith(root.rstrip("/") + "/") for place in places):
+            return replace(source, layer=Layer.PROJECT, trusted=False, root=root)
+    return source
+
+
+def compose(found: Found, places: Places, *, fs: Filesystem | None, version: str) -> tuple[Policy, str]:
+    """Load a session's policy; also return why everything in it is at least ask, empty where nothing is broken.
+
+    Raises:
+        PolicyError: a managed or user file is invalid.
+    """
+
+    def loaded(sources: Iterable[PolicySource]) -> Policy:
+        return load(sources, home=places.home, tmpdir=places.tmpdir, fs=fs, version=version)
+
+    try:
+        return loaded(found.sources), found.broken
+    except PolicyError as error:
+        if any(diagnostic.layer is not Layer.PROJECT for diagnostic in error.diagnostics):
+            raise
+        rest = loaded(source for source in found.sources if source.layer is not Layer.PROJECT)
+        return rest, found.broken or str(error.diagnostics[0])
