@@ -24,7 +24,9 @@ HOME = "/home/dev"
 
 def _parameters() -> list[object]:
     return [
-        pytest.param(row, id=str(row["name"]), marks=[pytest.mark.skip(reason=str(row["skip"]))] if "skip" in row else [])
+        pytest.param(
+            row, id=str(row["name"]), marks=[pytest.mark.skip(reason=str(row["skip"]))] if "skip" in row else []
+        )
         for row in ROWS
     ]
 
@@ -50,9 +52,7 @@ class _Scene:
         self.home = str(scratch) + HOME if "setup" in row else HOME
         self.mac = row["os"] == "macos"
         self.fs = self._files(row)
-        self.patterns = {
-            key: [self._pattern(text) for text in _words(row, key)] for key in ("deny", "ask", "allow")
-        }
+        self.patterns = {key: [self._pattern(text) for text in _words(row, key)] for key in ("deny", "ask", "allow")}
         heads = [head for patterns in self.patterns.values() for each in patterns for head in each.heads]
         self.workspace = open_workspace(
             self.here(str(row["cwd"])), [], home=self.home, fs=self.fs, heads=heads, fold_case=self.mac

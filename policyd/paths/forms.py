@@ -221,11 +221,20 @@ def _expanded(form: str, fs: Filesystem) -> Iterator[str]:
         yield globs.ANYWHERE
         return
     for path in found if rest else ():
+        yield from _match(path, fs, shown=len(found) <= SHOWN)
+
+
+def _match(path: str, fs: Filesystem, *, shown: bool) -> Iterator[str]:
+    """The forms one existing match of a glob adds; a match that cannot be resolved may lead anywhere."""
+    try:
         target = walked(path, fs)
-        if target != path:
-            yield compose(globs.quote(target))
-        if len(found) <= SHOWN and fs.identity(path) is not None:
-            yield compose(globs.quote(path))
+    except OpaquePath:
+        yield globs.ANYWHERE
+        return
+    if target != path:
+        yield compose(globs.quote(target))
+    if shown and (fs.identity(path) is not None or fs.is_dir(path)):
+        yield compose(globs.quote(path))
 
 
 def _matches(directory: str, parts: tuple[Segment, ...], fs: Filesystem) -> list[str] | None:

@@ -242,7 +242,7 @@ def _glob_hit(place: Place, text: str, form: str, reach: Reach, fs: Filesystem |
     if reach is not Reach.CONTENT or not states:
         return Truth.NO
     directory = globs.head(form)
-    literal_head = segments[: sum(map(bool, directory.split("/")))]
-    if len(literal_head) == len(segments) and place.anchored and place.above(globs.head(text)):
-        return Truth.YES
-    return _look(fs, directory, tail.residue(tail.run_glob(literal_head, sure=False)))
+    names = sum(map(bool, directory.split("/")))
+    if place.anchored:
+        return Truth.YES if names == len(segments) and place.above(globs.head(text)) else Truth.MAYBE
+    return _look(fs, directory, tail.residue(tail.run_glob(segments[:names], sure=False)))

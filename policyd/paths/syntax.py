@@ -23,6 +23,8 @@ MOST = 256
 """Alternatives one pattern may expand to."""
 LONGEST = 4_096
 """Characters of one pattern."""
+DEEPEST = 128
+"""Segments of one pattern."""
 
 
 class PatternError(ValueError):
@@ -76,6 +78,7 @@ def read(text: str, *, home: str, tmpdir: str) -> tuple[Written, ...]:
     if len(text) > LONGEST:
         raise PatternError(f"the pattern is longer than {LONGEST} characters; write several")
     _refuse(text, _ANYWHERE, anywhere=True)
+    _refuse(text, _FOREIGN)
     text = unicodedata.normalize("NFC", text)
     return tuple(dict.fromkeys(_alternative(each, home, tmpdir) for each in expand(text)))
 
@@ -163,6 +166,8 @@ def _alternative(text: str, home: str, tmpdir: str) -> Written:
     if rest.endswith("/") and segments:
         segments.append(DEEP)
     segments = _fold(segments, text)
+    if len(segments) > DEEPEST:
+        raise PatternError(f"the pattern has more than {DEEPEST} segments; use `**`")
     bare = "/" not in rest.rstrip("/")
     floats = prefix is None and bool(segments) and (bare or (segments[0] is DEEP and rest.startswith("*")))
     if prefix is not None:
