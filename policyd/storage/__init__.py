@@ -28,7 +28,6 @@ def load(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, ho
     from policyd.storage.filesystem import RealFilesystem
 
     where = places.find(home=home)
-    one = isinstance(paths, str | os.PathLike)
-    names = [os.fspath(path) for path in ([paths] if one else paths)]  # type: ignore[list-item,union-attr]
-    sources = policies.given(names).sources
+    several = [paths] if isinstance(paths, str | os.PathLike) else paths
+    sources = policies.given(map(os.fspath, several)).sources
     return policy.load(sources, home=where.home, tmpdir=where.tmpdir, fs=RealFilesystem(), version=__version__)

@@ -18,13 +18,22 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from policyd.model import Filesystem, Layer
 from policyd.policy import Diagnostic, Policy, PolicyError, PolicySource, load
 from policyd.storage.places import Places
-from policyd.storage.strictfile import ROOT, InsecureFileError, Owners, names_in, own_owners, read_all, read_strictly
+from policyd.storage.strictfile import (
+    ROOT,
+    InsecureFileError,
+    Owners,
+    names_in,
+    own_owners,
+    read_all,
+    read_own,
+    read_strictly,
+)
 from policyd.storage.trust import ProjectFiles, TrustStore, read_project
 
 ENDING = ".toml"
@@ -49,11 +58,16 @@ def managed(directories: Iterable[str], owners: Owners = ROOT, *, start: str = "
     """Return the managed policy files; a directory that does not exist has none.
 
     Raises:
-        PolicyError: a file, a link or a directory on the way could have been written by somebody else, or cannot be read.
+        PolicyError: a file, a link or a directory on the way is not root's alone, or cannot be read.
     """
     found = Found()
     for directory in directories:
-        found += checked(directory, Layer.MANAGED, owners, start)
+        found += checked(
+            directory,
+            Layer.MANAGED,
+            lambda path: names_in(path, owners, start=start),
+            lambda path: read_strictly(path, owners, start=start),
+        )
     return found
 
 
@@ -63,13 +77,21 @@ def user(directory: str) -> Found:
     Raises:
         PolicyError: one is not the user's own, or cannot be read.
     """
-    return checked(directory, Layer.USER, own_owners(), directory)
+    owners = own_owners()
+    return checked(
+        directory,
+        Layer.USER,
+        lambda path: names_in(path, owners, start=path),
+        lambda path: read_own(path, owners),
+    )
 
 
-def checked(directory: str, layer: Layer, owners: Owners, start: str) -> Found:
-    """Read the policy files of a directory; every fault is told at once."""
+def checked(
+    directory: str, layer: Layer, listing: Callable[[str], list[str]], reading: Callable[[str], bytes]
+) -> Found:
+    """Read the policy files of a directory by way of its layer; every fault is told at once."""
     try:
-        names = names_in(directory, owners, start=start)
+        names = listing(directory)
     except (FileNotFoundError, NotADirectoryError) as error:
         if os.path.lexists(directory):
             raise PolicyError([refused(directory, error, layer)]) from error
@@ -82,7 +104,7 @@ def checked(directory: str, layer: Layer, owners: Owners, start: str) -> Found:
         if not name.endswith(ENDING):
             continue
         try:
-            sources.append(PolicySource(path, read_strictly(path, owners, start=start), layer))
+            sources.append(PolicySource(path, reading(path), layer))
         except OSError as error:
             faults.append(refused(path, error, layer))
     if faults:

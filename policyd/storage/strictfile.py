@@ -1,4 +1,4 @@
-"""Reading a file nobody but its owner could have written: checked on the open descriptor, then read from that descriptor.
+"""Reading a file nobody but its owner could have written: checked on the open descriptor, then read from it.
 
 Rules of this module:
 
@@ -93,6 +93,23 @@ def names_in(path: str, owners: Owners = ROOT, *, start: str = "/") -> list[str]
     """
     with opened(path, owners, start, directory=True) as descriptor:
         return sorted(os.listdir(descriptor))
+
+
+def read_own(path: str, owners: Owners) -> bytes:
+    """Return the content of a user's own file, through links: the file itself is checked, on its descriptor.
+
+    Raises:
+        InsecureFileError: somebody else may write it, or it is no plain file.
+        OSError: it cannot be read.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        why = owners.fault(os.fstat(descriptor))
+        if why:
+            raise InsecureFileError(path, why)
+        return read_all(descriptor, path)
+    finally:
+        os.close(descriptor)
 
 
 def read_all(descriptor: int, path: str) -> bytes:
