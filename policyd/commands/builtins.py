@@ -1,0 +1,250 @@
+"""What the shell's own words do to the shell: directory, variables, meaning of names.
+
+Rules of this module:
+
+1. A name that holds a subscript is evaluated by bash even when quoted: opaque.
+2. What sets a variable whose name is not constant taints everything.
+3. `IDLE` words change nothing but the shell itself, so they need no rule of their own; what they set taints.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from policyd.commands.plain import constant
+from policyd.commands.state import Cwd, Pair, State, enter
+from policyd.commands.taint import TAINTS_ALL
+from policyd.model import Word, WordKind
+
+Words = tuple[Word, ...]
+Opaque = Callable[[str], None]
+
+IDLE = frozenset(
+    """
+    : break continue declare exit export false getopts local pwd read readonly return set shift true typeset unset wait
+    """.split()
+)
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=)(.*)", re.DOTALL)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
+_SAFE_SET = re.compile(r"[-+][eux]*(o?)").fullmatch
+_SAFE_OPTIONS = frozenset({"pipefail", "errexit", "nounset", "xtrace"})
+_READ_VALUED = "adinNptu"
+_MAPFILE_VALUED = "dnOsuCc"
+_UNKNOWN_NAME = "a variable is set whose name is not constant"
+
+
+def subscripted(name: str) -> str:
+    """Return why a name with a subscript is opaque."""
+    return f"the subscript in `{name[:40]}` is evaluated, which may run something"
+
+
+def directory(words: Words, state: State) -> Cwd | None:
+    """Return every directory that `cd` with these operands may lead to; None where it cannot be told."""
+    rest = list(words)
+    while rest and rest[0].kind is WordKind.CONST and re.fullmatch(r"-[LPe@]+", rest[0].text):
+        physical = "P" in rest.pop(0).text
+        if physical and any(".." in word.text for word in rest):
+            return None
+    if rest and rest[0].kind is WordKind.CONST and rest[0].text == "--":
+        rest.pop(0)
+    if state.tainted or "CDPATH" in state.names:
+        return None
+    if not rest:
+        home = state.lookup("HOME")
+        return enter(state.cwd, home.text) if home is not None and home.kind is WordKind.CONST else None
+    target = rest[0]
+    if len(rest) > 1 or target.kind is not WordKind.CONST or target.text == "-":
+        return None
+    return enter(state.cwd, target.text) or None
+
+
+def apply(name: str, argv: Words, state: State, opaque: Opaque) -> Pair:
+    """Change `state` as the builtin `name` does; return the directories after success and after failure."""
+    here = state.cwd
+    if name in {"cd", "chdir"}:
+        return directory(argv[1:], state) or (), here
+    if name in {"pushd", "popd"}:
+        return (), here
+    step = _STEPS.get(name)
+    if step is not None:
+        step(argv[1:], state, opaque)
+    if name in TAINTS_ALL and len(argv) > 1 and not (name == "set" and _safe_set(argv[1:])):
+        state.taint_all(TAINTS_ALL[name])
+        if name in {".", "source", "eval"}:
+            return (), ()
+    return here, here
+
+
+def is_idle(name: str, argv: Words) -> bool:
+    """Say whether the builtin changes nothing but the shell."""
+    return name in IDLE and (name != "set" or _safe_set(argv[1:]))
+
+
+def _safe_set(words: Words) -> bool:
+    option = False
+    for word in words:
+        if word.kind is not WordKind.CONST:
+            return False
+        if option:
+            if word.text not in _SAFE_OPTIONS:
+                return False
+            option = False
+            continue
+        match = _SAFE_SET(word.text)
+        if match is None or len(word.text) < 2:
+            return False
+        option = bool(match[1])
+    return not option
+
+
+def _set_name(word: Word, state: State, opaque: Opaque, *, plain: bool) -> None:
+    """Set the variable that `word` names to something unknown."""
+    if word.kind is not WordKind.CONST:
+        if "[" in word.text:
+            opaque(subscripted(word.text))
+        state.taint_all(_UNKNOWN_NAME)
+    elif "[" in word.text:
+        opaque(subscripted(word.text))
+    elif _NAME(word.text):
+        state.assign(word.text, None, plain=plain)
+
+
+def _operands(words: Words, valued: str) -> Iterator[tuple[str, Word]]:
+    """Yield (option letter, value) for options with a value, and ("", operand) for the rest."""
+    at = 0
+    while at < len(words) and words[at].kind is WordKind.CONST and words[at].text.startswith("-"):
+        text = words[at].text
+        at += 1
+        if text == "--":
+            break
+        letter = next((place for place, char in enumerate(text[1:], 1) if char in valued), 0)
+        if letter and text[letter + 1 :]:
+            yield text[letter], constant(text[letter + 1 :])
+        elif letter and at < len(words):
+            yield text[letter], words[at]
+            at += 1
+    for word in words[at:]:
+        yield "", word
+
+
+def _read(words: Words, state: State, opaque: Opaque) -> None:
+    for option, word in _operands(words, _READ_VALUED):
+        if option in {"", "a"}:
+            _set_name(word, state, opaque, plain=True)
+
+
+def _printf(words: Words, state: State, opaque: Opaque) -> None:
+    if words and words[0].text.startswith("-v"):
+        name = constant(words[0].text[2:]) if words[0].text != "-v" else words[1] if len(words) > 1 else None
+        if name is not None:
+            _set_name(name, state, opaque, plain=False)
+    elif words and words[0].kind is WordKind.UNKNOWN and not words[0].prefix and words[0].many:
+        state.taint_all(_UNKNOWN_NAME)
+
+
+def _mapfile(words: Words, state: State, opaque: Opaque) -> None:
+    for option, word in _operands(words, _MAPFILE_VALUED):
+        if option == "C":
+            opaque("`mapfile -C` runs its argument for every line")
+        elif not option:
+            _set_name(word, state, opaque, plain=False)
+
+
+def _getopts(words: Words, state: State, opaque: Opaque) -> None:
+    for word in words[1:2]:
+        _set_name(word, state, opaque, plain=False)
+
+
+def _unset(words: Words, state: State, opaque: Opaque) -> None:
+    for _, word in _operands(words, ""):
+        _set_name(word, state, opaque, plain=True)
+
+
+def _wait(words: Words, state: State, opaque: Opaque) -> None:
+    for option, word in _operands(words, "p"):
+        if option:
+            _set_name(word, state, opaque, plain=False)
+
+
+def _let(words: Words, state: State, opaque: Opaque) -> None:
+    opaque("`let` evaluates its arguments, which may run something")
+    for word in words:
+        name = re.match(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*[-+*/%&|^<>]*=", word.text)
+        if name is not None:
+            state.assign(name[1], None, plain=False)
+    state.names = dict.fromkeys(state.names)
+
+
+def _test(words: Words, state: State, opaque: Opaque) -> None:
+    for word in words:
+        if word.kind is WordKind.CONST and word.text in {"-v", "-R"}:
+            opaque(f"`test {word.text}` evaluates a subscript, which may run something")
+        elif word.kind is WordKind.CONST and "[" in word.text and ("$(" in word.text or "`" in word.text):
+            opaque(subscripted(word.text))
+
+
+def _runs_text(words: Words, state: State, opaque: Opaque) -> None:
+    for word in words:
+        if word.kind is WordKind.CONST and re.match(r"-[A-Za-z]*[CFx]", word.text):
+            opaque(f"`{word.text}` runs its argument")
+
+
+def _declare(words: Words, state: State, opaque: Opaque, *, export: bool = False) -> None:
+    flags = ""
+    for word in words:
+        if word.kind is WordKind.CONST and word.text[:1] in "-+" and word.text[1:].isalpha():
+            flags += word.text[1:]
+    if "p" in flags or "f" in flags or "F" in flags:
+        return
+    if "i" in flags:
+        opaque("a variable with `-i` evaluates what is put into it, which may run something")
+    if "n" in flags and not export:
+        state.taint_all("a variable becomes another name for a variable")
+    for word in words:
+        if not (word.kind is WordKind.CONST and word.text[:1] in "-+" and word.text[1:].isalpha()):
+            _declared(word, state, opaque, exported=export or "x" in flags)
+
+
+def _declared(word: Word, state: State, opaque: Opaque, *, exported: bool) -> None:
+    text = word.text if word.kind is WordKind.CONST else word.prefix
+    match = _ASSIGNMENT.fullmatch(text)
+    if "[" in text.split("=")[0]:
+        opaque(subscripted(text))
+    elif match is not None:
+        if match[3].startswith("(") and word.kind is WordKind.CONST:
+            opaque(f"`{text[:40]}` is evaluated as a list, which may run something")
+        value = constant(match[3]) if word.kind is WordKind.CONST and match[2] == "=" else None
+        state.assign(match[1], value, exported=exported)
+    elif word.kind is not WordKind.CONST:
+        state.taint_all(_UNKNOWN_NAME)
+    elif _NAME(text):
+        state.assign(text, state.lookup(text), exported=exported)
+
+
+def _export(words: Words, state: State, opaque: Opaque) -> None:
+    _declare(words, state, opaque, export=True)
+
+
+_STEPS: dict[str, Callable[[Words, State, Opaque], None]] = {
+    "[": _test,
+    "bind": _runs_text,
+    "compgen": _runs_text,
+    "complete": _runs_text,
+    "declare": _declare,
+    "export": _export,
+    "getopts": _getopts,
+    "let": _let,
+    "local": _declare,
+    "mapfile": _mapfile,
+    "printf": _printf,
+    "read": _read,
+    "readarray": _mapfile,
+    "readonly": _declare,
+    "test": _test,
+    "typeset": _declare,
+    "unset": _unset,
+    "wait": _wait,
+}
+BUILTINS = frozenset(_STEPS) | frozenset(TAINTS_ALL) | IDLE | {"cd", "chdir", "pushd", "popd"}
+"""Names whose commands do something to the shell, or need no rule."""

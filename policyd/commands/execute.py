@@ -1,0 +1,242 @@
+"""What one simple command adds to a reading: itself, what it runs, what it does to the shell.
+
+Rules of this module:
+
+1. A transparent wrapper's command becomes `inner`; any other wrapper's is one more command with `via`.
+2. Shell text inside a command is read as a text of its own, whatever else is said about it.
+3. A word that decides which program runs and is not constant makes the command opaque and is kept beside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from policyd.commands import builtins, wrappers
+from policyd.commands.run import Full, Run
+from policyd.commands.state import Cwd, Pair, State, enter, union
+from policyd.commands.taint import loose
+from policyd.commands.variables import harmless
+from policyd.commands.wrappers import Inner, Unwrapped, Words
+from policyd.model import Assignment, SimpleCommand, Word, WordKind
+
+_CHAIN = 32
+_PLACES_SHOWN = 4
+_KEEPS_PREFIX = frozenset(": . break continue eval exec exit export readonly return set shift times trap unset".split())
+"""Builtins after which a POSIX shell keeps the assignments in front of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One simple command about to run."""
+
+    argv: Words
+    source: str
+    env: tuple[Assignment, ...] = ()
+    via: tuple[str, ...] = ()
+    fed: str = ""
+    """`|`, or the source of what it is fed."""
+    document: str | None = None
+    """The here-document it is fed, where it is constant."""
+
+
+@dataclass(slots=True)
+class _Level:
+    argv: Words
+    env: tuple[Assignment, ...]
+    cwd: Cwd
+
+
+Script = Callable[[Run, str, State, tuple[str, ...]], Pair]
+"""Reads shell text: run, text, state, via."""
+
+_SPECIAL: dict[str, bool] = {}
+
+
+def is_special(name: str) -> bool:
+    """Say whether a program of this name needs more than to be listed."""
+    known = _SPECIAL.get(name)
+    if known is None:
+        if len(_SPECIAL) > 4096:
+            _SPECIAL.clear()
+        known = _SPECIAL[name] = name in builtins.BUILTINS or wrappers.special(name)
+    return known
+
+
+def simple(run: Run, state: State, call: Call, script: Script) -> tuple[int, Pair]:
+    """Add a command and all it runs; return its index and the directories after success and failure."""
+    head = call.argv[0]
+    if head.kind is WordKind.CONST and not is_special(wrappers.base(head)):
+        return _ordinary(run, state, call)
+    if head.kind is not WordKind.CONST:
+        return _unknown_program(run, state, call)
+    levels, found, here = _levels(run, state, call)
+    last = levels[-1]
+    name = last.argv[0].text
+    own = here and name in builtins.BUILTINS
+    index = _add(run, state, call, levels, name if own else "")
+    if found.reasons and call.document is not None:
+        _document(run, state, call, script, wrappers.base(last.argv[0]))
+    pair = (state.cwd, state.cwd)
+    for inner in found.inners:
+        live = here and inner.here
+        after = _inner(run, state if live else state.fork(), call, last, inner, script)
+        pair = after if live else pair
+    if own:
+        after = builtins.apply(name, last.argv, state, run.opaque)
+        pair = after if name != "eval" else ((), ()) if not found.inners else pair
+        if name in _KEEPS_PREFIX:
+            for assignment in last.env:
+                state.assign(assignment.name, None, plain=False)
+    return index, pair
+
+
+def _ordinary(run: Run, state: State, call: Call) -> tuple[int, Pair]:
+    cwd = state.cwd
+    command = SimpleCommand(
+        call.argv,
+        call.source,
+        call.env,
+        state.taint,
+        state.tainted,
+        cwd,
+        None,
+        call.via,
+        strict_only=run.strict,
+        fed=call.fed,
+    )
+    return run.add(command, piped=call.fed == "|"), (cwd, cwd)
+
+
+def _unknown_program(run: Run, state: State, call: Call) -> tuple[int, Pair]:
+    run.opaque(f"the program in `{call.source[:60]}` is not constant")
+    index, _ = _ordinary(run, state, call)
+    state.taint_all("a program that is not constant may change the shell")
+    return index, ((), ())
+
+
+def _levels(run: Run, state: State, call: Call) -> tuple[list[_Level], Unwrapped, bool]:
+    """Look through transparent wrappers; say what the last level runs and whether it is in this shell."""
+    levels = [_Level(call.argv, call.env, state.cwd)]
+    here = True
+    while True:
+        level = levels[-1]
+        name = wrappers.base(level.argv[0])
+        found = wrappers.unwrap(name, level.argv, fed=call.fed) if name else Unwrapped()
+        for reason in found.reasons:
+            run.opaque(reason)
+        inner = found.transparent
+        if inner is None:
+            return levels, found, here
+        here = here and inner.here
+        levels.append(_Level(inner.argv, level.env + inner.env, _place(inner, level.cwd)))
+        if inner.argv[0].kind is not WordKind.CONST:
+            run.opaque(f"the program in `{call.source[:60]}` is not constant")
+        if len(levels) > _CHAIN:
+            raise Full(f"more than {_CHAIN} wrappers around a command")
+
+
+def _place(inner: Inner, cwd: Cwd) -> Cwd:
+    if inner.away:
+        return ()
+    if inner.place is None:
+        return cwd
+    return enter(cwd, inner.place.text) if inner.place.kind is WordKind.CONST else ()
+
+
+def _add(run: Run, state: State, call: Call, levels: list[_Level], builtin: str) -> int:
+    """Add the command, its levels one inside the other; `cd` once for every directory it may lead to."""
+    last = levels[-1]
+    idle, places = False, _shown(None)
+    clean = not state.tainted and not state.taint and all(_local(assignment.name) for assignment in last.env)
+    if builtin and clean and not run.strict:
+        idle = builtins.is_idle(builtin, last.argv)
+        if builtin in {"cd", "chdir"}:
+            places = _shown(builtins.directory(last.argv[1:], state))
+    first = -1
+    for place in places:
+        command: SimpleCommand | None = None
+        for level in reversed(levels):
+            command = SimpleCommand(
+                level.argv,
+                call.source,
+                level.env,
+                state.taint,
+                state.tainted,
+                level.cwd,
+                command,
+                call.via,
+                place,
+                idle,
+                run.strict,
+                call.fed,
+            )
+        if command is not None:
+            index = run.add(command, piped=call.fed == "|")
+            first = index if first < 0 else first
+    return first
+
+
+def _local(name: str) -> bool:
+    """Say whether a prefix assignment of this name means nothing to a builtin but its own words."""
+    return name == "IFS" or loose(name) or harmless(name)
+
+
+def _shown(places: Cwd | None) -> tuple[str | None, ...]:
+    return places if places and len(places) <= _PLACES_SHOWN else (None,)
+
+
+def _inner(run: Run, state: State, call: Call, level: _Level, inner: Inner, script: Script) -> Pair:
+    """Read what a wrapper runs."""
+    run.deeper()
+    strict, via = run.strict, (*call.via, inner.via)
+    run.strict = strict or inner.strict
+    cwd = _place(inner, level.cwd)
+    try:
+        if inner.argv:
+            inside = state
+            if not inner.here:
+                inside.cwd = cwd
+            source = " ".join([word.text for word in inner.argv])
+            call = Call(inner.argv, source, level.env + inner.env, via, call.fed, call.document)
+            return simple(run, inside, call, script)[1]
+        return _script(run, state, level, inner, (cwd, via), script)
+    finally:
+        run.strict = strict
+        run.depth -= 1
+
+
+def _script(
+    run: Run, state: State, level: _Level, inner: Inner, where: tuple[Cwd, tuple[str, ...]], script: Script
+) -> Pair:
+    word: Word | None = inner.script
+    cwd, via = where
+    inside = state
+    if not inner.here:
+        inside = state if inner.via == "trap" else state.fresh(cwd)
+        for assignment in level.env + inner.env:
+            inside.assign(assignment.name, assignment.value, exported=True)
+    if word is None:
+        return cwd, cwd
+    if word.kind is WordKind.CONST:
+        return script(run, word.text, inside, via)
+    run.opaque(f"the text that `{inner.via}` runs is not constant")
+    run.strict = True
+    script(run, wrappers.unknown_script(word), inside, via)
+    return (), ()
+
+
+def _document(run: Run, state: State, call: Call, script: Script, name: str) -> None:
+    """Read a here-document that an interpreter is fed as if it were its script."""
+    if name not in wrappers.SHELLS and name not in {"ssh", "su", "sudo", ".", "source", "chroot", "doas"}:
+        return
+    run.deeper()
+    try:
+        script(run, call.document or "", state.fresh(state.cwd), (*call.via, name))
+    finally:
+        run.depth -= 1
+
+
+def either(pair: Pair) -> Cwd:
+    """Return where the shell may be after a command, however it ended."""
+    return union(*pair)

@@ -1,0 +1,198 @@
+"""`if`, `case`, `for`, `while`: what may have happened before, between and after.
+
+Rules of this module:
+
+1. A loop over constants and globs is read once a value, its variable known; any other loop with its variable unknown.
+2. What a body sets or tampers with counts for its beginning too: a loop whose first reading changed something is read
+   a second time from there.
+3. After branches only that is known which is the same on every way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import tree_sitter
+
+from policyd.commands.state import Cwd, Pair, union
+from policyd.commands.words import Scanner
+from policyd.model import Word, WordKind
+
+if TYPE_CHECKING:
+    from policyd.commands.grammar import Reader
+
+Node = tree_sitter.Node
+
+_VALUES = 1_000
+_JUMPS = re.compile(r"\b(?:break|continue)\b")
+_WORDS_OF_IF = frozenset({"if", "then", "elif", "else", "fi"})
+
+
+def _sequence(reader: Reader, nodes: list[Node]) -> Pair:
+    if not nodes:
+        return reader.state.cwd, reader.state.cwd
+    return reader.sequence(nodes, nodes[0].start_byte, nodes[-1].end_byte)
+
+
+def branches(reader: Reader, node: Node) -> Pair:
+    """Read `if … elif … else … fi`."""
+    segments: list[tuple[str, list[Node]]] = []
+    for child in reader.children(node):
+        inner = list(reader.children(child)) if child.type in {"elif_clause", "else_clause"} else [child]
+        for part in inner:
+            if part.type in _WORDS_OF_IF:
+                segments.append((part.type, []))
+            elif segments:
+                segments[-1][1].append(part)
+    state, fall, success, other = reader.state, reader.state.cwd, reader.state.cwd, False
+    ends: list[Cwd] = []
+    names: list[dict[str, Word | None]] = []
+    for keyword, nodes in segments:
+        if keyword in {"if", "elif"}:
+            state.cwd = fall
+            success, fall = _sequence(reader, nodes)
+        elif keyword in {"then", "else"}:
+            before = dict(state.names)
+            state.cwd = success if keyword == "then" else fall
+            ends.append(union(*_sequence(reader, nodes)))
+            names.append(state.names)
+            state.names = before
+            other = other or keyword == "else"
+    if not other:
+        ends.append(fall)
+    for ending in names:
+        state.join(ending)
+    return _all(ends)
+
+
+def _all(ends: list[Cwd]) -> Pair:
+    result = ends[0]
+    for end in ends[1:]:
+        result = union(result, end)
+    return result, result
+
+
+def cases(reader: Reader, node: Node) -> Pair:
+    """Read `case … in … esac`: any of its lists may run, or none."""
+    state, here = reader.state, reader.state.cwd
+    ends: list[Cwd] = [here]
+    names: list[dict[str, Word | None]] = []
+    for child in reader.children(node):
+        if child.type == "case_item":
+            before = dict(state.names)
+            state.cwd = here
+            ends.append(union(*_item(reader, child)))
+            names.append(state.names)
+            state.names = before
+        elif child.type not in {"case", "in", "esac", ";", "comment"}:
+            _pattern(reader, child)
+    for ending in names:
+        state.join(ending)
+    return _all(ends)
+
+
+def _item(reader: Reader, node: Node) -> Pair:
+    parts = list(reader.children(node))
+    end = next((number for number, part in enumerate(parts) if part.type == ")"), len(parts) - 1)
+    for part in parts[:end]:
+        if part.type not in {"(", "|"}:
+            _pattern(reader, part)
+    return _sequence(reader, parts[end + 1 :])
+
+
+def _pattern(reader: Reader, node: Node) -> None:
+    reader.note(node)
+    text = reader.source[node.start_byte : node.end_byte]
+    Scanner(reader).live(node.start_byte, node.end_byte, quotes="'" not in text)
+
+
+def each(reader: Reader, node: Node) -> Pair:
+    """Read `for name in words` and `select name in words`."""
+    variable = node.child_by_field_name("variable")
+    body = node.child_by_field_name("body")
+    values: list[Node] = []
+    listed = select = False
+    for child in reader.children(node):
+        select |= child.type == "select"
+        if child.type == "in":
+            listed = True
+        elif listed and child.type not in {";", "\n", "comment", "do_group", "compound_statement"}:
+            values.append(child)
+    if variable is None or body is None:
+        return reader.hidden(node)
+    name = reader.text(variable.start_byte, variable.end_byte)
+    words = reader.scan(reader.spans(values))
+    reader.state.assign(name, None)
+    if listed and not select and words and all(word.kind is not WordKind.UNKNOWN for word in words[:_VALUES]):
+        return _unrolled(reader, name, words, body)
+    return _repeat(reader, node, lambda: reader.run_node(body))
+
+
+def _unrolled(reader: Reader, name: str, words: list[Word], body: Node) -> Pair:
+    state, fold, start = reader.state, reader.state.fold, reader.state.cwd
+    state.fold = False
+    jumps = _JUMPS.search(reader.source, body.start_byte, body.end_byte) is not None
+    for word in words:
+        if fold:
+            state.bind(name, word)
+        state.cwd = union(*reader.run_node(body))
+        if jumps and state.cwd != start:
+            state.cwd = ()
+    state.fold = fold and state.fold_kept
+    state.names[name] = None
+    return state.cwd, state.cwd
+
+
+def repeated(reader: Reader, node: Node) -> Pair:
+    """Read `while … do … done` and `until …`."""
+    parts = list(reader.children(node))
+    body = node.child_by_field_name("body")
+    if body is None or not parts:
+        return reader.hidden(node)
+    condition = [part for part in parts[1:] if part.start_byte < body.start_byte]
+
+    def once() -> Pair:
+        success, failure = _sequence(reader, condition)
+        if parts[0].type == "until":
+            success, failure = failure, success
+        reader.state.cwd = success
+        return union(failure, union(*reader.run_node(body))), failure
+
+    return _repeat(reader, node, once)
+
+
+def counted(reader: Reader, node: Node) -> Pair:
+    """Read `for ((…)); do … done`: the numbers are evaluated."""
+    shown = reader.text(node.start_byte, node.end_byte)[:40]
+    reader.opaque(f"`{shown}` evaluates numbers, which may run something")
+    body = node.child_by_field_name("body")
+    for child in reader.children(node):
+        if body is not None and child.start_byte < body.start_byte and child.child_count:
+            reader.note(child)
+            Scanner(reader).live(child.start_byte, child.end_byte, quotes=True)
+            assigned = re.match(r"[A-Za-z_]\w*", reader.source[child.start_byte : child.end_byte])
+            if assigned is not None:
+                reader.state.assign(assigned[0], None)
+    if body is None:
+        return reader.hidden(node)
+    return _repeat(reader, node, lambda: reader.run_node(body))
+
+
+def _repeat(reader: Reader, node: Node, once: Callable[[], Pair]) -> Pair:
+    """Read a body that runs any number of times."""
+    state, start, fold = reader.state, reader.state.cwd, reader.state.fold
+    state.fold = False
+    text = reader.source[node.start_byte : node.end_byte]
+    for name in state.names:
+        if re.search(rf"(?<![$\w{{]){name}\b|\{{{name}:?=", text):
+            state.names[name] = None
+    before = (state.taint, state.tainted)
+    end = union(*once())
+    if (state.taint, state.tainted) != before or end != start:
+        state.cwd = start if end == start else ()
+        end = union(*once())
+    state.fold = fold and state.fold_kept
+    result = union(start, end)
+    return result, result

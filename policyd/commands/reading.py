@@ -1,0 +1,143 @@
+"""From a shell text, or an argument vector, to everything it would do.
+
+Rules of this module:
+
+1. What was read once is kept (bounded): the same text in the same place reads the same.
+2. Text for zsh is read as bash for strict rules and is opaque; text for other shells is opaque, its plain words are
+   seen by strict rules.
+3. No cap and no fault of a parser takes away what was found before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from policyd.commands.execute import Call, is_special, simple
+from policyd.commands.plain import constant, split
+from policyd.commands.rough import pieces
+from policyd.commands.run import LENGTH, Full, Run
+from policyd.commands.source import odd_characters
+from policyd.commands.state import State
+from policyd.model import Assignment, Filesystem, Reading, SimpleCommand
+
+_KEPT = 2_048
+_KEPT_LENGTH = 4_096
+_BASH = frozenset({"bash", "sh", "dash", "ksh", "ash", ""})
+
+
+def read(text: str, *, cwd: tuple[str, ...], home: str, shell: str = "bash", fs: Filesystem | None = None) -> Reading:
+    """Read a shell text into the simple commands it would run, with their files and URLs.
+
+    Args:
+        text: what the shell is given.
+        cwd: every absolute directory it may start in; empty = unknown.
+        home: the absolute home directory.
+        shell: which shell reads it; a path counts by its name.
+        fs: not asked; what a path leads to is told by `paths`.
+    """
+    if len(text) <= _KEPT_LENGTH:
+        return _kept(text, cwd, home, shell)
+    return _read(text, cwd, home, shell)
+
+
+@lru_cache(_KEPT)
+def _kept(text: str, cwd: tuple[str, ...], home: str, shell: str) -> Reading:
+    return _read(text, cwd, home, shell)
+
+
+def _read(text: str, cwd: tuple[str, ...], home: str, shell: str) -> Reading:
+    run = Run(home)
+    state = State(home, cwd)
+    words = split(text) if shell == "bash" else None
+    try:
+        if words is None:
+            _parse(run, state, text, shell.rpartition("/")[2])
+        else:
+            _script_of_words(run, state, Call(words, text))
+    except Full as full:
+        run.opaque(f"the command is {full}; the rest was not read")
+    except RecursionError:
+        run.opaque("the command is nested too deeply; the rest was not read")
+    return run.reading()
+
+
+def _script_of_words(run: Run, state: State, call: Call) -> None:
+    if is_special(call.argv[0].text.rpartition("/")[2]):
+        from policyd.commands.grammar import script
+
+        simple(run, state, call, script)
+        return
+    command = SimpleCommand(call.argv, call.source, cwd=state.cwd)
+    run.add(command, piped=False)
+
+
+def _parse(run: Run, state: State, text: str, shell: str) -> None:
+    if not text.strip(" \t\n"):
+        run.opaque("the command is empty")
+        return
+    if len(text) > LENGTH:
+        run.opaque(f"the command is longer than {LENGTH // 1024} KiB; the rest was not read")
+        text = text[:LENGTH]
+    if shell in _BASH:
+        _script(run, state, text)
+        return
+    run.opaque(f"text for {shell} is not parsed")
+    run.strict = True
+    if shell == "zsh":
+        _script(run, state, text)
+    _rough(run, state, text)
+
+
+def _script(run: Run, state: State, text: str) -> None:
+    from policyd.commands.grammar import script
+
+    try:
+        script(run, text, state, ())
+    except Full as full:
+        run.opaque(f"the command is {full}; the rest was not read")
+        run.strict = True
+        _rough(run, state, text)
+
+
+def _rough(run: Run, state: State, text: str) -> None:
+    """Add the plainly readable words, for strict rules only."""
+    from policyd.commands.grammar import script
+
+    text, _ = odd_characters(text)
+    run.depth = 0
+    for words in pieces(text):
+        simple(run, state.fork(), Call(words, " ".join([word.text for word in words])), script)
+
+
+def read_argv(
+    argv: tuple[str, ...],
+    env: Mapping[str, str],
+    *,
+    cwd: tuple[str, ...],
+    home: str,
+    fs: Filesystem | None = None,
+) -> Reading:
+    """Read an argument vector that is executed without a shell, with its environment as assignments.
+
+    The program gets the words as they are; a shell or wrapper among them is read as in `read`.
+    """
+    run = Run(home)
+    if not argv or not argv[0]:
+        run.opaque("the command is empty")
+        return run.reading()
+    from policyd.commands.grammar import script
+
+    for word in argv:
+        reason = odd_characters(word)[1]
+        if reason:
+            run.opaque(reason)
+    assignments = tuple(Assignment(name, constant(value), exported=True) for name, value in env.items())
+    call = Call(tuple(constant(word) for word in argv), " ".join(argv), assignments)
+    try:
+        simple(run, State(home, cwd), call, script)
+    except Full as full:
+        run.opaque(f"the command is {full}; the rest was not read")
+    except RecursionError:
+        run.opaque("the command is nested too deeply; the rest was not read")
+    return run.reading()

@@ -1,0 +1,175 @@
+"""Redirections: the files they read and write, and what they feed to a command.
+
+Rules of this module:
+
+1. `< f` is a read, carried by an allow of the command like an operand; every other file is an edit that nothing carries.
+2. `/dev/null`, `/dev/std*`, `/dev/fd/N` and copies of descriptors are nothing; `/dev/tcp/…` is a connection: opaque.
+3. The tree hangs words that stand behind a redirection on it; they are words of the command.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import tree_sitter
+
+from policyd.commands.quoting import decoded
+from policyd.commands.source import TOKEN
+from policyd.commands.state import Cwd
+from policyd.commands.words import Scanner
+from policyd.model import FileUse, Role, UrlUse, Word, WordKind
+
+if TYPE_CHECKING:
+    from policyd.commands.grammar import Reader
+
+Node = tree_sitter.Node
+Span = tuple[int, int]
+
+_READS = frozenset({"<"})
+_WRITES = frozenset({">", ">>", ">|", "&>", "&>>", "<>", ">&"})
+_NOTHING = re.compile(r"/dev/(?:null|stdin|stdout|stderr|fd/\d+)").fullmatch
+_COPY = re.compile(r"\d+-?|-").fullmatch
+_NETWORK = re.compile(r"/dev/(tcp|udp)/([^/]*)/?(.*)", re.DOTALL).match
+_DOCUMENT = re.compile(f"{TOKEN}(\\d+){TOKEN}")
+_VARIABLE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(\[.*\])?\}").fullmatch
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A file of a redirection."""
+
+    kind: str
+    word: Word
+    unknown: str = ""
+
+
+def _parts(node: Node) -> tuple[str, list[list[Node]]]:
+    """Return the operator of a redirection and the words behind it (what touches is one word)."""
+    operator, groups = "", list[list[Node]]()
+    for child in node.children:
+        if child.type == "file_descriptor":
+            continue
+        if not operator:
+            operator = child.type
+        elif child.type == "ERROR" and not groups:
+            operator += (child.text or b"").decode("latin-1")
+        elif groups and groups[-1][-1].end_byte == child.start_byte:
+            groups[-1].append(child)
+        else:
+            groups.append([child])
+    return operator, groups
+
+
+def behind(reader: Reader, targets: list[Node], spans: list[Span]) -> list[Span]:
+    """Return the places of a command's words with those the tree hung on its redirections."""
+    found = list(spans)
+    for node in targets:
+        held = next((span for span in found if span[1] == node.start_byte), None)
+        if held is not None:
+            _variable(reader, found, held)
+        if node.type != "heredoc_redirect":
+            for group in _parts(node)[1][1:]:
+                found += reader.spans(group)
+    return sorted(found)
+
+
+def _variable(reader: Reader, spans: list[Span], held: Span) -> None:
+    """`{fd}> f` puts the descriptor's number into a variable."""
+    text = reader.source[held[0] : held[1]]
+    name = _VARIABLE(text)
+    if name is None:
+        if text[-1:].isdigit() and text.isdigit():
+            reader.opaque(f"`{decoded(text)}` before a redirection is read differently by shells")
+        return
+    spans.remove(held)
+    reader.state.assign(name[1], None)
+    if name[2]:
+        reader.opaque(f"the subscript in `{decoded(text)}` is evaluated, which may run something")
+
+
+def read(reader: Reader, targets: list[Node]) -> list[Use]:
+    """Return the files of redirections; what they feed is left in `reader.fed` and `reader.document`."""
+    uses: list[Use] = []
+    for node in targets:
+        for child in reader.children(node):
+            if child.type == "heredoc_body" or node.type == "heredoc_redirect":
+                reader.opaque("a here-document stands where it cannot be followed")
+                reader.hidden(node)
+                break
+        if node.type == "herestring_redirect":
+            _string(reader, node)
+        elif node.type == "file_redirect":
+            uses += _file(reader, node)
+    return uses
+
+
+def _string(reader: Reader, node: Node) -> None:
+    groups = _parts(node)[1]
+    if not groups:
+        reader.opaque("a here-string has no word")
+        return
+    start, end = groups[0][0].start_byte, groups[0][-1].end_byte
+    document = _DOCUMENT.fullmatch(reader.source, start, end)
+    if document is not None and int(document[1]) < len(reader.run.documents):
+        _document(reader, int(document[1]))
+        return
+    reader.spans(groups[0])
+    word = Scanner(reader).value(start, end)
+    reader.fed = decoded(reader.source[start:end])
+    reader.document = word.text + "\n" if word.kind is WordKind.CONST else None
+
+
+def _document(reader: Reader, number: int) -> None:
+    document = reader.run.documents[number]
+    if not document.quoted:
+        reader.body(document.body)
+    reader.fed = decoded(document.body) or "\n"
+    reader.document = decoded(document.body)
+
+
+def _file(reader: Reader, node: Node) -> list[Use]:
+    operator, groups = _parts(node)
+    if operator in {">&-", "<&-"}:
+        return []
+    if not groups:
+        reader.opaque("a redirection has no file")
+        return []
+    spans = reader.spans(groups[0])
+    shown = decoded(reader.source[spans[0][0] : spans[0][1]])
+    words = reader.scan(spans)
+    word = words[0] if len(words) == 1 else Word(shown, WordKind.UNKNOWN)
+    if operator == "<":
+        reader.fed, reader.document = "", None
+    if operator in {">&", "<&"} and word.kind is WordKind.CONST and _COPY(word.text):
+        return []
+    if operator == "<&":
+        reader.opaque(f"`<&{shown}` is not a constant descriptor")
+        return []
+    if operator not in _READS | _WRITES:
+        reader.opaque(f"the redirection `{operator} {shown}` is not understood")
+    return [Use("read" if operator in _READS else "edit", word, _unknown(word, shown))]
+
+
+def _unknown(word: Word, shown: str) -> str:
+    return f"the file `{shown}` of a redirection is not constant" if word.kind is WordKind.UNKNOWN else ""
+
+
+def add(reader: Reader, uses: list[Use], index: int, cwd: Cwd) -> None:
+    """Add the files to the reading, as named by the command at `index` (-1: by none)."""
+    for use in uses:
+        text = use.word.text if use.word.kind is WordKind.CONST else use.word.prefix
+        network = _NETWORK(text)
+        if network is not None:
+            reader.opaque(f"`{text}` is a network connection")
+            reader.run.urls.append(UrlUse(f"{network[1]}://{network[2]}:{network[3]}", Role.PRIMARY, index))
+        elif use.word.kind is not WordKind.CONST or not _NOTHING(text):
+            carried = use.kind == "read" and index >= 0
+            found = FileUse(use.kind, use.word, Role.REDIRECT, index, carried=carried, cwd=cwd, unknown=use.unknown)
+            reader.run.files.append(found)
+
+
+def only(reader: Reader, node: Node) -> None:
+    """Read `$(< f)`: a redirection and no command."""
+    add(reader, read(reader, [node]), -1, reader.state.cwd)

@@ -1,0 +1,324 @@
+"""The text before the grammar sees it: odd characters, line continuations, here-documents.
+
+Rules of this module:
+
+1. Control and format characters (Cc but tab and newline, Cf, U+2028, U+2029) and lone surrogates are noted, whatever
+   the command does with them: what a person is shown would not be what runs.
+2. Line continuations are removed as bash does, before anything else is read: not in single quotes, comments and quoted
+   here-documents; a backslash at the end of a comment joins nothing.
+3. Here-documents are cut out and leave `<<<` and a token, as the grammar places what follows `<<` badly.
+4. If the scan is not sure where it is, it changes nothing and says so.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass, field
+
+TOKEN = "\x03"
+"""Stands on both sides of the number of a here-document that was cut out."""
+
+_ODD = re.compile(r"[^\t\n -~]")
+_WORK = re.compile(r"\\\n|<<")
+_RUN = re.compile(r"[^\\'\"`$(){}<#\n]+")
+_ARITHMETIC_RUN = re.compile(r"[^\\\"`$()\n]+")
+_DELIMITER = re.compile(r"<<(-?)[ \t]*((?:\\[^\n]|'[^'\n]*'|\"(?:\\.|[^\"\\\n$`])*\"|[^\s;&|()<>'\"\\`$])+)")
+_COMMAND_START = re.compile(r"(?:^|[;&|({\n!]|\b(?:if|while|until|then|do|else|elif|time|for))[ \t]*\Z")
+_OPEN_SUBSCRIPT = re.compile(r"\[[^\]\s]*\Z")
+_CASE = re.compile(r"\bcase\b")
+_DESCRIPTOR = re.compile(r"(^|[\s;&|()])\d+\Z")
+_DOUBLE_RUN = re.compile(r"[^\\\"$`]+")
+_ANSI = re.compile(r"\$'(?:\\.|[^'\\])*'", re.DOTALL)
+_TAIL = 200
+
+
+class Unsure(Exception):
+    """The scan cannot tell what a character means."""
+
+
+def odd_characters(text: str) -> tuple[str, str]:
+    """Return the text fit for reading, and why its characters are suspicious (empty: they are not)."""
+    if _ODD.search(text) is None:
+        return text, ""
+    found = ""
+    for char in set(_ODD.findall(text)):
+        category = unicodedata.category(char)
+        if category in {"Cc", "Cf", "Cs", "Co", "Cn"} or char in "\u2028\u2029":
+            found = max(found, f"U+{ord(char):04X}")
+    if not found:
+        return text, ""
+    text = re.sub("[\x00-\x03\x0b\x0c\ud800-\udfff]", "?", text)
+    return text, f"the text holds a control or invisible character ({found})"
+
+
+@dataclass(slots=True)
+class Document:
+    """A here-document."""
+
+    body: str
+    """Its text as latin-1 bytes, leading tabs stripped for `<<-`."""
+    quoted: bool
+    """Its delimiter was quoted, so nothing in it is expanded."""
+
+
+@dataclass(slots=True)
+class _Pending:
+    number: int
+    delimiter: str
+    tabs: bool
+
+
+@dataclass(slots=True)
+class _Scan:
+    """One pass over a text, with a stack of what is open."""
+
+    text: str
+    documents: list[Document]
+    at: int = 0
+    out: list[str] = field(default_factory=list)
+    stack: list[str] = field(default_factory=list)
+    """`)` a list, `"` double quotes, a backtick, `}` an expansion, `A` arithmetic, `a` a parenthesis in it."""
+    pending: list[_Pending] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    cases: bool | None = None
+    """Whether a `case` is anywhere: then a `)` may belong to a pattern."""
+
+    def run(self) -> str:
+        while self.at < len(self.text):
+            top = self.stack[-1] if self.stack else ""
+            if top == '"':
+                self._double()
+            elif top in {"A", "a"}:
+                self._arithmetic()
+            else:
+                self._code(top)
+        if self.pending:
+            self.problems.append("a here-document has no body")
+        return "".join(self.out)
+
+    def _copy(self, count: int) -> None:
+        self.out.append(self.text[self.at : self.at + count])
+        self.at += count
+
+    def _backslash(self) -> None:
+        if self.text.startswith("\\\n", self.at):
+            self.at += 2
+        else:
+            self._copy(2)
+
+    def _dollar(self) -> None:
+        """Copy `$` and what it opens."""
+        for opening, state in (("$((", "A"), ("$(", ")"), ("${", "}")):
+            if self.text.startswith(opening, self.at):
+                self._copy(len(opening))
+                self.stack.append(state)
+                return
+        if self.text.startswith("$[", self.at):
+            raise Unsure
+        self._copy(1)
+
+    def _tick(self) -> None:
+        if self.stack and self.stack[-1] == "`":
+            self.stack.pop()
+        elif "`" in self.stack:
+            raise Unsure
+        else:
+            self.stack.append("`")
+        self._copy(1)
+
+    def _double(self) -> None:
+        char = self.text[self.at]
+        if char == "\\":
+            self._backslash()
+        elif char == '"':
+            self.stack.pop()
+            self._copy(1)
+        elif char == "$":
+            self._dollar()
+        elif char == "`":
+            self._tick()
+        else:
+            run = _DOUBLE_RUN.match(self.text, self.at)
+            self._copy(len(run[0]) if run else 1)
+
+    def _arithmetic(self) -> None:
+        run = _ARITHMETIC_RUN.match(self.text, self.at)
+        if run is not None:
+            self._copy(len(run[0]))
+            return
+        char = self.text[self.at]
+        if char == "(":
+            self.stack.append("a")
+            self._copy(1)
+        elif char == ")":
+            self._close_arithmetic()
+        elif char in "\\$`":
+            {"\\": self._backslash, "$": self._dollar, "`": self._tick}[char]()
+        elif char == '"':
+            self.stack.append('"')
+            self._copy(1)
+        else:
+            self._copy(1)
+
+    def _close_arithmetic(self) -> None:
+        if self.stack.pop() == "a":
+            self._copy(1)
+        elif self.text.startswith("))", self.at):
+            self._copy(2)
+        else:
+            raise Unsure
+
+    def _code(self, top: str) -> None:
+        run = _RUN.match(self.text, self.at)
+        if run is not None:
+            self._copy(len(run[0]))
+            return
+        char = self.text[self.at]
+        if char == "\\":
+            self._backslash()
+        elif char == "'":
+            self._single(top)
+        elif char == '"':
+            self.stack.append('"')
+            self._copy(1)
+        elif char == "`":
+            self._tick()
+        elif char == "$":
+            self._code_dollar(top)
+        elif char in "()":
+            self._parenthesis(char, top)
+        elif char == "#":
+            self._comment(top)
+        elif char == "<":
+            self._less(top)
+        elif char == "\n":
+            self._newline()
+        else:
+            if char == "}" and top == "}":
+                self.stack.pop()
+            self._copy(1)
+
+    def _single(self, top: str) -> None:
+        if top == "}" and '"' in self.stack:
+            self._copy(1)
+            return
+        end = self.text.find("'", self.at + 1)
+        if end < 0:
+            raise Unsure
+        self._copy(end + 1 - self.at)
+
+    def _code_dollar(self, top: str) -> None:
+        if self.text.startswith("$'", self.at) and not (top == "}" and '"' in self.stack):
+            found = _ANSI.match(self.text, self.at)
+            if found is None:
+                raise Unsure
+            self._copy(len(found[0]))
+        else:
+            self._dollar()
+
+    def _before(self) -> str:
+        tail: list[str] = []
+        size = 0
+        for piece in reversed(self.out):
+            tail.append(piece)
+            size += len(piece)
+            if size > _TAIL:
+                break
+        return "".join(reversed(tail))
+
+    def _parenthesis(self, char: str, top: str) -> None:
+        if char == "(":
+            arithmetic = self.text.startswith("((", self.at) and _COMMAND_START.search(self._before())
+            self.stack.append("A" if arithmetic else ")")
+            self._copy(2 if arithmetic else 1)
+            return
+        if top == ")":
+            if self.cases is None:
+                self.cases = bool(_CASE.search(self.text))
+            if self.cases:
+                raise Unsure
+            self.stack.pop()
+        self._copy(1)
+
+    def _comment(self, top: str) -> None:
+        before = self._before()[-1:]
+        if top == "}" or (before and before not in " \t\n;&|()<>`"):
+            self._copy(1)
+            return
+        if top == "`" and "`" in self.text[self.at : self.text.find("\n", self.at)]:
+            raise Unsure
+        end = self.text.find("\n", self.at)
+        self._copy((end if end >= 0 else len(self.text)) - self.at)
+
+    def _less(self, top: str) -> None:
+        if self.text.startswith("<<<", self.at):
+            self._copy(3)
+        elif not self.text.startswith("<<", self.at):
+            self._copy(1)
+        else:
+            self._here_document(top)
+
+    def _here_document(self, top: str) -> None:
+        found = _DELIMITER.match(self.text, self.at)
+        if found is None or top == "}" or _OPEN_SUBSCRIPT.search(self._before()):
+            raise Unsure
+        raw = found[2]
+        following = self.text[found.end() : found.end() + 1]
+        if following and following in "$`'\"\\":
+            raise Unsure
+        number = len(self.documents)
+        self.documents.append(Document("", any(quote in raw for quote in "\\'\"")))
+        delimiter = re.sub(r"\\(.)|['\"]", lambda pair: pair[1] or "", raw)
+        self.pending.append(_Pending(number, delimiter, bool(found[1])))
+        if self.out:
+            self.out[-1] = _DESCRIPTOR.sub(r"\1", self.out[-1])
+        self.out.append(f"<<<{TOKEN}{number}{TOKEN}")
+        self.at = found.end()
+
+    def _newline(self) -> None:
+        self._copy(1)
+        for pending in self.pending:
+            self._body(pending)
+        self.pending = []
+
+    def _body(self, pending: _Pending) -> None:
+        document, lines = self.documents[pending.number], []
+        while self.at < len(self.text):
+            line = self._line(joined=not document.quoted)
+            if pending.tabs:
+                line = line.lstrip("\t")
+            if line == pending.delimiter:
+                document.body = "".join(lines)
+                return
+            lines.append(line + "\n")
+        document.body = "".join(lines)
+        self.problems.append(f"the here-document `{pending.delimiter[:40]}` has no end")
+
+    def _line(self, *, joined: bool) -> str:
+        """Take one line; an unquoted here-document joins lines whose end is a bare backslash."""
+        parts = []
+        while True:
+            end = self.text.find("\n", self.at)
+            end = end if end >= 0 else len(self.text)
+            line = self.text[self.at : end]
+            self.at = end + 1
+            if not joined or (len(line) - len(line.rstrip("\\"))) % 2 == 0 or self.at >= len(self.text):
+                return "".join([*parts, line])
+            parts.append(line[:-1])
+
+
+def prepare(text: str, documents: list[Document]) -> tuple[str, list[str]]:
+    """Return the text (latin-1) without continuations and here-documents, and what could not be followed.
+
+    The here-documents are appended to `documents`; their place in the text holds their number there.
+    """
+    if _WORK.search(text) is None:
+        return text, []
+    kept = len(documents)
+    scan = _Scan(text, documents)
+    try:
+        return scan.run(), scan.problems
+    except Unsure:
+        del documents[kept:]
+        return text, ["line continuations or here-documents stand where they cannot be followed"]

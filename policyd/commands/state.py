@@ -1,0 +1,122 @@
+"""What a shell knows while a text runs: its directory, its variables, what has been tampered with.
+
+Rules of this module:
+
+1. A directory is every place it may be, in order; none at all means that it cannot be told.
+2. A variable has a known value only while that is sure; `None` means that it was set to something unknown. A variable
+   that is not listed comes from outside and is unknown, but for `HOME`, `PWD` and `IFS`.
+3. Taint only grows.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass, field
+
+from policyd.commands.plain import constant
+from policyd.commands.quoting import unknown
+from policyd.commands.taint import loose
+from policyd.commands.variables import harmless
+from policyd.model import Assignment, Word, WordKind
+
+Cwd = tuple[str, ...]
+Pair = tuple[Cwd, Cwd]
+"""The directories after success and after failure."""
+
+PLACES = 16
+_VARIABLES = 256
+_DYNAMIC = frozenset(
+    """
+    _ BASHOPTS BASHPID BASH_ARGV0 BASH_COMMAND BASH_SUBSHELL DIRSTACK EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME GROUPS
+    HISTCMD LINENO OLDPWD OPTARG OPTIND PPID PWD RANDOM REPLY SECONDS SHELLOPTS SRANDOM UID
+    """.split()
+)
+"""Variables that do not keep what is put into them."""
+
+
+def union(left: Cwd, right: Cwd) -> Cwd:
+    """Return every directory of both, none if either cannot be told."""
+    if left == right:
+        return left
+    if not left or not right:
+        return ()
+    places = tuple(dict.fromkeys(left + right))
+    return places if len(places) <= PLACES else ()
+
+
+def enter(cwd: Cwd, directory: str) -> Cwd:
+    """Return where `cd directory` leads, as the shell counts: `..` goes back over links by name."""
+    if directory.startswith("/"):
+        return (posixpath.normpath(directory).replace("//", "/", 1),)
+    return tuple(dict.fromkeys(posixpath.normpath(posixpath.join(place, directory)) for place in cwd))
+
+
+@dataclass(slots=True)
+class State:
+    """The shell's state at one point of the text."""
+
+    home: str
+    cwd: Cwd
+    names: dict[str, Word | None] = field(default_factory=dict)
+    taint: tuple[Assignment, ...] = ()
+    tainted: str = ""
+    fold: bool = True
+    """Whether an assignment met now certainly has happened for what follows."""
+    fold_kept: bool = True
+    """False once no value can be trusted any more."""
+
+    def fork(self) -> State:
+        """Return a state of its own, as a subshell has."""
+        return State(self.home, self.cwd, dict(self.names), self.taint, self.tainted, self.fold, self.fold_kept)
+
+    def fresh(self, cwd: Cwd) -> State:
+        """Return the state of another shell started from this one: no variable of this one is known in it."""
+        return State(self.home, cwd, {name: None for name in self.names}, self.taint, self.tainted)
+
+    def lookup(self, name: str) -> Word | None:
+        """Return the value of a variable where it is known."""
+        if name in self.names:
+            return self.names[name]
+        if name == "HOME":
+            return constant(self.home)
+        if name == "PWD" and len(self.cwd) == 1:
+            return constant(self.cwd[0])
+        return None
+
+    def bind(self, name: str, value: Word | None) -> None:
+        """Set a variable to what is known of it."""
+        self.names[name] = None if name in _DYNAMIC else value
+
+    def assign(self, name: str, value: Word | None, *, exported: bool = False, plain: bool = True) -> None:
+        """Set a variable as the text does; `plain` is a statement, `for` or `read`."""
+        known = value is not None and value.kind is WordKind.CONST and self.fold
+        self.bind(name, value if known else None)
+        if harmless(name) or (plain and not exported and loose(name)):
+            return
+        found = Assignment(name, value if value is not None else unknown("$" + name), exported)
+        if found in self.taint:
+            return
+        if len(self.taint) >= _VARIABLES:
+            self.taint_all("more variables are set than are followed")
+        else:
+            self.taint += (found,)
+
+    def forget(self) -> None:
+        """Trust no value any more, and none that is set from here on."""
+        self.names = {**dict.fromkeys(self.names), "IFS": None}
+        self.fold = self.fold_kept = False
+
+    def taint_all(self, why: str) -> None:
+        """Let nothing after this point be trusted."""
+        self.tainted = self.tainted or why
+        self.forget()
+
+    def join(self, other: dict[str, Word | None]) -> None:
+        """Keep only the values that are the same on both of two ways to this point."""
+        if self.names != other:
+            missing = object()
+            names = self.names
+            self.names = {
+                name: names.get(name) if names.get(name, missing) == other.get(name, missing) else None
+                for name in {**names, **other}
+            }
