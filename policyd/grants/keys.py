@@ -121,6 +121,9 @@ def _path(action: Action, kinds: tuple[str, ...], roots: tuple[str, ...]) -> Key
 def _tool(action: Action, kinds: tuple[str, ...]) -> Key | None:
     if action.tool is None or action.args is None:
         return None
+    parts = [part for split in action.tool.splits for part in split] or [action.tool.name]
+    if any("/" in part or not part for part in parts):
+        return None  # `a/b` of `c` and `b/c` of `a` would be one
     names = _set(f"{server}/{tool}" for server, tool in action.tool.splits) or (action.tool.name,)
     try:
         return Key(kinds, "tool", names, arguments=digest(dict(action.args)))

@@ -126,9 +126,8 @@ def _opened(offer: Offer, judged: Sequence[Judged]) -> list[Offer]:
         return []
     member = offer.members[0]
     if member.resource == "tool":
-        return [
-            replace(offer, members=(replace(member, arguments="", more=True),), covers=f"{offer.covers}, any input")
-        ]
+        text = f"`{safe(member.words[0], limit=SHOWN)}` with any input"
+        return [replace(offer, members=(replace(member, arguments="", more=True),), covers=text)]
     actions = [one.action for one in judged if significant(one.action)]
     lead = prefix(member.words) if member.resource == "command" else None
     if lead is None or not all(action.cwd_inside and not action.strays for action in actions):
@@ -172,4 +171,4 @@ def _command(action: Action, found: Key) -> str:
     env = "".join(f"{name}={value} " for name, value in found.env)
     text = f"`{safe(env + join(found.words), limit=SHOWN)}`"
     places = [place for place in found.cwd if place != "."]
-    return f"{text} in {' or '.join(safe(place, limit=SHOWN) for place in found.cwd)}" if places else text
+    return f"{text} (run in {' or '.join(safe(place, limit=SHOWN) for place in found.cwd)})" if places else text

@@ -3,6 +3,8 @@
 A file is a header (`version`, `[project]`, `[clock]`) and one `[[grant]]` a remembered answer; its `[[grant.rule]]`
 tables are conditions as a policy writes them, one an action covered. What does not read back as exactly a grant is
 damage: of a damaged file no allow counts, and every denial that can still be read does.
+
+Files are read and written grant by grant, and each grant's text is read once a process: a change costs what changed.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from policyd.grants.grant import SCOPES, Grant
 from policyd.grants.keys import RESOURCES, Key
@@ -25,7 +28,27 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 OPTIONAL = ("boot_id", "session", "run", "by", "client")
 GRANT_KEYS = frozenset({"id", "effect", "scope", "agent", "covers", "created", "until", "boot", "rule", *OPTIONAL})
 RULE_KEYS = frozenset({*RESOURCES, "kind", "cwd", "env", "via", "fed", "reach", "arguments", "more"})
-HEAD = frozenset({"version", "project", "clock", "grant"})
+HEAD = frozenset({"version", "project", "clock"})
+BREAK = "\n[[grant]]\n"
+CACHED = 32_768
+
+_TEXT = r'"(?P<{0}>[^"\\\x00-\x1f\x7f]*)"'
+_TIME = r"(?P<{0}>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{{6}})?\+00:00)"
+_MAY = r"(?:{0} = " + _TEXT + r"\n)?"
+USUAL = re.compile(
+    "".join(
+        [
+            *(f"{name} = {_TEXT.format(name)}\n" for name in ("id", "effect", "scope", "agent", "covers")),
+            *(f"{name} = {_TIME.format(name)}\n" for name in ("created", "until")),
+            r"(?:boot = (?P<boot>\d{1,12}\.\d{1,9})\n)?",
+            *(_MAY.format(name) for name in OPTIONAL),
+            r"\n\[\[grant\.rule\]\]\n",
+            rf"kind = \[\n    {_TEXT.format('kind')},\n\]\n",
+            f"command = {_TEXT.format('command')}\n",
+            rf"cwd = \[\n    {_TEXT.format('cwd')},\n\]\n?",
+        ]
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +82,7 @@ def dump(grants: Iterable[Grant], project: Project, seen: datetime) -> str:
         "project": {"path": project.path, "device": project.device, "inode": project.inode},
         "clock": {"seen": seen},
     }
-    return tomli_w.dumps({**head, "grant": [_grant_table(grant) for grant in grants]})
+    return "".join([tomli_w.dumps(head), *map(_chunk, grants)])
 
 
 def load(text: str) -> Loaded:
@@ -68,8 +91,9 @@ def load(text: str) -> Loaded:
 
     if len(text) > LONGEST_TEXT:
         return Loaded(_salvage(text[:LONGEST_TEXT]), damage=("the file is larger than any grants file",))
+    head, *pieces = text.split(BREAK)
     try:
-        return _loaded(tomllib.loads(text))
+        return _loaded(tomllib.loads(head), [_read(piece) for piece in pieces])
     except (ValueError, RecursionError) as error:
         return Loaded(_salvage(text), damage=(f"the file is no TOML: {error}",))
 
@@ -114,20 +138,54 @@ def _rule_table(key: Key) -> dict[str, object]:
     return table
 
 
-def _loaded(table: Mapping[str, object]) -> Loaded:
-    if table.get("version") != VERSION or set(table) - HEAD:
-        return Loaded(_denials(_tables(table.get("grant"))), damage=("the header is not one this policyd writes",))
-    grants, damage = [], []
-    for index, entry in enumerate(_tables(table.get("grant", []))):
-        try:
-            grants.append(_grant(entry))
-        except (ValueError, TypeError, KeyError) as error:
-            damage.append(f"grant {index + 1}: {error}")
-    project, seen = _project(table.get("project")), _seen(table.get("clock"))
-    if not isinstance(table.get("grant", []), list):
-        damage.append("`grant` is no list of tables")
-    if project is None or seen is None:
-        damage.append("the header is incomplete")
+@lru_cache(CACHED)
+def _chunk(grant: Grant) -> str:
+    import tomli_w
+
+    return "\n" + tomli_w.dumps({"grant": [_grant_table(grant)]})
+
+
+@lru_cache(CACHED)
+def _read(piece: str) -> Grant | str:
+    """Return the grant a piece of a file holds, or what is wrong with it.
+
+    Raises:
+        ValueError: the piece is no TOML.
+    """
+    import tomllib
+
+    if quick := USUAL.fullmatch(piece):
+        return _valid(_usual(quick))
+    table = tomllib.loads(f"[[grant]]\n{piece}")
+    entries = _tables(table.get("grant"))
+    if set(table) != {"grant"} or len(entries) != 1:
+        return "a table that is no grant"
+    return _valid(entries[0])
+
+
+def _usual(quick: re.Match[str]) -> dict[str, object]:
+    """Return the table of a grant as policyd writes most of them, read without a parser for the sake of speed."""
+    found: dict[str, object] = {name: value for name, value in quick.groupdict().items() if value is not None}
+    rule = {"kind": [found.pop("kind")], "command": found.pop("command"), "cwd": [found.pop("cwd")]}
+    found |= {name: datetime.fromisoformat(quick[name]) for name in ("created", "until")}
+    if "boot" in found:
+        found["boot"] = float(quick["boot"])
+    return {**found, "rule": [rule]}
+
+
+def _valid(table: Mapping[str, object]) -> Grant | str:
+    try:
+        return _grant(table)
+    except (ValueError, TypeError, KeyError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def _loaded(head: Mapping[str, object], entries: Iterable[Grant | str]) -> Loaded:
+    grants = [entry for entry in entries if isinstance(entry, Grant)]
+    damage = [entry for entry in entries if isinstance(entry, str)]
+    project, seen = _project(head.get("project")), _seen(head.get("clock"))
+    if head.get("version") != VERSION or set(head) != HEAD or project is None or seen is None:
+        damage.append("the header is not one this policyd writes")
     if len({grant.id for grant in grants}) != len(grants):
         damage.append("an id occurs twice")
     kept = tuple(grant for grant in grants if not damage or grant.effect is Effect.DENY)
@@ -136,27 +194,15 @@ def _loaded(table: Mapping[str, object]) -> Loaded:
 
 def _salvage(text: str) -> tuple[Grant, ...]:
     """Return the denials of a text that is no TOML as a whole, read table by table."""
-    import tomllib
-
-    found: list[Grant] = []
-    for piece in text.split("[[grant]]")[1:]:
+    found: dict[str, Grant] = {}
+    for piece in text.split("[[grant]]\n")[1:]:
         try:
-            found += _denials(_tables(tomllib.loads(f"[[grant]]{piece}").get("grant")))
+            grant = _read(piece)
         except (ValueError, RecursionError):
             continue
-    return tuple({grant.id: grant for grant in found}.values())
-
-
-def _denials(tables: Iterable[Mapping[str, object]]) -> tuple[Grant, ...]:
-    found = []
-    for table in tables:
-        try:
-            grant = _grant(table)
-        except (ValueError, TypeError, KeyError):
-            continue
-        if grant.effect is Effect.DENY:
-            found.append(grant)
-    return tuple(found)
+        if isinstance(grant, Grant) and grant.effect is Effect.DENY:
+            found[grant.id] = grant
+    return tuple(found.values())
 
 
 def _grant(table: Mapping[str, object]) -> Grant:
