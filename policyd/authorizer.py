@@ -1,0 +1,158 @@
+"""The decision point: what was observed, a policy and people's answers in, one decision out.
+
+    authorizer = Authorizer(load(["policy.toml"]), resolve=filesystem, home="/home/dev")
+    authorizer.observe("c2a", message)                 # every message of both sides, in order
+    decision = authorizer.decide(params)               # of `session/request_permission`
+
+Rules of this module:
+
+1. It composes and decides nothing itself: `actions` says what a request stands for, `engine` what follows.
+2. An exception anywhere is a denial with source `error`; a request that cannot be read is one too.
+3. Without a time the decision holds at any time: the strictest of "every rule still holds" and "every `until` is past".
+4. Without a resolver no rule with `path` and no default allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from policyd import engine
+from policyd.actions import Conversation, Machine
+from policyd.actions.examples import example_actions
+from policyd.model import Context, Decision, Effect, Filesystem, Judged, Request, Source
+from policyd.policy import Diagnostic, Policy
+
+EARLIEST = datetime(2, 1, 1, tzinfo=UTC)
+LATEST = datetime(9998, 12, 31, tzinfo=UTC)
+Grants = Callable[[Request, Context], Callable[[Judged], Effect | None]]
+"""What people's remembered answers say of the actions of a request (`GrantBook.bind`, with a clock)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What policies may ask about the process and the person, beside what the wire tells."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    managed_labels: Mapping[str, str] = field(default_factory=dict)
+    user: str = ""
+    groups: tuple[str, ...] = ()
+    interactive: bool = False
+    """Whether a prompt is configured."""
+
+
+class Authorizer:
+    """Decides the permission requests of one connection."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        resolve: Filesystem | None = None,
+        home: str | None = None,
+        machine: Machine | None = None,
+        claims: Claims | None = None,
+        grants: Grants | None = None,
+        agent: str = "",
+        cwd: str | None = None,
+    ) -> None:
+        """Begin with nothing observed.
+
+        Args:
+            policy: the rules in force; `reload` replaces them.
+            resolve: how files are looked at; None: not at all.
+            home: the home directory `~/` stands for; needed with a resolver.
+            machine: the same and more, instead of `resolve` and `home`.
+            claims: labels, person, and whether there is a prompt.
+            grants: what was remembered.
+            agent: profile or wire name to assume until the agent names itself.
+            cwd: of sessions that were never seen to open.
+
+        Raises:
+            ValueError: a resolver without a home directory.
+        """
+        if machine is None:
+            if resolve is not None and not home:
+                raise ValueError("a resolver needs `home`: without it `~/` stands for nothing")
+            machine = Machine(home=home or "/", fs=resolve)
+        self.policy = policy
+        self.claims = claims or Claims()
+        self.grants = grants
+        self.conversation = Conversation(replace(machine, heads=policy.heads), agent=agent, cwd=cwd)
+
+    def observe(self, direction: str, message: Mapping[str, object]) -> None:
+        """Take in one message; `direction` is `a2c` (agent to client) or `c2a`."""
+        self.conversation.observe(direction, message)
+
+    def reload(self, policy: Policy) -> None:
+        """Put another policy in force."""
+        self.policy = policy
+        self.conversation.reopen(replace(self.conversation.machine, heads=policy.heads))
+
+    def context(self, session_id: str, now: datetime, broken: str = "") -> Context:
+        """Return what is true of a session at `now`."""
+        talk, claims = self.conversation, self.claims
+        return Context(
+            workspace=talk.workspace(session_id),
+            now=now,
+            agent=talk.agent,
+            mode=talk.mode(session_id),
+            interactive=claims.interactive,
+            labels=claims.labels,
+            managed_labels=claims.managed_labels,
+            user=claims.user,
+            groups=claims.groups,
+            broken=broken,
+            resolved=talk.machine.fs is not None,
+        )
+
+    def decide(self, params: Mapping[str, object], *, now: datetime | None = None, broken: str = "") -> Decision:
+        """Decide a `session/request_permission` whose params these are; never raises for what they hold."""
+        try:
+            return self.settle(self.conversation.request(params), now=now, broken=broken)
+        except Exception as error:
+            return failed(error, self.policy)
+
+    def door(self, method: str, params: Mapping[str, object], *, now: datetime | None = None) -> Decision:
+        """Decide a call of the client's `fs/*` or `terminal/*`; never raises for what it holds."""
+        try:
+            return self.settle(self.conversation.side_door(method, params), now=now)
+        except Exception as error:
+            return failed(error, self.policy)
+
+    def settle(self, request: Request, *, now: datetime | None = None, broken: str = "") -> Decision:
+        """Decide a request that is understood."""
+        times = (EARLIEST, LATEST) if now is None else (now,)
+        found = [self._at(request, time, broken) for time in times]
+        return max(found, key=lambda decision: decision.effect)
+
+    def _at(self, request: Request, now: datetime, broken: str) -> Decision:
+        context = self.context(request.session_id, now, broken)
+        grant = self.grants(request, context) if self.grants else engine.no_grants
+        return engine.decide(request, self.policy, context, self.conversation.machine.fs, grant)
+
+
+def failed(error: Exception, policy: Policy) -> Decision:
+    """Return the denial that stands for a failure of policyd itself."""
+    words = f"policyd failed and refuses: {type(error).__name__}"
+    return Decision(Effect.DENY, Source.ERROR, words, revision=policy.revision)
+
+
+def check_examples(policy: Policy, machine: Machine) -> list[Diagnostic]:
+    """Return a diagnostic for every example of a rule that does not come out as its author wrote.
+
+    Examples are judged in a workspace of their own below the home directory; conditions on the session count as met.
+    """
+    talk = Conversation(replace(machine, heads=policy.heads), cwd=f"{machine.home.rstrip('/')}/workspace")
+    context = Context(talk.workspace(""), LATEST, resolved=True)
+    wrong = []
+    for example in policy.examples:
+        actions = example_actions(example.text, example.table, example.rule.resource, talk.around(""), talk.profile)
+        if engine.rule_holds(example.rule, actions, context, machine.fs) is not example.wanted:
+            text = example.text or str(dict(example.table))
+            found = f"the example `{text}` {'does not match' if example.wanted else 'matches'}"
+            advice = "correct the rule or the example"
+            ref = example.rule.ref
+            wrong.append(Diagnostic(example.file, example.line, ref.id, found, advice, ref.layer))
+    return wrong
