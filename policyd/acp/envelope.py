@@ -21,7 +21,8 @@ from policyd.acp.json import ProtocolError, strict
 
 UPDATE = "session/update"
 _FRAME = len('{"jsonrpc":"2.0","method":"","params":}')
-_SLACK = len(',"params":1') - 1
+_MOST = _FRAME + len(',"params":1') - 1
+BACKSLASH = ord("\\")
 _ENVELOPE = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
 _FOLDED = {name.casefold(): name for name in _ENVELOPE}
 
@@ -200,15 +201,13 @@ def skim(block: bytes) -> Iterator[tuple[bytes, str | None, bytes | None]]:
     if len(found) != len(lines):
         found = [_try(line) for line in lines]
     for line, one in zip(lines, found, strict=True):
-        yield _glance(line, one)
-
-
-def _glance(line: bytes, one: _Fast) -> tuple[bytes, str | None, bytes | None]:
-    method, params = one.method, one.params
-    if one.id is UNSET and method is not UNSET and params is not UNSET:  # noqa: SIM102
-        if len(line) - len(params) - len(method) - _FRAME <= _SLACK:
-            return line, method, bytes(params)
-    return line, None, None
+        method, raw = one.method, one.params
+        if one.id is UNSET and method is not UNSET and raw is not UNSET:
+            params = bytes(raw)
+            if len(line) - len(params) - len(method) <= _MOST:
+                yield line, method, params
+                continue
+        yield line, None, None
 
 
 def _try(line: bytes) -> _Fast:
@@ -223,7 +222,7 @@ def update_kind(params: bytes) -> tuple[str, str]:
 
     `("", "?")` if they cannot be told, or might be told differently: the key stands there twice, or ASCII is escaped.
     """
-    if params.count(b"essionUpdate") != 1 or b"\\u00" in params:
+    if params.count(b"essionUpdate") != 1 or (BACKSLASH in params and b"\\u00" in params):
         return "", "?"
     try:
         found = _update.decode(params)

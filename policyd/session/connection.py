@@ -18,7 +18,7 @@ from policyd.model import Filesystem
 from policyd.session.core import Core, Passing, text_of
 from policyd.session.doors import DOORS, diff_digests
 from policyd.session.events import Closed, Command, Event, Failed, Frame, Moment, Reloaded, Reply, Side
-from policyd.session.modes import Modes
+from policyd.session.modes import SWITCHES, Modes
 from policyd.session.permissions import Permissions
 from policyd.session.ports import Decider
 from policyd.session.records import Records
@@ -27,7 +27,6 @@ from policyd.session.state import OPENINGS, PERMISSION, Session
 from policyd.session.tripwire import Tripwire
 
 CALLS = frozenset({"tool_call", "tool_call_update"})
-SWITCHES = frozenset({"current_mode_update", "config_option_update"})
 WATCHED = CALLS | SWITCHES | {"?"}
 CHANGES = frozenset({"session/set_mode", "session/set_config_option"})
 UNDERSTOOD = OPENINGS | CHANGES | {"initialize"}

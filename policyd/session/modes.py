@@ -22,6 +22,7 @@ from policyd.session.ports import Asking, Verdict
 from policyd.session.records import Records
 from policyd.session.state import Hold, Session, SetBack
 
+SWITCHES = frozenset({"current_mode_update", "config_option_update"})
 QUEUE_LINES = 10_000
 QUEUE_BYTES = 64 * 1024 * 1024
 PROMPTS_KEPT = 100
@@ -103,10 +104,20 @@ class Modes:
         if hold is not None:
             session.hold = None
             self._holds -= 1
-            self._release(session, self._patched(hold), hold.queue)
+            queue = [one for one in hold.queue if one[0] is Side.CLIENT or not self._stale(one[1])]
+            self._release(session, self._patched(hold), queue)
             return
         session.setback = None
         self._let_prompts(session)
+
+    def _stale(self, line: bytes) -> bool:
+        """Say whether a line tells of a mode that was in force before the one just confirmed."""
+        message = acp.envelope(line)
+        if message.method != acp.UPDATE or message.params is None:
+            return False
+        if acp.update_kind(message.params)[1] not in SWITCHES:
+            return False
+        return self._judge(acp.UPDATE, acp.strict_object(message.params)) is not None
 
     def _patched(self, hold: Hold) -> bytes:
         try:

@@ -58,6 +58,9 @@ class Permissions:
             self._core.now,
         )
         self.held[held.number] = held
+        if self._core.closed:
+            self._cancel(held, "a side is gone", by="policyd")
+            return
         try:
             waits = not held.door and self._core.decider.late(params)
         except Exception as error:
@@ -230,19 +233,19 @@ class Permissions:
     def cancel_session(self, session: Session) -> None:
         """The client cancelled the turn: answer everything of the session `cancelled`, once."""
         for held in self._of(session):
-            self._cancel(held, "the turn was cancelled")
+            self._cancel(held, "the turn was cancelled", by="client")
 
     def cancel_request(self, key: object) -> bool:
         """The agent no longer wants an answer; True if such a request was held."""
         found = [held for held in self.held.values() if held.key == key]
         for held in found[:1]:
-            self._cancel(held, "the agent withdrew the request", tell=True)
+            self._cancel(held, "the agent withdrew the request", by="agent", tell=True)
         return bool(found)
 
     def abandon(self, why: str) -> None:
         """A side is gone: nothing is allowed any more."""
         for held in list(self.held.values()):
-            self._cancel(held, why)
+            self._cancel(held, why, by="policyd")
 
     def reload(self) -> None:
         """The policy changed: what it denies now is rejected, also while a question is open."""
@@ -257,15 +260,14 @@ class Permissions:
             except Exception as error:
                 self._fail(held, error)
 
-    def _cancel(self, held: Held, why: str, *, tell: bool = False) -> None:
+    def _cancel(self, held: Held, why: str, *, by: str, tell: bool = False) -> None:
         self._asker.leave(held, tell=tell)
         try:
-            decision = Decision(Effect.DENY, Source.PROMPT if held.talk else Source.ERROR, why)
             if held.verdict is not None:
                 verdict = replace(held.verdict, decision=replace(held.verdict.decision, effect=Effect.DENY, reason=why))
-                self._records.decision(verdict, outcome="cancelled", by="client", held=held)
+                self._records.decision(verdict, outcome="cancelled", by=by, held=held)
             else:
-                self._records.failure(held, decision.reason)
+                self._records.failure(held, why)
         except Exception as error:
             self._core.note(f"a cancelled request could not be recorded: {type(error).__name__}")
         self._refuse(held, why)
@@ -280,7 +282,8 @@ class Permissions:
         told = told or ("selected" if option is not None else "cancelled")
         key = self._records.decision(held.verdict, outcome=told, option=option, by=by, held=held)
         if not allowed:
-            self._report.refused(held, decision)
+            if by != "client" or decision.source is not Source.PROMPT:
+                self._report.refused(held, decision)
             self._answer(held, option, decision, None)
             return key
         if not held.door and option is None:
