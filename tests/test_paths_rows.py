@@ -23,12 +23,11 @@ HOME = "/home/dev"
 
 
 def _parameters() -> list[object]:
-    return [
-        pytest.param(
-            row, id=str(row["name"]), marks=[pytest.mark.skip(reason=str(row["skip"]))] if "skip" in row else []
-        )
-        for row in ROWS
-    ]
+    return [pytest.param(row, id=str(row["name"]), marks=_marks(row)) for row in ROWS]
+
+
+def _marks(row: Row) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.skip(reason=str(row["skip"]))] if "skip" in row else []
 
 
 @pytest.mark.parametrize("row", _parameters())

@@ -95,15 +95,14 @@ class Node:
             yield self
         if name in self.literals:
             yield self.literals[name]
-        for length, table in self.prefixes.items():
-            if name[:length] in table:
-                yield table[name[:length]]
-        for length, table in self.suffixes.items():
-            if name[-length:] in table:
-                yield table[name[-length:]]
-        for matches, node in self.wild.values():
-            if matches(name):
-                yield node
+        yield from self.fitting(name)
+
+    def fitting(self, name: str) -> list[Node]:
+        """The nodes behind wildcards that fit `name`."""
+        nodes = [table[name[:size]] for size, table in self.prefixes.items() if name[:size] in table]
+        nodes += [table[name[-size:]] for size, table in self.suffixes.items() if name[-size:] in table]
+        nodes += [node for matches, node in self.wild.values() if matches(name)]
+        return nodes
 
     def everything(self) -> tuple[int, ...]:
         """The patterns of this node and all below it."""
@@ -123,6 +122,8 @@ class Node:
 
 Step = tuple[tuple[Node, ...], tuple[int, ...]]
 """The nodes a walk is at, and the patterns met on the way."""
+Tables = tuple[tuple[dict[str, Node], ...], tuple[Node, ...], tuple[int, ...]]
+"""Of a directory: what its names lead to, the nodes with wildcards, and the patterns met on the way."""
 
 
 def _arrive(nodes: Iterable[Node], ids: Iterable[int]) -> Step:
@@ -144,10 +145,28 @@ class _Walks:
         self.workspace = workspace
         self.starts = starts
         self.known: dict[str, Step] = {}
+        self.tables: dict[str, Tables] = {}
 
     def ids(self, path: str) -> tuple[int, ...]:
         """The patterns that match `path` or a directory above it."""
-        return self._step(path)[1]
+        if path in self.starts:
+            return self._step(path)[1]
+        parent, _, name = path.rpartition("/")
+        tables = self.tables.get(parent)
+        literals, wild, ids = self._tabled(parent) if tables is None else tables
+        after = [table[name] for table in literals if name in table]
+        for node in wild:
+            after += node.fitting(name)
+        return _arrive(after, ids)[1] if after else ids
+
+    def _tabled(self, parent: str) -> Tables:
+        nodes, ids = self._directory(parent or "/")
+        literals = tuple(node.literals for node in nodes if node.literals)
+        wild = tuple(node for node in nodes if node.prefixes or node.suffixes or node.wild)
+        if len(self.tables) >= DIRECTORIES:
+            self.tables.clear()
+        self.tables[parent] = literals, wild, ids
+        return self.tables[parent]
 
     def reached(self, path: str) -> Iterator[int]:
         """The patterns that match `path`, a directory above it, or something below it."""

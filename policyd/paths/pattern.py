@@ -16,7 +16,7 @@ Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from policyd.model import Filesystem, PathRef, Reach, Truth, Workspace
 from policyd.paths import globs
@@ -25,18 +25,25 @@ from policyd.paths.syntax import Written, read
 from policyd.paths.tails import Tail
 
 
-@dataclass(frozen=True, slots=True)
 class Place:
     """An absolute directory with what a pattern says below it."""
 
-    directory: str
-    tail: Tail
-    anchored: bool = True
-    """Whether the directory is the literal head of a pattern that does not float."""
+    __slots__ = ("anchored", "directory", "matches", "size", "start", "tail")
+
+    def __init__(self, directory: str, tail: Tail, *, anchored: bool = True) -> None:
+        self.directory = directory
+        self.tail = tail
+        self.anchored = anchored
+        """Whether the directory is the literal head of a pattern that does not float."""
+        self.start = directory if directory == "/" else directory + "/"
+        self.size = len(self.start)
+        self.matches = tail.matches
 
     def below(self, form: str) -> str | None:
         """Return `form` relative to the directory, None if it does not lie there."""
-        return below(self.directory, form)
+        if form.startswith(self.start):
+            return form[self.size :]
+        return "" if form == self.directory else None
 
     def above(self, form: str) -> bool:
         """Say whether `form` is the directory or an ancestor of it."""
@@ -49,7 +56,7 @@ class Place:
 
     def fold(self) -> Place:
         """Return the place for forms that are case-folded."""
-        return replace(self, directory=self.directory.casefold(), tail=self.tail.fold())
+        return Place(self.directory.casefold(), self.tail.fold(), anchored=self.anchored)
 
 
 def below(directory: str, path: str) -> str | None:
@@ -65,10 +72,13 @@ def inside(path: str, directories: tuple[str, ...]) -> bool:
     return any(below(directory, path) is not None for directory in directories)
 
 
-class Alternative:
-    """One alternative of a pattern, compiled; remembers the places it stands for in the last workspace."""
+View = tuple[Workspace, tuple[Place, ...]]
 
-    __slots__ = ("_last", "floats", "head", "places", "relative", "tail", "wide")
+
+class Alternative:
+    """One alternative of a pattern, compiled."""
+
+    __slots__ = ("floats", "head", "places", "relative", "tail", "wide")
 
     def __init__(self, written: Written, fs: Filesystem | None) -> None:
         self.relative = not written.absolute
@@ -80,37 +90,20 @@ class Alternative:
         if written.floats:
             whole = (*map(literal, written.head), *written.tail)
             self.floats = Tail(whole if whole[0] is DEEP else (DEEP, *whole)).widened()
-        self._last: dict[str, tuple[Workspace, tuple[Place, ...]]] = {}
 
-    def sure(self, workspace: Workspace) -> tuple[Place, ...]:
+    def sure(self, workspace: Workspace) -> Iterator[Place]:
         """The places where it loosens."""
-        return self._remembered("sure", workspace)
+        return (Place(each, self.tail) for each in self._directories(workspace) if self._loosens(each, workspace))
 
-    def strict(self, workspace: Workspace, *, widen: bool, folded: bool) -> tuple[Place, ...]:
+    def strict(self, workspace: Workspace, *, widen: bool) -> Iterator[Place]:
         """The places where it tightens."""
-        return self._remembered(("wide" if widen else "plain") + ("/folded" if folded else ""), workspace)
-
-    def _remembered(self, view: str, workspace: Workspace) -> tuple[Place, ...]:
-        last = self._last.get(view)
-        if last is None or last[0] is not workspace:
-            last = self._last[view] = (workspace, tuple(self._find(view, workspace)))
-        return last[1]
-
-    def _find(self, view: str, workspace: Workspace) -> Iterator[Place]:
-        if view == "sure":
-            yield from (Place(d, self.tail) for d in self._directories(workspace) if self._loosens(d, workspace))
-            return
-        if view.endswith("/folded"):
-            yield from (place.fold() for place in self._find(view.removesuffix("/folded"), workspace))
-            return
-        wide = view == "wide"
-        tail = self.wide if wide else self.tail
-        floats = self.floats is not None and (wide or self._everywhere())
+        tail = self.wide if widen else self.tail
+        floats = self.floats is not None and (widen or self._everywhere())
         if self.head or not floats:
             literal_head = not floats and bool(self.head or not self.relative)
-            yield from (Place(directory, tail, literal_head) for directory in self._directories(workspace))
+            yield from (Place(each, tail, anchored=literal_head) for each in self._directories(workspace))
         if floats and self.floats is not None:
-            yield Place("/", self.floats if wide else self.tail, anchored=False)
+            yield Place("/", self.floats if widen else self.tail, anchored=False)
 
     def _everywhere(self) -> bool:
         """Whether it begins with `**` at no place."""
@@ -149,6 +142,8 @@ class PathPattern:
 
     source: str
     alternatives: tuple[Alternative, ...] = field(repr=False, compare=False)
+    _views: dict[str, View] = field(init=False, repr=False, compare=False, default_factory=dict)
+    """What the pattern stands for in the last session it was asked about, by polarity."""
 
     @classmethod
     def compile(cls, text: str, *, home: str, tmpdir: str, fs: Filesystem | None = None) -> PathPattern:
@@ -181,31 +176,50 @@ class PathPattern:
 
     def sure(self, ref: PathRef, workspace: Workspace) -> bool:
         """Say whether every form matches as written (allow rules; `unless` of deny and ask rules)."""
-        places = [place for each in self.alternatives for place in each.sure(workspace)]
+        places = self._places("sure", workspace)
         deep = ref.reach is Reach.CONTENT
-        fits = _glob_covered if ref.glob else _covered
-        return bool(places) and all(any(fits(place, form, deep) for place in places) for form in ref.forms)
+        if ref.glob:
+            return all(any(_glob_covered(place, form, deep) for place in places) for form in ref.forms)
+        for form in ref.forms:
+            for place in places:
+                rest = place.below(form)
+                if rest is not None and place.matches(rest) and (not deep or place.tail.whole()):
+                    break
+            else:
+                return False
+        return True
 
     def maybe(self, ref: PathRef, workspace: Workspace, fs: Filesystem | None, *, widen: bool) -> Truth:
         """Say whether some form matches (deny and ask rules: `widen`; `unless` of allow rules: not)."""
         truth = Truth.NO
-        hits = _glob_hit if ref.glob else _hit
+        places = self._places(("wide" if widen else "plain") if not ref.folded else f"folded {widen}", workspace)
         for form in ref.forms:
             text = form.casefold() if ref.folded else form
-            for each in self.alternatives:
-                for place in each.strict(workspace, widen=widen, folded=ref.folded):
-                    truth = max(truth, hits(place, text, form, ref.reach, fs))
-                    if truth is Truth.YES:
-                        return truth
+            for place in places:
+                rest = place.below(text)
+                if not ref.glob and rest is not None and place.matches(rest):
+                    return Truth.YES
+                if ref.glob or ref.reach is Reach.CONTENT:
+                    hit = _glob_hit if ref.glob else _reached
+                    truth = max(truth, hit(place, text, form, ref.reach, fs))
         return truth
+
+    def _places(self, view: str, workspace: Workspace) -> tuple[Place, ...]:
+        found = self._views.get(view)
+        if found is None or found[0] is not workspace:
+            places = (place for each in self.alternatives for place in _seen(each, view, workspace))
+            found = self._views[view] = (workspace, tuple(places))
+        return found[1]
+
+
+def _seen(alternative: Alternative, view: str, workspace: Workspace) -> Iterator[Place]:
+    if view == "sure":
+        return alternative.sure(workspace)
+    places = alternative.strict(workspace, widen=view in {"wide", "folded True"})
+    return (place.fold() for place in places) if view.startswith("folded") else places
 
 
 # ---- one form against one place --------------------------------------------------------------------
-
-
-def _covered(place: Place, form: str, deep: bool) -> bool:
-    rest = place.below(form)
-    return rest is not None and place.tail.matches(rest) and (not deep or place.tail.whole())
 
 
 def _glob_covered(place: Place, form: str, deep: bool) -> bool:
@@ -213,14 +227,11 @@ def _glob_covered(place: Place, form: str, deep: bool) -> bool:
     return tail.ends(tail.run_glob(globs.segments(form), sure=True)) and (not deep or tail.whole())
 
 
-def _hit(place: Place, text: str, form: str, reach: Reach, fs: Filesystem | None) -> Truth:
-    rest = place.below(text)
-    if rest is not None and place.tail.matches(rest):
-        return Truth.YES
-    if reach is not Reach.CONTENT:
-        return Truth.NO
+def _reached(place: Place, text: str, form: str, reach: Reach, fs: Filesystem | None) -> Truth:
+    """What a plain path that does not match reaches below it."""
     if place.anchored and place.above(text):
         return Truth.YES
+    rest = place.below(text)
     if rest is None:
         return Truth.MAYBE if place.above(text) else Truth.NO
     return _look(fs, form, place.tail.residue(place.tail.run(rest)))

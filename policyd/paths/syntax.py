@@ -60,11 +60,17 @@ _FOREIGN = (
         "only `$HOME/` and `$TMPDIR/` are known (a name with `$`: `\\$`)",
     ),
 )
+_PLAIN = re.compile(r"(?!.*\.\*)[A-Za-z0-9_.*@/-][A-Za-z0-9_.*@/ -]*\Z")
+"""Texts that hold nothing foreign."""
 _ANYWHERE = (
     (re.compile(r"%[A-Za-z_]\w*%"), "`%NAME%` is not expanded; write `~/`, `$HOME/`, `$TMPDIR/` or the path"),
     (re.compile(r"[\x00-\x1f\x7f]"), "control characters cannot stand in a pattern"),
     (re.compile(r"[\ud800-\udfff]"), "the text is no valid Unicode"),
 )
+
+
+_WILD = re.compile(r"[*?\[\\]")
+_WHOLE = {"*": Segment((Wild.STAR,)), "**": DEEP}
 
 
 def read(text: str, *, home: str, tmpdir: str) -> tuple[Written, ...]:
@@ -77,10 +83,12 @@ def read(text: str, *, home: str, tmpdir: str) -> tuple[Written, ...]:
         raise PatternError("the pattern is empty; write `**` for everything in the workspace")
     if len(text) > LONGEST:
         raise PatternError(f"the pattern is longer than {LONGEST} characters; write several")
+    if _PLAIN.match(text):
+        return (_alternative(text, home, tmpdir),)
     _refuse(text, _ANYWHERE, anywhere=True)
     _refuse(text, _FOREIGN)
     text = unicodedata.normalize("NFC", text)
-    return tuple(dict.fromkeys(_alternative(each, home, tmpdir) for each in expand(text)))
+    return tuple(dict.fromkeys(_checked(each, home, tmpdir) for each in expand(text)))
 
 
 def _refuse(text: str, spellings: tuple[tuple[re.Pattern[str], str], ...], *, anywhere: bool = False) -> None:
@@ -157,10 +165,14 @@ def _class_end(text: str, here: int) -> int:
 # ---- anchors and segments --------------------------------------------------------------------------
 
 
-def _alternative(text: str, home: str, tmpdir: str) -> Written:
+def _checked(text: str, home: str, tmpdir: str) -> Written:
     if not text.strip():
         raise PatternError("a brace leaves an empty pattern; write each name out")
     _refuse(text, _FOREIGN)
+    return _alternative(text, home, tmpdir)
+
+
+def _alternative(text: str, home: str, tmpdir: str) -> Written:
     prefix, rest = _anchor(text, home, tmpdir)
     segments = [segment(name, text) for name in split(rest) if name not in {"", "."}]
     if rest.endswith("/") and segments:
@@ -187,6 +199,9 @@ def _anchor(text: str, home: str, tmpdir: str) -> tuple[str | None, str]:
 
 def split(text: str) -> Iterator[str]:
     """Cut a pattern at its unquoted slashes."""
+    if "\\" not in text and "[" not in text:
+        yield from text.split("/")
+        return
     start = here = 0
     while here < len(text):
         if text[here] == "/":
@@ -217,6 +232,10 @@ def segment(name: str, text: str) -> Segment:
     Raises:
         PatternError: an escape or class that cannot be meant.
     """
+    if not _WILD.search(name):
+        return Segment(tuple(name))
+    if name in _WHOLE:
+        return _WHOLE[name]
     tokens: list[Token] = []
     here = 0
     while here < len(name):
