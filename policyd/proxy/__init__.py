@@ -1,0 +1,82 @@
+"""`policyd proxy`: runs an agent between it and its client, under policy.
+
+    main(["--policy", "ci.toml", "--", "agent", "--acp"]) -> exit code
+
+Rules of this package:
+
+1. The agent is started before anything heavy is imported (this module, `options` and `agent` need `os`, `sys` and C
+   modules alone); policyd loads while the agent boots.
+2. Not one byte passes either way until the policy is loaded. A policy that cannot be loaded ends the agent: exit 2.
+3. Whatever goes wrong in the loop ends the agent too: nothing passes without the enforcement.
+4. What is not a matter of policy behaves as if policyd were not there: bytes, standard error, ends of files, signals,
+   the exit status (a signal that ended the agent ends policyd).
+
+Exit codes: the agent's; 2 usage, settings or policy; 5 with `--fail-on-reject`; 126, 127 the agent cannot be started;
+70 policyd failed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+FAILED = 70
+
+
+def main(argv: list[str]) -> int:
+    """Run the words behind `policyd proxy`; return the exit code."""
+    from policyd.proxy.options import USAGE, UsageError, parse
+
+    try:
+        options = parse(argv)
+        enter(options.cwd, options.policies)
+    except UsageError as error:
+        return say(f"policyd proxy: {error}", 2)
+    except OSError as error:
+        return say(f"policyd proxy: --cwd {options.cwd}: {error.strerror}", 2)
+    if options.help:
+        sys.stdout.write(USAGE)
+        return 0
+    for fd in (0, 1, 2):
+        try:
+            os.fstat(fd)
+        except OSError:
+            return say("policyd proxy: standard input, output and error must be open", 2)
+    if not options.command:
+        from policyd.proxy.alone import answer_alone
+
+        return answer_alone(USAGE)
+    if os.isatty(0) and os.isatty(1):
+        from policyd.proxy.terminal import become
+
+        return become(options)
+    from policyd.proxy.agent import cannot_start, start
+
+    try:
+        agent = start(options.command)
+    except OSError as error:
+        code, text = cannot_start(options.command, error)
+        return say(text, code)
+    try:
+        from policyd.proxy.run import run
+
+        return run(agent, options)
+    except BaseException:
+        agent.end()
+        import traceback
+
+        traceback.print_exc()
+        return say("policyd: failed, and has ended the agent", FAILED)
+
+
+def enter(cwd: str | None, policies: list[str]) -> None:
+    """Make the names of policy files absolute, then go where the agent is to start."""
+    policies[:] = [os.path.abspath(policy) for policy in policies]
+    if cwd is not None:
+        os.chdir(cwd)
+
+
+def say(text: str, code: int) -> int:
+    """Write a line to standard error; return `code`."""
+    sys.stderr.write(text + "\n")
+    return code

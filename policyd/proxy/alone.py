@@ -1,0 +1,40 @@
+"""`policyd proxy` without an agent, as a conductor of proxy chains would start it: every request is refused, in words.
+
+A chain component forwards what it does not understand and may be bypassed when it fails; policyd decides, and must be
+the last before the agent.
+"""
+
+from __future__ import annotations
+
+import os
+
+LAST = "put policyd last: policyd proxy -- AGENT"
+UNKNOWN_METHOD = -32601
+
+
+def answer_alone(usage: str, *, client_in: int = 0, client_out: int = 1, complain: int = 2) -> int:
+    """Refuse every request until the input ends; exit code 2."""
+    if os.isatty(client_in):
+        os.write(complain, usage.encode())
+        return 2
+    import json
+
+    os.write(complain, f"policyd proxy: no agent; {LAST}\n".encode())
+    with os.fdopen(client_in, "rb", closefd=False) as lines:
+        for line in lines:
+            if (ident := asked(line)) is not None:
+                error = {"code": UNKNOWN_METHOD, "message": LAST, "data": {"details": LAST}}
+                answer = json.dumps({"jsonrpc": "2.0", "id": ident, "error": error}, separators=(",", ":"))
+                os.write(client_out, answer.encode() + b"\n")
+    return 2
+
+
+def asked(line: bytes) -> object:
+    """Return the id of a request, None for everything else."""
+    import json
+
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return message.get("id") if isinstance(message, dict) and "method" in message else None

@@ -1,0 +1,91 @@
+"""The run of one agent: load while it boots, pump while it lives, tell how it ended.
+
+Imported when the agent runs already.
+"""
+
+from __future__ import annotations
+
+import os
+from signal import Signals
+
+from policyd.proxy.agent import Agent
+from policyd.proxy.notes import Notes
+from policyd.proxy.options import Options
+from policyd.proxy.pump import Pump
+from policyd.proxy.signals import die_by, install
+from policyd.service import Choices, Service, StartError, open_service
+
+REFUSED = 5
+TROUBLE = 70
+
+
+def run(agent: Agent, options: Options) -> int:
+    """Stand between the client and a started agent until that ends; return the exit code."""
+    notes = Notes()
+    client_in, client_out = aside(0, os.O_RDONLY), aside(1, os.O_WRONLY)
+    try:
+        service = open_service(choices(options), notes.write)
+    except StartError as error:
+        agent.end()
+        os.write(2, ("\n".join(error.problems) + "\n").encode("utf-8", "replace"))
+        return 2
+    signals = install()
+    pump = Pump(agent, client_in=client_in, client_out=client_out)
+    service.connect(pump.send)
+    agent.poll()  # it may have ended before its end was listened for
+    pump.run(service, signals)
+    if pump.trouble:
+        agent.end()
+    service.finish(agent.status)
+    for fd in (client_in, client_out):
+        restore(fd)
+    return outcome(agent, service, pump, options, notes)
+
+
+def outcome(agent: Agent, service: Service, pump: Pump, options: Options, notes: Notes) -> int:
+    """Say how it ended; return the exit code, or end by the agent's signal."""
+    if service.headless:
+        for line in service.summary():
+            notes.write(line)
+    if pump.trouble:
+        notes.write(f"{pump.trouble}; the agent was ended")
+        return TROUBLE
+    status = agent.status or 0
+    if status < 0:
+        notes.write(f"the agent was ended by {Signals(-status).name}")
+        die_by(-status)
+    return REFUSED if status == 0 and options.fail_on_reject and service.refused else status
+
+
+def choices(options: Options) -> Choices:
+    """Return what the command line chose, for the service."""
+    return Choices(
+        policies=tuple(options.policies),
+        digests=tuple(options.digests),
+        prompt=tuple(options.prompt),
+        labels=dict(label.split("=", 1) for label in options.labels),
+        agent=options.agent,
+        client=options.client,
+        shell=options.shell,
+        home=options.home,
+        audit=options.audit,
+        grants=not options.no_grants,
+        transport="proxy",
+    )
+
+
+def aside(fd: int, flags: int) -> int:
+    """Move a standard stream out of the way, so that nothing printed by mistake can reach the other side."""
+    moved = os.dup(fd)
+    nothing = os.open(os.devnull, flags)
+    os.dup2(nothing, fd)
+    os.close(nothing)
+    return moved
+
+
+def restore(fd: int) -> None:
+    """Make a descriptor blocking again: whoever shares it expects that."""
+    try:
+        os.set_blocking(fd, True)
+    except OSError:  # closed when its other end was
+        return

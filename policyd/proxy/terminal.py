@@ -1,0 +1,38 @@
+"""Between two terminals there is no protocol: a client relaunched its configured command so that a person can log in.
+
+policyd then becomes the agent, after one line on standard error and one record; or refuses, as `terminal` is set. No
+record, no agent. What is typed by hand as `policyd proxy -- AGENT` is therefore not under policy, and says so.
+"""
+
+from __future__ import annotations
+
+import os
+
+from policyd.proxy.agent import cannot_start
+from policyd.proxy.options import Options
+
+
+def become(options: Options) -> int:
+    """Replace this process by the agent; return an exit code if that is refused or fails."""
+    from policyd.proxy.run import choices
+    from policyd.service import StartError, note_terminal
+
+    name = options.command[0]
+    try:
+        allowed = note_terminal(choices(options), options.command)
+    except StartError as error:
+        return complain("\n".join(error.problems), 2)
+    if not allowed:
+        return complain(f"policyd: no ACP between two terminals, and `terminal` is `refuse`: not running {name}", 2)
+    complain(f"policyd: no ACP here: running {name} without policy", 0)
+    try:
+        os.execvp(name, options.command)  # noqa: S606 - the agent itself, no shell
+    except OSError as error:
+        code, text = cannot_start(options.command, error)
+        return complain(text, code)
+
+
+def complain(text: str, code: int) -> int:
+    """Write lines to standard error; return `code`."""
+    os.write(2, text.encode() + b"\n")
+    return code

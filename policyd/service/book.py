@@ -1,0 +1,213 @@
+"""The policies in force: one for each set of workspace roots, loaded once, looked at again when files change.
+
+Rules of this module:
+
+1. At start everything managed and of the user must be valid. Later, a bad edit of any file changes nothing and is
+   reported; the last good set stays.
+2. A file that vanishes keeps its denials and asks until it is back or policyd starts again.
+3. `look` may run in a thread: it reads files and compiles; nothing is in force before `take` swaps the references.
+4. With `reload = "tighten"` a running session is only tightened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from policyd.model import Filesystem, Layer
+from policyd.policy import Policy, PolicyError, PolicySource
+from policyd.service.change import loosens, tightened, with_vanished
+from policyd.storage import policies
+from policyd.storage.places import Places
+from policyd.storage.policies import Found
+from policyd.storage.trust import FOLDER, TrustStore
+
+Roots = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """What holds in sessions with certain roots."""
+
+    found: Found
+    policy: Policy
+    broken: str = ""
+    """Why everything in such a session is at least ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a look at the files found to be different."""
+
+    base: Found | None = None
+    in_force: dict[Roots, InForce] = field(default_factory=dict)
+    seen: frozenset[Roots] = frozenset()
+    """The sets of roots that were looked at."""
+    problems: tuple[str, ...] = ()
+    """Why nothing, or not everything, was taken over."""
+    loosens: bool = False
+
+    @property
+    def revision(self) -> str:
+        """The new revision of the policy without projects, empty if it did not change."""
+        return self.in_force[()].policy.revision if () in self.in_force else ""
+
+
+class PolicyBook:
+    """The policies of one process."""
+
+    def __init__(
+        self,
+        places: Places,
+        *,
+        version: str,
+        files: Sequence[str] = (),
+        vouched: Sequence[str] = (),
+        fs: Filesystem | None = None,
+        tighten: bool = False,
+    ) -> None:
+        """Look at nothing yet.
+
+        Args:
+            files: given with `--policy`; they stand in for the user layer.
+            vouched: digests of `--policy-digest`.
+            tighten: whether a reload may only tighten.
+        """
+        self.tighten = tighten
+        self._places = places
+        self._version = version
+        self._files = tuple(files)
+        self._vouched = tuple(vouched)
+        self._fs = fs
+        self._trust = TrustStore(places.trust)
+        self._base = Found()
+        self._in_force: dict[Roots, InForce] = {}
+        self._reported: tuple[str, ...] = ()
+
+    def start(self) -> Policy:
+        """Load what holds without a workspace.
+
+        Raises:
+            PolicyError: every mistake of every managed and user file.
+        """
+        self._base = self._find_base()
+        self._in_force[()] = InForce(self._base, *self._compose(self._base))
+        return self._in_force[()].policy
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What lies in policy directories and is not read."""
+        return self._base.notes
+
+    @property
+    def policy(self) -> Policy:
+        """What holds without a workspace."""
+        return self._in_force[()].policy
+
+    def of(self, roots: Sequence[str]) -> InForce:
+        """Return what holds in a session with these workspace roots. Reads the project's files the first time.
+
+        Raises:
+            PolicyError: a user's file is invalid as the project file it counts as here.
+        """
+        key = tuple(roots)
+        if key not in self._in_force:
+            self._in_force[key] = self._fresh(self._base, key)
+        return self._in_force[key]
+
+    def look(self) -> Change | None:
+        """Read all files again; return what is different, None if nothing is. Safe in a thread."""
+        in_force, problems = dict(self._in_force), []
+        try:
+            base = self._find_base()
+            changed = dict(self._changes(base, in_force))
+        except PolicyError as error:
+            base, changed = self._base, {}
+            problems = [f"the changed policy is not used: {diagnostic}" for diagnostic in error.diagnostics]
+        said = tuple(problems)
+        if not changed and said == self._reported:
+            return None
+        self._reported = said
+        looser = any(loosens(in_force[roots].policy, new.policy) for roots, new in changed.items())
+        return Change(base, changed, frozenset(in_force), said, looser)
+
+    def take(self, change: Change) -> None:
+        """Put a change in force: one reference each. A session that opened meanwhile is looked at here."""
+        self._base = change.base or self._base
+        late = {roots: one for roots, one in self._in_force.items() if roots not in change.seen}
+        self._in_force.update(change.in_force)
+        self._in_force.update(self._changes(self._base, late))
+
+    def watched(self) -> list[str]:
+        """Return the directories whose entries matter."""
+        roots = {root for key in list(self._in_force) for root in key}
+        places = [
+            *self._places.managed_policies,
+            *self._places.managed,
+            *([] if self._files else [self._places.user_policies, self._places.config]),
+            *(name.rpartition("/")[0] or "/" for name in self._files),
+            *self._files,
+            self._places.trust,
+            *roots,
+            *(f"{root}/{FOLDER}" for root in roots),
+        ]
+        return list(dict.fromkeys(places))
+
+    # ---- loading ------------------------------------------------------------------------------------
+
+    def _find_base(self) -> Found:
+        """Find managed and user files; all faults of both at once."""
+        found, faults = Found(), []
+        for layer in (self._find_managed, self._find_user):
+            try:
+                found += layer()
+            except PolicyError as error:
+                faults += error.diagnostics
+        if faults:
+            raise PolicyError(faults)
+        return found
+
+    def _find_managed(self) -> Found:
+        return policies.managed(self._places.managed_policies)
+
+    def _find_user(self) -> Found:
+        return policies.given(self._files) if self._files else policies.user(self._places.user_policies)
+
+    def _sources(self, base: Found, roots: Roots) -> Found:
+        """Find everything that counts in a session with these roots."""
+        found = replace(base, sources=tuple(policies.demoted(base.sources, roots, self._vouched)))
+        for root in roots:
+            found += policies.project(root, self._trust)
+        return found
+
+    def _compose(self, found: Found) -> tuple[Policy, str]:
+        return policies.compose(found, self._places, fs=self._fs, version=self._version)
+
+    def _fresh(self, base: Found, roots: Roots) -> InForce:
+        found = self._sources(base, roots)
+        if found == base:
+            return replace(self._in_force[()], found=found)
+        return InForce(found, *self._compose(found))
+
+    def _changes(self, base: Found, in_force: dict[Roots, InForce]) -> Iterator[tuple[Roots, InForce]]:
+        """Yield what holds anew, for each set of roots whose files are different."""
+        for roots, old in in_force.items():
+            found = self._sources(base, roots)
+            if found.sources == old.found.sources and found.broken == old.found.broken:
+                continue
+            policy, broken = self._compose(found)
+            if broken and not old.broken:
+                found = last_good(found, old.found)
+                policy, broken = self._compose(found)
+            policy = with_vanished(policy, old.policy, [source.name for source in found.sources])
+            yield roots, InForce(found, tightened(old.policy, policy) if self.tighten else policy, broken)
+
+
+def last_good(found: Found, old: Found) -> Found:
+    """Return what was found with the project files of before: the new ones are broken."""
+
+    def projects(sources: Sequence[PolicySource]) -> list[PolicySource]:
+        return [source for source in sources if source.layer is Layer.PROJECT]
+
+    others = [source for source in found.sources if source.layer is not Layer.PROJECT]
+    return Found((*others, *projects(old.sources)), found.notes)

@@ -1,0 +1,91 @@
+"""Looks at policy files when they change, in a thread: `watchfiles` says when, a look at the bytes says whether.
+
+Rules of this module:
+
+1. Directories are watched, not files: a rename over a file, a swapped link, a directory deleted and made again are all
+   entries that change. Events within `SETTLE` are one look; every `POLL` seconds there is one anyway, for filesystems
+   that tell nothing.
+2. The thread begins `DELAY` after the start, with a look: an agent's first seconds are not shared with it.
+3. Whatever goes wrong in here is reported and the policy stays as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+
+DELAY = 1.0
+SETTLE = 100
+"""Milliseconds."""
+POLL = 30.0
+
+
+class Watcher:
+    """Calls `look` after every change in the directories that `places` names, until `stop`."""
+
+    def __init__(
+        self, places: Callable[[], list[str]], look: Callable[[], None], complain: Callable[[str], None]
+    ) -> None:
+        """Begin nothing yet; all three are called in the watcher's thread."""
+        self._places = places
+        self._look = look
+        self._complain = complain
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="policyd-watch", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End; returns when the thread has."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(1.0)
+
+    def _run(self) -> None:
+        if self._stop.wait(DELAY):
+            return
+        said = ""
+        while not self._stop.is_set():
+            try:
+                self._look()
+                self._wait()
+            except Exception as error:  # a watcher that cannot watch still looks every POLL seconds
+                if said != str(error):
+                    said = str(error)
+                    self._complain(f"policy files are only looked at every {POLL:.0f} seconds: {error}")
+                self._stop.wait(POLL)
+
+    def _wait(self) -> None:
+        """Return after a change, after `POLL` seconds, when there is something else to watch, or when stopped."""
+        from watchfiles import watch
+
+        places = existing(self._places())
+        left = POLL
+        for changes in watch(
+            *places,
+            watch_filter=None,
+            debounce=1600,
+            step=SETTLE,
+            stop_event=self._stop,
+            rust_timeout=1000,
+            yield_on_timeout=True,
+            raise_interrupt=False,
+            recursive=False,
+            ignore_permission_denied=True,
+        ):
+            left -= 1
+            if changes or left <= 0 or existing(self._places()) != places:
+                return
+
+
+def existing(places: list[str]) -> list[str]:
+    """Return the directories and files that are there, for each that is not its nearest parent that is."""
+    found: dict[str, None] = {}
+    for place in places:
+        while not os.path.exists(place):
+            place = os.path.dirname(place)
+        found[place] = None
+    return list(found)
