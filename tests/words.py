@@ -31,7 +31,7 @@ def word(token: str) -> Word:
             position += 1
         if char == "$" and quote != "'" and not (quoted and not quote):
             return Word(token, WordKind.UNKNOWN, text, token[position : position + 1] == "$")
-        wild = wild or (not quoted and char in "*?[")
+        wild = wild or (not quoted and (char in "*?" or (char == "[" and "]" in token[position:])))
         text += char
         glob += "\\" + char if quoted and char in "*?[\\" else char
     return Word(glob, WordKind.GLOB) if wild else Word(text)

@@ -3,8 +3,9 @@
 Rules of this module:
 
 1. The notation of an option is `-o|--output=edit`: spellings joined by `|`, then what the value is. `[=data]` is a
-   value that only counts when glued on. A final `!` says that the option makes the program write or run something;
-   `=edit`, `=delete` and `=run` say so by themselves. `-#` stands for a number used as an option (`head -20`).
+   value that only counts when glued on, `=data+read` two values. A final `!` says that the option makes the program
+   write or run something; `=edit`, `=delete`, `=run` and `=code` say so by themselves. `-#` stands for a number used as
+   an option (`head -20`).
 2. An abbreviation (`--outp=x`) is resolved, to a dangerous option if it may be one, and marked as not exact.
 3. A word that no option explains stays `unknown`; whether it takes the next word is then not known either.
 """
@@ -17,7 +18,7 @@ from functools import cache
 
 from policyd.model import Word, WordKind
 
-WRITES = frozenset({"edit", "delete", "move", "run"})
+HARMS = frozenset({"edit", "delete", "move", "run", "code"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def _option(token: str) -> Option:
     token, bang = (token[:-1], True) if token.endswith("!") else (token, False)
     glued = token.endswith("]")
     names, _, value = token.rstrip("]").replace("[=", "=", 1).partition("=")
-    return Option(tuple(names.split("|")), value, glued, bang or value in WRITES)
+    return Option(tuple(names.split("|")), value, glued, bang or value in HARMS)
 
 
 @cache
@@ -64,6 +65,10 @@ class Syntax:
     """Long options have one dash (`find -name`, `go -run`); short ones do not cluster."""
     known: bool = False
     """The program is in the table: a word that is no option of it is unknown, not just unread."""
+    raw: bool = False
+    """It has no options: every word is an operand (`test`, `find`)."""
+    bundle: bool = False
+    """The first word may be a cluster without a dash (`tar xf`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,8 @@ class Given:
     word: Word
     value: Word | None = None
     exact: bool = True
+    role: str = ""
+    """What the value is; of an option with two values (`=data+read`) one `Given` each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,9 +207,13 @@ class _Reader:
         option, exact = self._find(name)
         if option is None or (equals and not option.value):
             return False
-        value = tail(word, len(name) + 1) if equals else self._next(option)
-        self.given.append(Given(option, word, value, exact))
+        self._give(option, word, tail(word, len(name) + 1) if equals else None, exact)
         return True
+
+    def _give(self, option: Option, word: Word, value: Word | None, exact: bool = True) -> None:
+        first, *more = option.value.split("+")
+        self.given.append(Given(option, word, self._next(option) if value is None else value, exact, first))
+        self.given.extend(Given(option, word, self._next(option), exact, role) for role in more)
 
     def _find(self, name: str) -> tuple[Option | None, bool]:
         table = self.syntax.options
@@ -219,9 +230,10 @@ class _Reader:
 
     def _short(self, word: Word, head: str) -> bool:
         """Read a cluster of short options (`-xvf FILE`), all of which must be known."""
-        table, found, position = self.syntax.options, [], 1
+        table, position = self.syntax.options, 1
+        found: list[tuple[Option, Word | None]] = []
         if head[1:].isdigit() and "-#" in table:
-            self.given.append(Given(table["-#"], word))
+            self._give(table["-#"], word, None)
             return True
         if head.startswith("--") or self.syntax.dash:
             return False
@@ -230,24 +242,35 @@ class _Reader:
             if option is None:
                 return False
             position += 1
-            rest = (
-                tail(word, position)
-                if option.value and (position < len(head) or word.kind is not WordKind.CONST)
-                else None
-            )
-            found.append(Given(option, word, rest))
-            if rest is not None:
+            glued = option.value and (position < len(head) or word.kind is not WordKind.CONST)
+            found.append((option, tail(word, position) if glued else None))
+            if glued:
                 break
-        last = found[-1]
-        if last.value is None and last.option.takes_next:
-            found[-1] = Given(last.option, word, self._next(last.option))
-        self.given.extend(found)
+        for option, value in found:
+            self._give(option, word, value)
         return True
+
+
+def _unbundled(syntax: Syntax, words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """Write the first word of `tar xfC a.tar dir` as options with their values."""
+    if not words or words[0].kind is not WordKind.CONST or not words[0].text.isalpha():
+        return words
+    found: list[Word] = []
+    rest = list(words[1:])
+    for letter in letters("-" + words[0].text):
+        found.append(Word(letter))
+        option = syntax.options.get(letter)
+        if option is not None and option.takes_next and rest:
+            found.append(rest.pop(0))
+    return (*found, *rest)
 
 
 def parse(syntax: Syntax, words: Iterable[Word]) -> Parsed:
     """Take the words behind a program name apart. An option word that is not understood counts as a flag."""
-    return _Reader(syntax, tuple(words)).run()
+    given = tuple(words)
+    if syntax.raw:
+        return Parsed(operands=given, loose=tuple(word for word in given if word.many))
+    return _Reader(syntax, _unbundled(syntax, given) if syntax.bundle else given).run()
 
 
 def letters(text: str) -> Iterator[str]:

@@ -7,11 +7,19 @@ Rules of this module:
 3. Options before a subcommand are the program's; a subcommand knows its own and, unless it says
    `apart = true`, those of the program too.
 
-A table entry holds: `source` (where its content was read), `options` (notation of `options.py`), `operands` (roles in
-order, `*` behind the one that repeats: `data read*`, `read* edit`), `empty` (what is read without operands), `reach`
-of its operands, `deep` (options that make it reach content), `instead` (options that stand in for the first operand),
-`role` (`reader` carries reads, `writer` carries what its operands say, `runner` runs what it is given), `check` (a
-named checker of `scripts.py`), `posix`, `dash`, `sub`, and the examples `match`, `not_match`, `files`.
+A table entry holds:
+
+- `source`: where its content was read; `names`: other names of it; `sub`: its subcommands, which hold the same keys
+- `options`: in the notation of `options.py`; `with`: names of option groups of the program (`groups`)
+- `operands`: their roles in order, `*` behind the one that repeats (`data read*`, `read* edit`); `instead`: options
+  that stand in for the first; `target`: the option that stands in for the last; `empty`: what is done to what without
+  operands (`search .`)
+- `reach` of the operands; `deep`, `shallow`: options that make it content, names; `deep_as`: their kind then;
+  `hidden`: the options without which names with a leading dot below are skipped
+- `role`: `reader` carries reads, `writer` what its operands say; `verb`: it changes something whatever its options
+- `listing`: options without which an operand makes something (`git branch NAME`); `check`: a checker of `scripts.py`
+- `posix`, `dash`, `raw`, `bundle`: see `Syntax`; `help = false`: it has no harmless `--help` and `--version`
+- `match`, `not_match`: commands that only read, and that do not; `files`: what is done to which file
 """
 
 from __future__ import annotations
@@ -36,17 +44,28 @@ class Program:
     name: str
     source: str = ""
     role: str = ""
-    """reader, writer, runner; empty = other."""
+    """reader, writer; empty = other."""
     syntax: Syntax = field(default_factory=Syntax)
     operands: tuple[str, ...] = ()
     empty: str = ""
     """What it reads without operands, as a path; empty = standard input or nothing."""
     reach: str = "entry"
     deep: frozenset[str] = frozenset()
+    shallow: frozenset[str] = frozenset()
+    deep_as: str = ""
+    hidden: frozenset[str] = frozenset()
     instead: frozenset[str] = frozenset()
+    target: frozenset[str] = frozenset()
+    listing: frozenset[str] = frozenset()
+    verb: bool = False
     check: str = ""
     subs: Mapping[str, Program] = field(default_factory=dict)
     examples: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def words(self) -> bool:
+        """Whether every word is data whatever it is (`echo`)."""
+        return self.syntax.raw and not self.check and self.operands == ("data*",)
 
     @property
     def can_harm(self) -> bool:
@@ -62,30 +81,48 @@ def _names(entry: Entry, key: str) -> tuple[str, ...]:
     return tuple(_text(entry, key).split())
 
 
-def _syntax(entry: Entry, above: Mapping[str, Option]) -> Syntax:
-    table = {**above, **options(_text(entry, "options"))}
-    return Syntax(table, bool(entry.get("posix")), bool(entry.get("dash")), known=True)
+def _syntax(entry: Entry, above: Mapping[str, Option], groups: Mapping[str, str]) -> Syntax:
+    table = dict(above)
+    if entry.get("help", not above):
+        table.update(options("--help --version"))
+    for group in _names(entry, "with"):
+        table.update(options(groups[group]))
+    table.update(options(_text(entry, "options")))
+    return Syntax(
+        table,
+        posix=bool(entry.get("posix")),
+        dash=bool(entry.get("dash")),
+        known=True,
+        raw=bool(entry.get("raw")),
+        bundle=bool(entry.get("bundle")),
+    )
 
 
-def _program(name: str, entry: Entry, above: Program | None = None) -> Program:
-    inherit = above is not None and not entry.get("apart")
-    syntax = _syntax(entry, above.syntax.options if above is not None and inherit else {})
+def _program(name: str, entry: Entry, above: Program | None = None, groups: Mapping[str, str] | None = None) -> Program:
+    inherited = {} if above is None or entry.get("apart") else above.syntax.options
+    groups = cast("Mapping[str, str]", entry.get("groups", groups or {}))
     here = Program(
         name,
         _text(entry, "source", above.source if above else ""),
         _text(entry, "role", above.role if above else ""),
-        syntax,
+        _syntax(entry, inherited, groups),
         _names(entry, "operands"),
         _text(entry, "empty"),
         _text(entry, "reach", "entry"),
-        frozenset(_names(entry, "deep")),
-        frozenset(_names(entry, "instead")),
-        _text(entry, "check"),
+        deep=frozenset(_names(entry, "deep")),
+        shallow=frozenset(_names(entry, "shallow")),
+        deep_as=_text(entry, "deep_as"),
+        hidden=frozenset(_names(entry, "hidden")),
+        instead=frozenset(_names(entry, "instead")),
+        target=frozenset(_names(entry, "target")),
+        listing=frozenset(_names(entry, "listing")),
+        verb=bool(entry.get("verb")),
+        check=_text(entry, "check"),
         examples={key: entry[key] for key in ("match", "not_match", "files") if key in entry},
     )
     subs: dict[str, Program] = {}
     for key, value in cast("Mapping[str, Entry]", entry.get("sub", {})).items():
-        sub = _program(f"{name} {key}", value, here)
+        sub = _program(f"{name} {key}", value, here, groups)
         subs.update(dict.fromkeys((key, *_names(value, "names")), sub))
     return replace(here, subs=subs)
 
@@ -93,7 +130,7 @@ def _program(name: str, entry: Entry, above: Program | None = None) -> Program:
 @cache
 def _entries() -> Mapping[str, tuple[str, Entry]]:
     found: dict[str, tuple[str, Entry]] = {}
-    for file in sorted(resources.files("policyd.sets").iterdir(), key=lambda item: item.name):
+    for file in sorted((resources.files("policyd") / "sets").iterdir(), key=lambda item: item.name):
         if not (file.name.startswith("programs") and file.name.endswith(".toml")):
             continue
         for name, entry in tomllib.loads(file.read_text("utf-8")).items():

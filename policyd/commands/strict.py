@@ -39,7 +39,7 @@ class View:
         """See `words` as those of `program`."""
         self.program, self.words, self.cwd = program, words, cwd
         self.names = names(program)
-        self._called: programs.Called | None | bool = False
+        self._called: programs.Called | bool | None = False
 
     @property
     def called(self) -> programs.Called | None:

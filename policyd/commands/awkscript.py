@@ -1,0 +1,88 @@
+"""An awk program: why it is more than a filter.
+
+Rules of this module:
+
+1. `system`, `getline`, `ARGV`, `@` and pipes run programs or read other files; a `>` behind `print` writes one.
+2. Strings and regular expressions are skipped as awk's own lexer does. Where a `/` may be a division or a regular
+   expression, the program is not understood.
+"""
+
+from __future__ import annotations
+
+import re
+
+_TOKEN = re.compile(
+    r"""(?P<string>"(?:[^"\\\n]|\\.)*")|(?P<space>[ \t\r]+|\\\n|\#[^\n]*)
+      |(?P<name>[A-Za-z_]\w*)|(?P<number>[0-9.][\w.]*)
+      |(?P<op>\|\||&&|>>|\|&|>=|<=|==|!=|\+\+|--|[-+*%^!]=|[^\w\s])|(?P<newline>\n)""",
+    re.S | re.X,
+)
+FORBIDDEN = frozenset({"system", "getline", "ARGV", "ARGC", "PROCINFO", "close", "fflush", "extension", "SYMTAB"})
+KEYWORDS = frozenset(
+    {"print", "printf", "return", "in", "case", "else", "do", "exit", "delete", "getline", "if", "while"}
+)
+
+
+def awk_harm(script: str) -> str:
+    """Return why the program is no mere filter, nothing if it is one."""
+    position, before, depth, printing = 0, "", 0, -1
+    while position < len(script):
+        if script[position] == "/" and not _operand(before):
+            position = _regex_end(script, position)
+            before = "regex"
+            if position < 0:
+                return "an awk program that is not understood"
+            continue
+        token = _TOKEN.match(script, position)
+        if token is None:
+            return "an awk program that is not understood"
+        position, kind, text = token.end(), token.lastgroup, token.group()
+        if kind == "space":
+            continue
+        harm = _token(kind or "", text, before, printing >= 0 and depth == printing)
+        if harm:
+            return harm
+        depth += (text in {"(", "["}) - (text in {")", "]"}) if kind == "op" else 0
+        if text in {"print", "printf"} and kind == "name":
+            printing = depth
+        elif kind == "newline" or (kind == "op" and text in {";", "{", "}"}):
+            printing = -1
+        before = "operand" if kind in {"string", "number"} or (kind == "name" and text not in KEYWORDS) else text
+    return ""
+
+
+def _operand(before: str) -> bool:
+    return before in {"operand", "regex", "]", "$", "++", "--", ")"}
+
+
+def _token(kind: str, text: str, before: str, printing: bool) -> str:
+    if kind == "name" and text in FORBIDDEN:
+        return text
+    if kind != "op":
+        return ""
+    if text in {"|", "|&", ">>", "@"}:
+        return f"`{text}` in an awk program"
+    if text == ">" and printing:
+        return "`>` behind print in an awk program"
+    if text == "/" and before in {")", "++", "--"}:
+        return "a `/` in an awk program that may be a division or a regular expression"
+    return ""
+
+
+def _regex_end(script: str, start: int) -> int:
+    position, bracket = start + 1, False
+    while position < len(script) and script[position] != "\n":
+        char = script[position]
+        if char == "\\":
+            position += 1
+        elif char == "[" and not bracket:
+            bracket = True
+            position += script[position + 1 : position + 2] == "^"
+            position += script[position + 1 : position + 2] == "]"
+        elif char == "]":
+            bracket = False
+        elif char == "/":
+            # implementations differ on a slash in brackets: both readings must end here
+            return -1 if bracket else position + 1
+        position += 1
+    return -1

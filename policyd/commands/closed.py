@@ -1,0 +1,108 @@
+"""Whether the table of programs can vouch for a command: every word understood, nothing written, nothing run.
+
+This is what the entries of the shipped sets rest on. Rules of this module:
+
+1. Closed world: an option that is not in the table, an abbreviation, a word that may become an option, an operand
+   that is written, a checker's `harm`: each is a reason, and a reason means no.
+2. A word from a glob that may begin with `-` is tolerated where no option of the program can harm.
+"""
+
+from __future__ import annotations
+
+from policyd.commands import programs, scripts
+from policyd.commands.operands import slots
+from policyd.commands.options import Parsed, may_be_option, parse
+from policyd.commands.programs import Called, Program
+from policyd.model import Word, WordKind
+
+WRITTEN = frozenset({"edit", "delete", "move", "url", "host", "remote-read", "remote-edit"})
+SCRIPTS = ("jest", "eslint", "pytest", "cargo test")
+"""Programs whose harmless options a test script may be given behind `--`."""
+
+
+def reason(call: Called, *, writes: bool = False, changes: bool = False) -> str:
+    """Return why the table cannot vouch for the command, nothing if it can.
+
+    `writes`: operands may be written (an entry of `@files`); `changes`: the subcommand may be a verb.
+    """
+    parsed = parse(call.program.syntax, call.after)
+    if call.path:
+        outer = options_reason(call.outer, parse(call.outer.syntax, call.before), writes=False)
+        if outer:
+            return outer
+    if call.outer.subs and not call.path and parsed.operands and call.program is call.outer:
+        return f"a subcommand of {call.outer.name} that is not known"
+    if call.program.verb and not changes:
+        return f"`{call.program.name}` changes something"
+    return options_reason(call.program, parsed, writes=writes) or _operands_reason(call, parsed, writes=writes)
+
+
+def options_reason(program: Program, parsed: Parsed, *, writes: bool) -> str:
+    """Return why one of the options is not harmless."""
+    for word in parsed.unknown:
+        return f"`{word.text}` is no option of {program.name} that is known to be harmless"
+    for given in parsed.given:
+        if not given.exact:
+            return f"`{given.word.text}` is an abbreviation"
+        fine = _harmless_config(given.role, given.value) or (writes and given.role == "edit")
+        if given.option.unsafe and not fine:
+            return f"`{given.word.text}` makes {program.name} write or run something"
+    if program.words:
+        return ""
+    for word in parsed.loose:
+        if word.kind is WordKind.UNKNOWN or program.can_harm:
+            return f"`{word.text}` may become an option"
+    return ""
+
+
+def _harmless_config(role: str, value: Word | None) -> bool:
+    return role == "config" and value is not None and not scripts.git_config(value)
+
+
+def _operands_reason(call: Called, parsed: Parsed, *, writes: bool) -> str:
+    finding = scripts.check(call, parsed)
+    if finding.harm:
+        return finding.harm
+    for use in finding.uses:
+        if use.kind in WRITTEN and not writes:
+            return f"it writes `{use.word.text}`"
+    if finding.handled:
+        return ""
+    return _slots_reason(call, parsed, writes=writes)
+
+
+def _slots_reason(call: Called, parsed: Parsed, *, writes: bool) -> str:
+    program = call.program
+    if program.listing and parsed.operands and not parsed.has(*program.listing):
+        return "an operand makes it more than a listing"
+    for role, word in slots(program, parsed):
+        if role in WRITTEN and not writes:
+            return f"it writes `{word.text}`"
+        if role == "package" and not _package(word):
+            return f"`{word.text}` is no package of this project by its look"
+        if role in {"own", "script"} and not _passed(program, role, word):
+            return f"`{word.text}` is no option that is known to be harmless"
+    return ""
+
+
+def _package(word: Word) -> bool:
+    local = word.text in {".", "./..."} or word.text.startswith("./")
+    return word.kind is WordKind.CONST and local and ".." not in word.text.split("/")
+
+
+def _passed(program: Program, role: str, word: Word) -> bool:
+    """Say whether a word behind `--` is no option, or one that cannot harm."""
+    if not may_be_option(word):
+        return True
+    if word.kind is not WordKind.CONST:
+        return False
+    tables = [program] if role == "own" else [table for table in map(_table, SCRIPTS) if table]
+    name = word.text.partition("=")[0]
+    found = [option for table in tables if (option := table.syntax.options.get(name))]
+    return bool(found) and not any(option.unsafe for option in found)
+
+
+def _table(name: str) -> Program | None:
+    outer, _, sub = name.partition(" ")
+    program = programs.find(outer)
+    return program.subs.get(sub) if program is not None and sub else program

@@ -1,0 +1,274 @@
+"""The files and URLs a simple command names, and what it does to them.
+
+Rules of this module:
+
+1. For a program of the table, operands have the role the table gives them; options with a file value likewise. What is
+   known to be data is nothing; other words are mentions.
+2. For a stranger (a name not in the table, or a path outside the system directories) every word that may be a path is a
+   mention: the whole word, what follows `=`, `@` or `:`, what is glued to a short option.
+3. An allow of a reader carries reads and searches, an allow of a writer whatever its operands are for; what an option
+   makes a reader write is carried by nothing.
+4. An operand that is not constant is `unknown`, an option that runs a program is opaque.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from policyd.commands import scripts, strict
+from policyd.commands.options import Given, Parsed, constant, parse, tail
+from policyd.commands.patterns import levels, plain_name
+from policyd.commands.programs import Called, Program, called
+from policyd.model import READ_KINDS, Filesystem, FileUse, Reach, Role, SimpleCommand, UrlUse, Word, WordKind
+
+FILE_ROLES = frozenset({"read", "search", "edit", "delete", "move"})
+NO_FILES = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero"})
+Found = tuple[list[FileUse], list[UrlUse], list[str]]
+
+
+@dataclass(slots=True)
+class _Uses:
+    """What has been found so far."""
+
+    command: SimpleCommand
+    index: int
+    program: Program | None = None
+    skips_hidden: bool = False
+    files: list[FileUse] = field(default_factory=list)
+    urls: list[UrlUse] = field(default_factory=list)
+    opaque: list[str] = field(default_factory=list)
+
+    def file(self, kind: str, word: Word, reach: Reach = Reach.ENTRY, *, optional: bool = False) -> None:
+        """Note a file operand; `optional` = it comes from an option."""
+        if word.kind is WordKind.CONST and (not word.text or word.text == "-" or word.text in NO_FILES):
+            return
+        self.files.append(
+            FileUse(
+                kind,
+                word,
+                Role.OPERAND,
+                self.index,
+                reach,
+                carried=self._carried(kind, optional=optional),
+                cwd=self.command.cwd,
+                unknown=f"`{word.text}` is not known before it runs" if word.kind is WordKind.UNKNOWN else "",
+                skips_hidden=self.skips_hidden and kind in READ_KINDS,
+            )
+        )
+
+    def _carried(self, kind: str, *, optional: bool) -> bool:
+        writer = self.program is not None and self.program.role == "writer"
+        return kind in READ_KINDS or writer
+
+    def mention(self, word: Word) -> None:
+        """Note every path and URL a word may stand for."""
+        for part in parts(word):
+            self.url(part, sure=False)
+            self.files.append(FileUse("read", part, Role.MENTION, self.index, cwd=self.command.cwd))
+
+    def url(self, word: Word, *, sure: bool) -> None:
+        """Note a URL; `sure` = the word is one even without a scheme."""
+        text = constant(word)
+        if "://" in text:
+            self.urls.append(UrlUse(text, Role.MENTION, self.index))
+        elif sure and text and not text.startswith(("/", ".", "-")):
+            self.urls.append(UrlUse("http://" + text, Role.MENTION, self.index))
+
+
+def parts(word: Word) -> Iterator[Word]:
+    """Yield what in a word may be a path: the whole, what follows `=`, `@`, `:`, what is glued to a short option."""
+    if word.kind is WordKind.UNKNOWN:
+        if "/" in word.prefix and not word.prefix.startswith("-"):
+            yield Word(_escaped(word.prefix) + "*", WordKind.GLOB)
+        return
+    seen: set[str] = set()
+    for start in _starts(word.text):
+        part = tail(word, start)
+        if part.text and part.text not in seen:
+            seen.add(part.text)
+            yield part
+
+
+def _starts(text: str) -> Iterator[int]:
+    if not text.startswith("-"):
+        yield 0
+    elif not text.startswith("--") and len(text) > 2:
+        yield 2
+    for mark in "=@:":
+        place = text.find(mark)
+        if 0 <= place < len(text) - 1:
+            yield place + 1
+
+
+def _escaped(text: str) -> str:
+    return "".join("\\" + char if char in "*?[]\\" else char for char in text)
+
+
+def uses(command: SimpleCommand, index: int, *, home: str = "", fs: Filesystem | None = None) -> Found:
+    """Return the files, the URLs and the opaque parts of one simple command.
+
+    `index` is its place in `Reading.commands`. Transparent wrappers are looked through.
+    """
+    inner = list(levels(command))[-1]
+    found = _Uses(inner, index)
+    if not inner.argv:
+        return found.files, found.urls, found.opaque
+    program, words = inner.argv[0], inner.argv[1:]
+    if strict.names(program) & strict.BOXES and words:
+        program, words = words[0], words[1:]
+    known = next(filter(None, (called(name, words) for name in sorted(strict.names(program), reverse=True))), None)
+    if known is not None:
+        found.program = known.program
+        _known(found, known, fs)
+    if known is None or not plain_name(program):
+        for word in words:
+            found.mention(word)
+    return found.files, found.urls, found.opaque
+
+
+def _known(found: _Uses, call: Called, fs: Filesystem | None) -> None:
+    before, parsed = parse(call.outer.syntax, call.before), parse(call.program.syntax, call.after)
+    if call.path:
+        _options(found, call.outer, before)
+    finding = scripts.check(call, parsed)
+    _options(found, call.program, parsed, only_runs=finding.handled)
+    found.opaque.extend(finding.opaque)
+    for use in finding.uses:
+        found.file(use.kind, use.word, use.reach)
+    if not finding.handled:
+        _operands(found, call.program, parsed, fs)
+
+
+def _options(found: _Uses, program: Program, parsed: Parsed, *, only_runs: bool = False) -> None:
+    for given in parsed.given:
+        if given.value is not None:
+            _value(found, program, given, given.value, only_runs=only_runs)
+    if not only_runs:
+        for word in parsed.unknown:
+            found.mention(word)
+
+
+def _value(found: _Uses, program: Program, given: Given, value: Word, *, only_runs: bool) -> None:
+    role = given.role
+    if role == "run":
+        found.opaque.append(f"`{constant(given.word) or given.word.text}` makes {program.name} run a program")
+        found.mention(value)
+    elif role == "config":
+        reason = scripts.git_config(value)
+        found.opaque.extend([reason] if reason else [])
+    elif role == "at":
+        at = constant(value).find("@")
+        if at == 0 or (at > 0 and "=" in constant(value)[:at]):
+            found.file("read", tail(value, at + 1), optional=True)
+    elif role == "url":
+        found.url(value, sure=True)
+    elif role == "mention":
+        found.mention(value)
+    elif role in FILE_ROLES and not only_runs:
+        found.file(role, value, optional=True)
+
+
+# ---- operands --------------------------------------------------------------------------------------
+
+
+def slots(program: Program, parsed: Parsed) -> Iterable[tuple[str, Word]]:
+    """Pair each operand with its role; words beyond the roles are mentions."""
+    roles = list(program.operands)
+    if roles and program.instead and parsed.has(*program.instead):
+        roles = roles[1:]
+    if program.target and parsed.has(*program.target) and len(roles) > 1:
+        roles = roles[:-1]
+    count = len(parsed.operands)
+    repeat = next((place for place, role in enumerate(roles) if role.endswith("*")), None)
+    if repeat is not None:
+        before, after = roles[:repeat], roles[repeat + 1 :]
+        after = after[max(0, len(before) + len(after) - count) :] if count else []
+        middle = max(0, count - len(before) - len(after))
+        roles = [*before, *[roles[repeat].rstrip("*")] * middle, *after]
+    roles.extend("mention" for _ in range(count - len(roles)))
+    return zip(roles, parsed.operands, strict=False)
+
+
+def reach_of(program: Program, parsed: Parsed) -> Reach:
+    """Return how far the program reaches below its operands with these options."""
+    if program.shallow and parsed.has(*program.shallow):
+        return Reach.NAMES
+    if program.deep and parsed.has(*program.deep):
+        return Reach.CONTENT
+    return Reach(program.reach)
+
+
+def _operands(found: _Uses, program: Program, parsed: Parsed, fs: Filesystem | None) -> None:
+    reach = reach_of(program, parsed)
+    deep = bool(program.deep) and parsed.has(*program.deep)
+    found.skips_hidden = bool(program.hidden) and not parsed.has(*program.hidden)
+    paired = list(slots(program, parsed))
+    before = len(found.files)
+    for role, word in paired:
+        _operand(found, program.deep_as if deep and program.deep_as and role == "read" else role, word, reach)
+    bare = len(found.files) == before and not any(role in FILE_ROLES for role, _ in paired)
+    if program.empty and bare and (deep or not program.deep):
+        kind, _, path = program.empty.partition(" ")
+        found.file(kind, Word(path), reach)
+    _targets(found, program, parsed, paired, fs)
+
+
+def _operand(found: _Uses, role: str, word: Word, reach: Reach) -> None:
+    if role in FILE_ROLES:
+        found.file(role, word, reach)
+    elif role == "tests":
+        found.file("read", _before(word, "::"))
+    elif role in {"mention", "rev", "script", "package"}:
+        found.mention(word)
+    elif role == "url":
+        _remote(found, word)
+    elif role == "host":
+        host = constant(word).rpartition("@")[2]
+        found.urls.append(UrlUse(f"ssh://{host}", Role.MENTION, found.index))
+    elif role.startswith("remote-") and not _remote(found, word):
+        found.file(role.removeprefix("remote-"), word, reach)
+
+
+def _before(word: Word, mark: str) -> Word:
+    return Word(word.text.partition(mark)[0]) if word.kind is WordKind.CONST else word
+
+
+def _remote(found: _Uses, word: Word) -> bool:
+    """Note a URL or `[user@]host:path`; say whether it was one."""
+    text = constant(word)
+    host, colon, path = text.partition(":")
+    if "://" in text:
+        found.url(word, sure=True)
+        return True
+    if colon and host and "/" not in host:
+        name = host.rpartition("@")[2]
+        found.urls.append(UrlUse(f"ssh://{name}/{path.lstrip('/')}", Role.MENTION, found.index))
+        return True
+    if "." in text and not text.startswith((".", "/", "~")):
+        found.url(word, sure=True)
+    found.mention(word)
+    return False
+
+
+def _targets(
+    found: _Uses, program: Program, parsed: Parsed, paired: list[tuple[str, Word]], fs: Filesystem | None
+) -> None:
+    """Note the files that `cp`, `mv`, `ln` make inside a directory they are given."""
+    if not program.target:
+        return
+    given = parsed.values(*program.target)
+    sources = [word for role, word in paired if role in {"read", "move"}]
+    places = given or tuple(word for role, word in paired[-1:] if role == "edit")
+    for place in places:
+        if place.kind is WordKind.CONST and (given or _directory(found, place, len(sources), fs)):
+            for source in sources:
+                if source.kind is WordKind.CONST and (name := posixpath.basename(source.text.rstrip("/"))):
+                    found.file("edit", Word(posixpath.join(place.text, name)))
+
+
+def _directory(found: _Uses, place: Word, sources: int, fs: Filesystem | None) -> bool:
+    if sources > 1 or place.text.endswith("/") or posixpath.basename(place.text) in {".", ".."}:
+        return True
+    return fs is not None and any(fs.is_dir(posixpath.join(cwd, place.text)) for cwd in found.command.cwd)

@@ -1,0 +1,274 @@
+"""What programs with a language of their own would do: `sed`, `awk`, `find`, `test`, `jq`, `tar`, `git -c` and others.
+
+A checker looks at the words of one program and returns a `Finding`. Rules of this module:
+
+1. `harm` is why the use is not harmless; a script that is not understood, or not constant, is not harmless.
+2. `uses` are files the script or the words name beyond the table's roles; `handled` says that they are all of them.
+3. `opaque` is what runs a program nobody can see.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from policyd.commands import sedscript
+from policyd.commands.awkscript import awk_harm
+from policyd.commands.findwords import read_find
+from policyd.commands.options import Parsed, may_be_option
+from policyd.commands.programs import Called
+from policyd.commands.testwords import read_test
+from policyd.model import Reach, Word, WordKind
+
+NOTHING = frozenset({"--help", "--version", "-V", "-v", "-h"})
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A file and what is done to it (kind of action)."""
+
+    kind: str
+    word: Word
+    reach: Reach = Reach.ENTRY
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a checker found."""
+
+    uses: tuple[Use, ...] = ()
+    handled: bool = False
+    harm: str = ""
+    opaque: tuple[str, ...] = ()
+
+
+Checker = Callable[[Called, Parsed], Finding]
+
+
+def _sed(called: Called, parsed: Parsed) -> Finding:
+    scripts = parsed.values("-e", "--expression")
+    in_file = parsed.has("-f")
+    files = parsed.operands if scripts or in_file else parsed.operands[1:]
+    if not scripts and not in_file:
+        scripts = parsed.operands[:1]
+    if any(script.kind is not WordKind.CONST for script in scripts):
+        found = sedscript.SedScript(harm="a script that is not constant")
+    else:
+        found = sedscript.read("\n".join(script.text for script in scripts))
+    harm, uses = found.harm, [Use(kind, Word(name)) for kind, name in found.files]
+    if in_file:
+        harm = harm or "a script in a file"
+    in_place = parsed.has("-i")
+    uses += [Use("read", word) for word in parsed.values("-f")]
+    uses += [Use("edit" if in_place else "read", word) for word in files]
+    return Finding(tuple(uses), True, harm, ("a `sed` script runs a program",) if found.runs else ())
+
+
+def _awk(called: Called, parsed: Parsed) -> Finding:
+    inline = not parsed.has("-f", "-E", "-e")
+    script = parsed.operands[0] if inline and parsed.operands else None
+    if not inline or script is None or script.kind is not WordKind.CONST:
+        harm = "an awk program that is not a constant word"
+    else:
+        harm = awk_harm(script.text)
+    files = parsed.operands[1:] if inline else parsed.operands
+    uses = tuple(Use("read", word) for word in files if word.kind is not WordKind.CONST or not _ASSIGNS(word.text))
+    lists = tuple(Use("read", word) for word in parsed.values("-f", "-E", "-i"))
+    return Finding((*lists, *uses), True, harm, ("`system` in an awk program",) if harm == "system" else ())
+
+
+_ASSIGNS = re.compile(r"[A-Za-z_]\w*=").match
+
+
+def _find(called: Called, parsed: Parsed) -> Finding:
+    found = read_find(parsed.operands)
+    return Finding(tuple(Use(*use) for use in found.uses), True, found.harm)
+
+
+def _test(called: Called, parsed: Parsed) -> Finding:
+    harm, files = read_test(parsed.operands)
+    return Finding(tuple(Use("search", word) for word in files), True, harm)
+
+
+_JQ_HARM = re.compile(r"\b(?:import|include|get_search_list|modulemeta|input_line_number)\b|(?<![.\w$\"])env\b|\$ENV")
+_YQ_HARM = re.compile(r"\b(?:load\w*|system|exec|eval|env|strenv|envsubst)\b|\$ENV")
+
+
+def _filter(pattern: re.Pattern[str], name: str) -> Checker:
+    def check(called: Called, parsed: Parsed) -> Finding:
+        script = parsed.operands[0] if parsed.operands and not parsed.has("-f", "--from-file") else None
+        if parsed.has("--from-file", "-f"):
+            return Finding(harm=f"a {name} filter in a file")
+        if script is None:
+            return Finding()
+        if script.kind is not WordKind.CONST:
+            return Finding(harm=f"a {name} filter that is not constant")
+        found = pattern.search(script.text)
+        return Finding(harm=f"`{found.group()}` in a {name} filter" if found else "")
+
+    return check
+
+
+def _yq(called: Called, parsed: Parsed) -> Finding:
+    base = _filter(_YQ_HARM, "yq")(called, parsed)
+    files = parsed.operands if parsed.has("--from-file") else parsed.operands[1:]
+    kind = "edit" if parsed.has("-i") else "read"
+    return Finding(tuple(Use(kind, word) for word in files), True, base.harm)
+
+
+def _date(called: Called, parsed: Parsed) -> Finding:
+    return Finding(harm="" if all(_starts(word, "+") for word in parsed.operands) else "it sets the clock")
+
+
+def _starts(word: Word, head: str) -> bool:
+    return word.kind is WordKind.CONST and word.text.startswith(head)
+
+
+def _none(called: Called, parsed: Parsed) -> Finding:
+    return Finding(harm="its operand changes something" if parsed.operands else "")
+
+
+def _ps(called: Called, parsed: Parsed) -> Finding:
+    harm = any(word.kind is not WordKind.CONST or "e" in word.text for word in parsed.operands)
+    return Finding(harm="it prints environments" if harm else "")
+
+
+def _dd(called: Called, parsed: Parsed) -> Finding:
+    uses: list[Use] = []
+    for word in parsed.operands:
+        name, _, value = word.text.partition("=")
+        if name in {"if", "of"} and word.kind is WordKind.CONST:
+            uses.append(Use("read" if name == "if" else "edit", Word(value)))
+        elif word.kind is not WordKind.CONST:
+            uses.append(Use("edit", word))
+    return Finding(tuple(uses), True)
+
+
+def _chmod(called: Called, parsed: Parsed) -> Finding:
+    modeless = parsed.has("-x", "-w", "-r", "-X", "-m", "--reference")
+    reach = Reach.CONTENT if parsed.has("-R") else Reach.ENTRY
+    files = parsed.operands if modeless else parsed.operands[1:]
+    reference = tuple(Use("read", word) for word in parsed.values("--reference"))
+    return Finding((*reference, *(Use("edit", word, reach) for word in files)), True)
+
+
+def _tar(called: Called, parsed: Parsed) -> Finding:
+    archives = tuple(word for word in parsed.values("-f") if word != Word("-"))
+    places = parsed.values("-C")
+    lists = [*(Use("read", word) for word in parsed.values("-T", "-X")), *(Use("search", word) for word in places)]
+    written = [Use("edit", word) for word in parsed.values("-g", "--index-file", "--volno-file")]
+    if parsed.has("-c", "-r", "-u", "-A"):
+        uses = [
+            *(Use("edit", word) for word in archives),
+            *(Use("read", word, Reach.CONTENT) for word in parsed.operands),
+        ]
+        if parsed.has("--remove-files"):
+            uses += [Use("delete", word, Reach.CONTENT) for word in parsed.operands]
+    else:
+        uses = [Use("read", word) for word in archives]
+        if parsed.has("-x") and not parsed.has("-O"):
+            uses += [Use("edit", word, Reach.CONTENT) for word in places or (Word("."),)]
+    runs = tuple(f"`{item.word.text}` of tar runs a program" for item in parsed.given if item.role == "run")
+    return Finding((*lists, *written, *uses), True, "it runs a program" if runs else "", runs)
+
+
+def _unzip(called: Called, parsed: Parsed) -> Finding:
+    uses = [Use("read", word) for word in parsed.operands[:1]]
+    if not parsed.has("-l", "-v", "-p", "-t"):
+        uses += [Use("edit", word, Reach.CONTENT) for word in parsed.values("-d") or (Word("."),)]
+    return Finding(tuple(uses), True)
+
+
+def _interpreter(called: Called, parsed: Parsed) -> Finding:
+    asks = parsed.given and all(item.word.text in NOTHING for item in parsed.given)
+    return Finding(harm="" if asks and not parsed.operands else "it runs what it is given")
+
+
+def _make(called: Called, parsed: Parsed) -> Finding:
+    names = any(word.kind is not WordKind.CONST or "=" in word.text for word in parsed.operands)
+    return Finding(harm="it sets a variable" if names else "")
+
+
+def _npm(called: Called, parsed: Parsed) -> Finding:
+    known = called.path or not parsed.operands
+    return Finding(harm="" if known or called.outer.name != "npm" else "a subcommand that is not known")
+
+
+LISTS = frozenset({"list", "show", "freeze", "check"})
+
+
+def _verbs(called: Called, parsed: Parsed) -> Finding:
+    first = parsed.operands[:1]
+    known = not first or (first[0].kind is WordKind.CONST and first[0].text in LISTS)
+    return Finding(harm="" if known and (first or parsed.given) else "it changes something")
+
+
+# ---- git -------------------------------------------------------------------------------------------
+
+GIT_KEYS = re.compile(
+    r"(?:color|advice|user|column|status|branch|tag|log|blame|grep|i18n|fetch|push|pull|commit|init|gc|safe)\.[a-z]+"
+    r"|core\.(?:quotepath|autocrlf|abbrev|commentchar|ignorecase|precomposeunicode|safecrlf|eol|filemode|checkstat"
+    r"|preloadindex|untrackedcache|pager=(?:cat)?|pager)"
+    r"|diff\.(?:renames|renamelimit|algorithm|context|mnemonicprefix|noprefix|colormoved|wserrorhighlight|submodule)"
+    r"|color\.[a-z]+\.[a-z]+",
+    re.I,
+)
+"""Configuration keys that name no program, file or URL."""
+
+
+def git_config(word: Word) -> str:
+    """Return why `git -c KEY=VALUE` may run something, nothing if it may not."""
+    if word.kind is not WordKind.CONST:
+        return "`git -c` with a value that is not known"
+    key, _, value = word.text.partition("=")
+    if key.lower() == "core.pager":
+        return "" if value == "cat" else "`git -c core.pager` names a program"
+    if key.lower() in {"commit.template", "init.templatedir", "gc.recentobjectshook", "log.mailmap", "push.gpgsign"}:
+        return f"`git -c {key}` names a program or a file"
+    return "" if GIT_KEYS.fullmatch(key) else f"`git -c {key}` may name a program"
+
+
+CONFIG_READS = frozenset({"list", "get"})
+CONFIG_READ_FLAGS = ("--get", "--get-all", "--get-regexp", "--get-urlmatch", "--get-color", "--get-colorbool", "-l")
+
+
+def _git_config(called: Called, parsed: Parsed) -> Finding:
+    words = [word.text if word.kind is WordKind.CONST else "" for word in parsed.operands]
+    if parsed.has(*CONFIG_READ_FLAGS) or words[:1] in (["list"], ["get"]):
+        return Finding()
+    single = len(words) == 1 and "." in words[0]
+    return Finding(harm="" if single else "it may change the configuration")
+
+
+CHECKERS: Mapping[str, Checker] = {
+    "awk": _awk,
+    "chmod": _chmod,
+    "date": _date,
+    "dd": _dd,
+    "find": _find,
+    "gitconfig": _git_config,
+    "jq": _filter(_JQ_HARM, "jq"),
+    "make": _make,
+    "none": _none,
+    "npm": _npm,
+    "ps": _ps,
+    "python": _interpreter,
+    "sed": _sed,
+    "tar": _tar,
+    "test": _test,
+    "unzip": _unzip,
+    "verbs": _verbs,
+    "yq": _yq,
+}
+
+
+def check(called: Called, parsed: Parsed) -> Finding:
+    """Run the checker of the called program."""
+    checker = CHECKERS.get(called.program.check)
+    return checker(called, parsed) if checker is not None else Finding()
+
+
+def loose(parsed: Parsed) -> bool:
+    """Say whether a word that is not constant may be an option."""
+    return any(may_be_option(word) for word in parsed.loose)

@@ -1,0 +1,224 @@
+"""A sed script: the files it reads and writes, and whether it runs a program.
+
+Rules of this module:
+
+1. It reads what GNU and BSD sed agree on, and both readings of a delimiter inside brackets. What it cannot read is
+   `harm`, never harmless.
+2. Where a label ends is read as early as any sed ends it, so that what follows is looked at as commands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+PLAIN = frozenset("=dDgGhHnNpPxzF")
+BLANK = " \t"
+
+
+@dataclass(slots=True)
+class SedScript:
+    """What a script would do."""
+
+    files: list[tuple[str, str]] = field(default_factory=list)
+    """Kind (read or edit) and name."""
+    runs: bool = False
+    harm: str = ""
+
+
+class _BadScriptError(ValueError):
+    pass
+
+
+@dataclass(slots=True)
+class _Script:
+    text: str
+    brackets: bool
+    at: int = 0
+    found: SedScript = field(default_factory=SedScript)
+
+    def run(self) -> SedScript:
+        while self.at < len(self.text):
+            if self.peek() in " \t\n;}":
+                self.at += 1
+                continue
+            self.addresses()
+            self.command()
+        if self.found.files or self.found.runs:
+            self.found.harm = "the script reads, writes or runs"
+        return self.found
+
+    def peek(self) -> str:
+        return self.text[self.at : self.at + 1]
+
+    def take(self) -> str:
+        char = self.peek()
+        if not char:
+            raise _BadScriptError
+        self.at += 1
+        return char
+
+    def blanks(self, more: str = "") -> None:
+        while self.peek() and self.peek() in BLANK + more:
+            self.at += 1
+
+    def line(self) -> str:
+        end = self.text.find("\n", self.at)
+        end = len(self.text) if end < 0 else end
+        start, self.at = self.at, end
+        return self.text[start:end].strip()
+
+    def addresses(self) -> None:
+        if self.address():
+            self.blanks()
+            if self.peek() == ",":
+                self.at += 1
+                self.blanks()
+                if self.peek() and self.peek() in "+~":
+                    self.at += 1
+                    self.number()
+                elif not self.address():
+                    raise _BadScriptError
+        self.blanks()
+        while self.peek() == "!":
+            self.at += 1
+            self.blanks()
+
+    def address(self) -> bool:
+        char = self.peek()
+        if char.isdigit():
+            self.number()
+            if self.peek() == "~":
+                self.at += 1
+                self.number()
+            return True
+        if char == "$":
+            self.at += 1
+            return True
+        if char and char in "/\\":
+            self.at += 1
+            self.delimited(char if char == "/" else self.take(), regex=True)
+            while self.peek() and self.peek() in "IM":
+                self.at += 1
+            return True
+        return False
+
+    def number(self) -> None:
+        if not self.peek().isdigit():
+            raise _BadScriptError
+        while self.peek().isdigit():
+            self.at += 1
+
+    def delimited(self, mark: str, *, regex: bool) -> None:
+        if mark in "\n\\":
+            raise _BadScriptError
+        while True:
+            char = self.take()
+            if char == mark:
+                return
+            if char == "\\":
+                self.take()
+            elif char == "\n" and regex:
+                raise _BadScriptError
+            elif char == "[" and regex and self.brackets:
+                self.bracket()
+
+    def bracket(self) -> None:
+        if self.peek() == "^":
+            self.at += 1
+        self.take()
+        while True:
+            char = self.take()
+            if char == "]":
+                return
+            if char == "[" and self.peek() and self.peek() in ".:=":
+                end = self.text.find(self.peek() + "]", self.at + 1)
+                if end < 0:
+                    raise _BadScriptError
+                self.at = end + 2
+
+    def command(self) -> None:
+        char = self.take()
+        if char == "{":
+            return
+        if char == "#":
+            self.line()
+        elif char in PLAIN:
+            self.end()
+        elif char in "qQlL":
+            self.blanks()
+            while self.peek().isdigit():
+                self.at += 1
+            self.end()
+        elif char in ":btT":
+            self.label(char)
+        elif char in "aic":
+            self.inserted()
+        elif char in "rRwWe":
+            self.named(char)
+        elif char == "y":
+            mark = self.take()
+            self.delimited(mark, regex=False)
+            self.delimited(mark, regex=False)
+            self.end()
+        elif char == "s":
+            self.substitute()
+        else:
+            raise _BadScriptError
+
+    def named(self, char: str) -> None:
+        name = self.line()
+        if char == "e":
+            self.found.runs = True
+        elif name:
+            self.found.files.append(("read" if char in "rR" else "edit", name))
+        else:
+            raise _BadScriptError
+
+    def label(self, char: str) -> None:
+        self.blanks()
+        start = self.at
+        while self.peek() and self.peek() not in " \t\n;}":
+            self.at += 1
+        if char == ":" and start == self.at:
+            raise _BadScriptError
+
+    def inserted(self) -> None:
+        """Skip the text of `a`, `i`, `c`: up to the first newline without a backslash."""
+        self.blanks()
+        if self.peek() == "}":
+            raise _BadScriptError
+        while self.peek() and self.peek() != "\n":
+            self.at += 2 if self.peek() == "\\" else 1
+
+    def substitute(self) -> None:
+        mark = self.take()
+        self.delimited(mark, regex=True)
+        self.delimited(mark, regex=False)
+        while self.peek() and (self.peek().isdigit() or self.peek() in "gpiImMew"):
+            flag = self.take()
+            if flag == "e":
+                self.found.runs = True
+            if flag == "w":
+                self.named("w")
+                return
+        self.end()
+
+    def end(self) -> None:
+        self.blanks()
+        if self.peek() and self.peek() not in "\n;}#":
+            raise _BadScriptError
+
+
+def read(script: str) -> SedScript:
+    """Read a script; `harm` says why it is not a mere filter."""
+    found = SedScript()
+    for brackets in (True, False):
+        try:
+            reading = _Script(script, brackets).run()
+        except _BadScriptError:
+            found.harm = found.harm or "a sed script that is not understood"
+            continue
+        found.files.extend(use for use in reading.files if use not in found.files)
+        found.runs = found.runs or reading.runs
+        found.harm = found.harm or reading.harm
+    return found

@@ -1,0 +1,238 @@
+"""The table of programs: every entry has a source and examples, and the examples come out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+import pytest
+
+from policyd.commands import closed, programs, scripts, strict
+from policyd.commands.operands import uses
+from policyd.commands.options import options
+from policyd.commands.patterns import plain_name
+from policyd.model import Reach, Role, SimpleCommand
+from tests.fakes import FakeFilesystem
+from tests.words import command
+
+MARK = {Reach.ENTRY: "", Reach.NAMES: "//", Reach.CONTENT: "/**"}
+
+
+def _all() -> Iterator[programs.Program]:
+    todo = [program for name in programs.known() if (program := programs.find(name))]
+    while todo:
+        program = todo.pop(0)
+        yield program
+        todo.extend({sub.name: sub for sub in program.subs.values()}.values())
+
+
+def _examples(key: str) -> list[str]:
+    return [text for program in _all() for text in cast("list[str]", program.examples.get(key, []))]
+
+
+def _files() -> list[tuple[str, str]]:
+    return [item for program in _all() for item in cast("Mapping[str, str]", program.examples.get("files", {})).items()]
+
+
+def why(given: SimpleCommand) -> str:
+    """Return why the table does not vouch for a command."""
+    name = plain_name(given.argv[0])
+    called = programs.called(name, given.argv[1:])
+    assert called is not None, name
+    return closed.reason(called, writes=called.program.role == "writer")
+
+
+def test_the_table_knows_at_least_120_programs_each_with_source_and_examples() -> None:
+    names = programs.known()
+    assert len(names) >= 120
+    for program in map(programs.find, names):
+        assert program is not None
+        assert program.source, program.name
+        assert any(sub.examples for sub in (program, *program.subs.values())), program.name
+
+
+def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
+    roles = {
+        "data",
+        "read",
+        "search",
+        "edit",
+        "delete",
+        "move",
+        "mention",
+        "run",
+        "url",
+        "host",
+        "config",
+        "code",
+        "at",
+    }
+    more = {"rev", "tests", "script", "own", "package", "remote-read", "remote-edit"}
+    for program in _all():
+        assert {role.rstrip("*") for role in program.operands} <= roles | more, program.name
+        assert program.check in {"", "git", *scripts.CHECKERS}, program.name
+        assert program.role in {"", "reader", "writer"}, program.name
+        for option in program.syntax.options.values():
+            assert set(option.value.split("+")) <= roles | {""}, (program.name, option)
+        for names in (program.deep, program.shallow, program.hidden, program.instead, program.target):
+            assert not program.syntax.raw
+            assert all(name in program.syntax.options for name in names if names), (program.name, names)
+
+
+@pytest.mark.parametrize("text", _examples("match"))
+def test_the_table_vouches_for(text: str) -> None:
+    assert why(command(text)) == ""
+
+
+@pytest.mark.parametrize("text", _examples("not_match"))
+def test_the_table_does_not_vouch_for(text: str) -> None:
+    assert why(command(text)) != ""
+
+
+@pytest.mark.parametrize(("text", "expected"), _files())
+def test_what_is_done_to_which_file(text: str, expected: str) -> None:
+    found, _, _ = uses(command(text), 0)
+    named = [
+        f"{'mention' if use.role is Role.MENTION else use.kind} {use.word.text}{MARK[use.reach]}"
+        for use in found
+        if use.role is not Role.MENTION or "mention" in expected
+    ]
+    assert sorted(named) == sorted(expected.split(", ") if expected else [])
+
+
+def _named(text: str) -> tuple[list[str], list[str], list[str], list[str]]:
+    files, urls, opaque = uses(command(text), 0)
+    return (
+        [f"{use.kind} {use.word.text}" for use in files if use.role is Role.OPERAND],
+        [use.word.text for use in files if use.role is Role.MENTION],
+        [use.text for use in urls],
+        opaque,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "mentions"),
+    [
+        ("mytool .env", [".env"]),
+        ("mytool --file=.env", [".env"]),
+        ("mytool -f.env", [".env"]),
+        ("mytool x=.env @.env", ["x=.env", ".env", "@.env", ".env"]),
+        ("mytool a:.env", ["a:.env", ".env"]),
+        ("mytool --flag -v", []),
+        ("mytool *.pem", ["*.pem"]),
+        ("./cat .env", [".env"]),
+        ("git show HEAD:.env", ["HEAD:.env", ".env"]),
+        ("mytool $X", []),
+        ("mytool secrets/$X", ["secrets/*"]),
+        ("ssh host cat .env", ["cat", ".env"]),
+        ("node a.js .env", [".env"]),
+    ],
+)
+def test_words_that_may_be_paths_are_mentions(text: str, mentions: list[str]) -> None:
+    assert _named(text)[1] == mentions
+
+
+@pytest.mark.parametrize(
+    ("text", "urls"),
+    [
+        ("curl -s https://x.invalid/a", ["https://x.invalid/a"]),
+        ("curl x.invalid/a", ["http://x.invalid/a"]),
+        ("wget https://x.invalid", ["https://x.invalid"]),
+        ("git clone https://x.invalid/a.git b", ["https://x.invalid/a.git"]),
+        ("git clone git@x.invalid:a/b", ["ssh://x.invalid/a/b"]),
+        ("git push https://x.invalid/a", ["https://x.invalid/a"]),
+        ("git remote add o https://x.invalid/a", ["https://x.invalid/a"]),
+        ("scp a me@x.invalid:b", ["ssh://x.invalid/b"]),
+        ("rsync -a a x.invalid:b", ["ssh://x.invalid/b"]),
+        ("ssh me@x.invalid ls", ["ssh://x.invalid"]),
+        ("mytool --url=https://x.invalid", ["https://x.invalid"]),
+        ("npm install --registry=https://x.invalid", ["https://x.invalid"]),
+        ("echo https://x.invalid", []),
+    ],
+)
+def test_urls_in_commands_are_mentions(text: str, urls: list[str]) -> None:
+    assert list(dict.fromkeys(_named(text)[2])) == urls
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rg --pre id x",
+        "sort --compress-program=id f",
+        "sort --comp id f",
+        "tar xf x --to-command=id",
+        "git -c core.pager=id log",
+        "git -c alias.x=!id x",
+        "git -c include.path=/tmp/x log",
+        "sed 1e f",
+        "rsync -e x a b",
+        "go test -exec /tmp/x ./...",
+        "pytest -p evil",
+    ],
+)
+def test_an_option_that_runs_a_program_is_opaque(text: str) -> None:
+    assert _named(text)[3]
+
+
+@pytest.mark.parametrize("text", ["git -c color.ui=never log", "git -c core.pager=cat log", "rg x", "sort f"])
+def test_harmless_options_are_not_opaque(text: str) -> None:
+    assert not _named(text)[3]
+
+
+def test_an_operand_that_is_not_constant_cannot_be_told() -> None:
+    files, _, _ = uses(command("cat $F"), 0)
+    assert [bool(use.unknown) for use in files] == [True]
+
+
+@pytest.mark.parametrize(
+    ("text", "carried"),
+    [
+        ("cat a", [True]),
+        ("sort -o out f", [False, True]),
+        ("uniq f out", [True, False]),
+        ("sed -i p f", [False]),
+        ("find . -delete", [False, True]),
+        ("git diff --output=x", [False]),
+        ("cp a b", [True, True]),
+        ("rm a", [True]),
+        ("curl -o out https://x.invalid", [True]),
+        ("xxd -r a b", [True, False]),
+    ],
+)
+def test_a_reader_carries_reads_only_and_a_writer_what_it_writes(text: str, carried: list[bool]) -> None:
+    files, _, _ = uses(command(text), 0)
+    assert [use.carried for use in files if use.role is Role.OPERAND] == carried
+
+
+def test_operands_of_a_wrapped_command_are_those_of_the_inner_one() -> None:
+    files, _, _ = uses(command("timeout 5 cat .env", inner="cat .env"), 3)
+    assert [(use.word.text, use.command) for use in files] == [(".env", 3)]
+
+
+def test_a_copy_into_a_directory_that_exists_names_the_file_it_makes() -> None:
+    fs = FakeFilesystem({"/home/dev/app/d": None})
+    files, _, _ = uses(command("cp a/x d"), 0, fs=fs)
+    assert [use.word.text for use in files] == ["a/x", "d", "d/x"]
+    files, _, _ = uses(command("cp a/x d"), 0)
+    assert [use.word.text for use in files] == ["a/x", "d"]
+
+
+def test_a_search_that_skips_hidden_names_says_so() -> None:
+    assert [use.skips_hidden for use in uses(command("rg x"), 0)[0]] == [True]
+    assert [use.skips_hidden for use in uses(command("rg -. x"), 0)[0]] == [False]
+    assert [use.skips_hidden for use in uses(command("rg -uu x"), 0)[0]] == [False]
+    assert [use.skips_hidden for use in uses(command("grep -r x"), 0)[0]] == [False]
+
+
+def test_the_notation_of_options_reads_spellings_values_and_marks() -> None:
+    table = options("-o|--out=edit -c[=data] -i! -p=data+read -#")
+    assert table["-o"] is table["--out"]
+    assert (table["-o"].value, table["-o"].unsafe, table["-o"].takes_next) == ("edit", True, True)
+    assert (table["-c"].glued, table["-c"].takes_next) == (True, False)
+    assert (table["-i"].unsafe, table["-i"].value) == (True, "")
+    assert table["-p"].value == "data+read"
+
+
+def test_an_applet_and_a_subprogram_are_what_they_stand_for() -> None:
+    assert {view.program.text for view in strict.views(command("busybox rm x"))} == {"busybox", "rm"}
+    assert {view.program.text for view in strict.views(command("git-push x"))} == {"git-push", "git"}
