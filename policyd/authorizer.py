@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from policyd import engine
-from policyd.actions import Conversation, Machine
+from policyd.actions import Conversation, Machine, Session
 from policyd.actions.examples import example_actions
 from policyd.model import Context, Decision, Effect, Filesystem, Judged, Request, Source
 from policyd.policy import Diagnostic, Policy
@@ -28,6 +28,8 @@ EARLIEST = datetime(2, 1, 1, tzinfo=UTC)
 LATEST = datetime(9998, 12, 31, tzinfo=UTC)
 Grants = Callable[[Request, Context], Callable[[Judged], Effect | None]]
 """What people's remembered answers say of the actions of a request (`GrantBook.bind`, with a clock)."""
+Policies = Callable[[Session], tuple[Policy, str]]
+"""The policy of a session, and why everything in it is at least ask (empty: it is not)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class Authorizer:
         self,
         policy: Policy,
         *,
+        policies: Policies | None = None,
         resolve: Filesystem | None = None,
         home: str | None = None,
         machine: Machine | None = None,
@@ -61,6 +64,7 @@ class Authorizer:
 
         Args:
             policy: the rules in force; `reload` replaces them.
+            policies: the rules of each session, where projects have some of their own.
             resolve: how files are looked at; None: not at all.
             home: the home directory `~/` stands for; needed with a resolver.
             machine: the same and more, instead of `resolve` and `home`.
@@ -77,6 +81,7 @@ class Authorizer:
                 raise ValueError("a resolver needs `home`: without it `~/` stands for nothing")
             machine = Machine(home=home or "/", fs=resolve)
         self.policy = policy
+        self.policies = policies
         self.claims = claims or Claims()
         self.grants = grants
         self.conversation = Conversation(replace(machine, heads=policy.heads), agent=agent, cwd=cwd)
@@ -90,9 +95,18 @@ class Authorizer:
         self.policy = policy
         self.conversation.reopen(replace(self.conversation.machine, heads=policy.heads))
 
-    def context(self, session_id: str, now: datetime, broken: str = "") -> Context:
+    def in_force(self, session_id: str) -> tuple[Policy, str]:
+        """Return the policy of a session, and why everything in it is at least ask."""
+        if self.policies is None:
+            return self.policy, ""
+        policy, broken = self.policies(self.conversation.session(session_id))
+        self.conversation.use_heads(session_id, policy.heads)
+        return policy, broken
+
+    def context(self, session_id: str, now: datetime) -> Context:
         """Return what is true of a session at `now`."""
         talk, claims = self.conversation, self.claims
+        _, broken = self.in_force(session_id)
         return Context(
             workspace=talk.workspace(session_id),
             now=now,
@@ -107,30 +121,44 @@ class Authorizer:
             resolved=talk.machine.fs is not None,
         )
 
-    def decide(self, params: Mapping[str, object], *, now: datetime | None = None, broken: str = "") -> Decision:
+    def request(self, params: Mapping[str, object]) -> Request:
+        """Return what a `session/request_permission` stands for."""
+        self.in_force(str(params.get("sessionId", "")))
+        return self.conversation.request(params)
+
+    def side_door(self, method: str, params: Mapping[str, object]) -> Request:
+        """Return what a call of the client's `fs/*` or `terminal/create` stands for."""
+        self.in_force(str(params.get("sessionId", "")))
+        return self.conversation.side_door(method, params)
+
+    def decide(self, params: Mapping[str, object], *, now: datetime | None = None) -> Decision:
         """Decide a `session/request_permission` whose params these are; never raises for what they hold."""
         try:
-            return self.settle(self.conversation.request(params), now=now, broken=broken)
+            return self.settle(self.request(params), now=now)
         except Exception as error:
             return failed(error, self.policy)
 
     def door(self, method: str, params: Mapping[str, object], *, now: datetime | None = None) -> Decision:
-        """Decide a call of the client's `fs/*` or `terminal/*`; never raises for what it holds."""
+        """Decide a call of the client's `fs/*` or `terminal/create`; never raises for what it holds."""
         try:
-            return self.settle(self.conversation.side_door(method, params), now=now)
+            return self.settle(self.side_door(method, params), now=now)
         except Exception as error:
             return failed(error, self.policy)
 
-    def settle(self, request: Request, *, now: datetime | None = None, broken: str = "") -> Decision:
-        """Decide a request that is understood."""
+    def settle(self, request: Request, *, now: datetime | None = None) -> Decision:
+        """Decide a request that is understood; never raises."""
         times = (EARLIEST, LATEST) if now is None else (now,)
-        found = [self._at(request, time, broken) for time in times]
+        try:
+            found = [self._at(request, time) for time in times]
+        except Exception as error:
+            return failed(error, self.policy)
         return max(found, key=lambda decision: decision.effect)
 
-    def _at(self, request: Request, now: datetime, broken: str) -> Decision:
-        context = self.context(request.session_id, now, broken)
+    def _at(self, request: Request, now: datetime) -> Decision:
+        policy, _ = self.in_force(request.session_id)
+        context = self.context(request.session_id, now)
         grant = self.grants(request, context) if self.grants else engine.no_grants
-        return engine.decide(request, self.policy, context, self.conversation.machine.fs, grant)
+        return engine.decide(request, policy, context, self.conversation.machine.fs, grant)
 
 
 def failed(error: Exception, policy: Policy) -> Decision:

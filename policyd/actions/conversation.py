@@ -43,6 +43,8 @@ class Session:
     additional: tuple[str, ...] = ()
     servers: tuple[str, ...] = ()
     mode: str = ""
+    heads: tuple[str, ...] | None = None
+    """Literal heads of the relative patterns of this session's policy; None: the machine's."""
     workspace: Workspace | None = None
     calls: dict[str, Call] = field(default_factory=dict)
     replaying: bool = False
@@ -200,7 +202,7 @@ class Conversation:
             fs=machine.fs,
             tmpdir=machine.tmpdir,
             reserved=machine.reserved,
-            heads=machine.heads,
+            heads=machine.heads if session.heads is None else session.heads,
             fold_case=machine.fold_case,
         )
 
@@ -214,6 +216,12 @@ class Conversation:
         if session.workspace is None:
             session.workspace = self._workspace(session)
         return session.workspace
+
+    def use_heads(self, ident: str, heads: tuple[str, ...]) -> None:
+        """Resolve the relative patterns of the policy in force for session `ident`, once for each policy."""
+        session = self.session(ident)
+        if session.heads != heads:
+            session.heads, session.workspace = heads, None
 
     def reopen(self, machine: Machine) -> None:
         """Take in a changed machine (`heads` after a reload): workspaces are opened anew when next needed."""
@@ -335,11 +343,12 @@ class Conversation:
         return profiles.nameless(_option(item).id for item in options if isinstance(item, Mapping))
 
     def around(self, ident: str) -> Surroundings:
-        """Return the surroundings of session `ident`."""
-        session, machine = self.session(ident), self.machine
+        """Return the surroundings of session `ident`; `.policyd` of each root is policyd's own too."""
+        session, machine, workspace = self.session(ident), self.machine, self.workspace(ident)
+        own = tuple(f"{root.rstrip('/')}/.policyd" for root in workspace.roots)
         here = (session.cwd, *session.places) if session.cwd else ()
         cwds = () if session.lost else tuple(place for place in here if place)
-        return Surroundings(self.workspace(ident), machine.fs, machine.shell, machine.reserved, session.servers, cwds)
+        return Surroundings(workspace, machine.fs, machine.shell, (*machine.reserved, *own), session.servers, cwds)
 
     def _request(
         self, ident: str, asked: Mapping[str, object], options: list[object], actions: tuple[Action, ...]

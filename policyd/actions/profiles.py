@@ -213,6 +213,12 @@ class Profile:
         said = set(kinds)
         return next((self.kinds[kind] for kind in order if kind in said or kind == "*"), None)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Every key of `rawInput` that some table reads: case variants of them are refused on the wire."""
+        specs = (*self.tools.values(), *self.kinds.values(), *(spec for _, spec in self.patterns))
+        return frozenset(name for spec in specs for name in spec.claimed)
+
     def mode(self, name: str) -> Mode:
         """Return what the profile says of mode `name`; an unknown mode is unsafe."""
         table = self.data.mode

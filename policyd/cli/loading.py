@@ -1,0 +1,151 @@
+"""Policies for commands that decide offline: the layers the options name, put together for each session's roots.
+
+Every mistake of every file of every layer is told at once, on stderr, as exit code 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import policyd
+from policyd.actions import Machine, Session
+from policyd.authorizer import Authorizer, Claims, Grants, check_examples
+from policyd.cli import options
+from policyd.model import Layer
+from policyd.policy import Policy, PolicyError
+from policyd.storage import places, policies
+from policyd.storage.filesystem import RealFilesystem
+from policyd.storage.places import Places
+from policyd.storage.policies import Found
+from policyd.storage.strictfile import own_owners
+from policyd.storage.trust import TrustStore
+
+
+class UsageError(Exception):
+    """What the command line asks for cannot be done; exit code 2."""
+
+
+@dataclass(slots=True)
+class Loaded:
+    """Policies of the options, kept by the roots of the sessions they are for."""
+
+    args: argparse.Namespace
+    places: Places
+    fs: RealFilesystem
+    base: Found
+    notes: list[str] = field(default_factory=list)
+    kept: dict[tuple[str, ...], tuple[Policy, str]] = field(default_factory=dict)
+
+    def machine(self) -> Machine:
+        """Return the machine as the core sees it."""
+        own = (self.places.config, self.places.state, *self.places.managed)
+        return Machine(self.places.home, self.fs, self.places.tmpdir, self.args.shell, own)
+
+    def session(self, session: Session) -> tuple[Policy, str]:
+        """Return the policy of a session and why everything in it is at least ask."""
+        cwd = (session.cwd,) if session.cwd else ()
+        return self.of((*cwd, *session.additional))
+
+    def of(self, roots: tuple[str, ...]) -> tuple[Policy, str]:
+        """Return the policy of a session with these roots.
+
+        Raises:
+            PolicyError: a managed or user file is invalid, or one of its examples does not come out.
+        """
+        if roots not in self.kept:
+            self.kept[roots] = self._compose(roots)
+        return self.kept[roots]
+
+    def _compose(self, roots: tuple[str, ...]) -> tuple[Policy, str]:
+        projects = () if self.args.no_project else (self.args.project,) if self.args.project else roots
+        found = self.base
+        for root in dict.fromkeys(projects):
+            found += policies.project(root, TrustStore(self.places.trust))
+        sources = policies.demoted(found.sources, roots, self.args.policy_digest)
+        found = Found(tuple(sources), found.notes, found.broken)
+        policy, broken = policies.compose(found, self.places, fs=self.fs, version=policyd.__version__)
+        wrong = check_examples(policy, self.machine())
+        if any(mistake.layer is not Layer.PROJECT for mistake in wrong):
+            raise PolicyError(wrong)
+        return policy, broken or (str(wrong[0]) if wrong else "")
+
+
+def load(args: argparse.Namespace) -> Loaded:
+    """Read the layers the options name and check them.
+
+    Raises:
+        PolicyError: every mistake of every file.
+        PlaceError: no home directory is known.
+    """
+    where = places.find(home=args.home)
+    faults = []
+    found = Found()
+    for read in (managed, user):
+        try:
+            found += read(args, where)
+        except PolicyError as error:
+            faults += error.diagnostics
+    if faults:
+        raise PolicyError(faults)
+    loaded = Loaded(args, where, RealFilesystem(), found, list(found.notes))
+    loaded.of((args.cwd,) if args.cwd else ())
+    return loaded
+
+
+def managed(args: argparse.Namespace, where: Places) -> Found:
+    """Return the managed layer: the system's, the directory given (anybody's: this is offline), or none."""
+    if args.no_managed:
+        return Found()
+    if args.managed:
+        return policies.managed([os.path.abspath(args.managed)], own_owners(), start=os.path.abspath(args.managed))
+    return policies.managed(where.managed_policies)
+
+
+def user(args: argparse.Namespace, where: Places) -> Found:
+    """Return the user layer: the files given, else the user's own."""
+    return policies.given(args.policy) if args.policy else policies.user(where.user_policies)
+
+
+def authorizer(args: argparse.Namespace, loaded: Loaded) -> Authorizer:
+    """Return the decision point the options describe."""
+    policy, _ = loaded.of((args.cwd,) if args.cwd else ())
+    claims = Claims(options.labels(args.label), {}, *_person(), interactive=bool(args.prompt) and not args.unattended)
+    return Authorizer(
+        policy,
+        policies=loaded.session,
+        machine=loaded.machine(),
+        claims=claims,
+        grants=_grants(args, loaded),
+        agent=args.agent,
+        cwd=args.cwd,
+    )
+
+
+def _grants(args: argparse.Namespace, loaded: Loaded) -> Grants | None:
+    if args.no_grants or not os.path.isdir(loaded.places.grants):
+        return None
+    from policyd.storage.grants import Remembered
+
+    bind: Callable[..., object] = Remembered(loaded.places.grants, "").bind
+    return bind  # type: ignore[return-value]
+
+
+def _person() -> tuple[str, tuple[str, ...]]:
+    """Return name and groups of the process's user."""
+    import grp
+    import pwd
+
+    try:
+        name = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        name = ""
+    groups = []
+    for number in {os.getgid(), *os.getgroups()}:
+        try:
+            groups.append(grp.getgrgid(number).gr_name)
+        except KeyError:
+            continue
+    return name, tuple(sorted(groups))

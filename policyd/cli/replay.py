@@ -1,0 +1,126 @@
+"""Playing a transcript through the decision point: one result for each request and each side-door call.
+
+A request whose details race it waits as on the wire, here until the first line that is no `session/update` of its
+session. A failure on the way is a denial, never a missing line.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from policyd.acp import Answer, answer
+from policyd.actions import ASKING
+from policyd.authorizer import Authorizer, failed
+from policyd.cli import transcript
+from policyd.cli.transcript import Line
+from policyd.model import Decision, Effect, Layer, Request
+
+MALFORMED = Request("", "", "", (), ())
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What was decided of one line."""
+
+    line: Line
+    request: Request
+    decision: Decision
+    answer: Answer
+    error: str = ""
+    """Why the request is malformed; then nothing else counts."""
+
+    @property
+    def outcome(self) -> Mapping[str, object] | None:
+        """ACP's inner outcome, None where a person has to answer or there is nothing to choose."""
+        if self.request.side_door or self.answer.effect is Effect.ASK:
+            return None
+        if self.answer.option is None:
+            return {"outcome": "cancelled"}
+        return {"outcome": "selected", "optionId": self.answer.option}
+
+
+class Replay:
+    """One transcript on its way through a decision point."""
+
+    def __init__(self, authorizer: Authorizer, *, unattended: bool = False, now: datetime | None = None) -> None:
+        """Begin; `unattended`: what would be asked is denied."""
+        self.authorizer = authorizer
+        self.unattended = unattended
+        self.now = now
+        self.notes: list[str] = []
+
+    def run(self, raw: Iterable[bytes]) -> Iterator[Result]:
+        """Yield a result for each line that asks for a decision."""
+        lines = transcript.read(raw)
+        ahead: deque[Line] = deque()
+        while (line := ahead.popleft() if ahead else next(lines, None)) is not None:
+            self._observe(line)
+            if line.judged:
+                if line.method == ASKING and not line.fault:
+                    ahead.extend(self._wait(line, lines))
+                yield self._decide(line)
+
+    def _observe(self, line: Line) -> None:
+        talk = self.authorizer.conversation
+        direction = line.direction or transcript.answer_direction(line.message)
+        if not line.fault and direction in ("a2c", "c2a"):
+            talk.observe(direction, line.message)
+        elif line.fault and line.method == "session/update":
+            update = line.params.get("update")
+            call = update.get("toolCallId") if isinstance(update, Mapping) else None
+            talk.refuse(line.session, str(call or ""), f"an update of the call was refused: {line.fault}")
+        elif not line.judged:
+            self.notes.append(f"line {line.number} is left out: {line.fault or 'no direction `a2c` or `c2a`'}")
+
+    def _wait(self, request: Line, lines: Iterator[Line]) -> Iterator[Line]:
+        """Observe the updates a request waits for; yield the line that ended the wait."""
+        talk = self.authorizer.conversation
+        while talk.waits(request.params):
+            following = next(lines, None)
+            if following is None:
+                return
+            if following.method != "session/update" or following.session != request.session:
+                yield following
+                return
+            self._observe(following)
+
+    def _decide(self, line: Line) -> Result:
+        if error := line.fault or malformed(line):
+            denied = Decision(Effect.DENY, failed(ValueError(), self.authorizer.policy).source, error)
+            return Result(line, MALFORMED, denied, Answer(Effect.DENY), error)
+        try:
+            point, params = self.authorizer, line.params
+            request = point.request(params) if line.method == ASKING else point.side_door(line.method, params)
+            decision = point.settle(request, now=self.now)
+        except Exception as failure:
+            request, decision = MALFORMED, failed(failure, self.authorizer.policy)
+        return Result(line, request, decision, self._answer(request, decision))
+
+    def _answer(self, request: Request, decision: Decision) -> Answer:
+        effect = decision.effect
+        if self.unattended and effect is Effect.ASK:
+            effect = Effect.DENY
+        if request.side_door:
+            return Answer(effect)
+        final = bool(decision.rules) and all(ref.layer is not Layer.PROJECT for ref in decision.rules)
+        found = answer(effect, request.options, final=final, plain=request.plain, refusal=request.refusal)
+        if self.unattended and found.effect is Effect.ASK:
+            return answer(Effect.DENY, request.options, refusal=request.refusal)
+        return found
+
+
+def malformed(line: Line) -> str:
+    """Say what makes a request no request at all, `""` if it is one."""
+    params = line.params
+    if not isinstance(params.get("sessionId"), str):
+        return "the request names no session"
+    if line.method != ASKING:
+        return ""
+    if not isinstance(params.get("options"), list):
+        return "the request has no list of options"
+    if not any(isinstance(params.get(key), Mapping) for key in ("toolCall", "subject")):
+        return "the request has no `toolCall`"
+    return ""
