@@ -5,14 +5,12 @@ This is the package's one door: `read`, `read_argv`, `CommandPattern`, `shipped`
 
 from __future__ import annotations
 
-from typing import Any
-
 from policyd.commands.reading import read, read_argv
 
 __all__ = ["CommandPattern", "read", "read_argv", "shipped"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "CommandPattern":
         from policyd.commands.patterns import CommandPattern
 

@@ -21,9 +21,27 @@ Words = tuple[Word, ...]
 Opaque = Callable[[str], None]
 
 IDLE = frozenset(
-    """
-    : break continue declare exit export false getopts local pwd read readonly return set shift true typeset unset wait
-    """.split()
+    [
+        ":",
+        "break",
+        "continue",
+        "declare",
+        "exit",
+        "export",
+        "false",
+        "getopts",
+        "local",
+        "pwd",
+        "read",
+        "readonly",
+        "return",
+        "set",
+        "shift",
+        "true",
+        "typeset",
+        "unset",
+        "wait",
+    ]
 )
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=)(.*)", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch

@@ -13,16 +13,37 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from policyd.commands import builtins, wrappers
-from policyd.commands.run import Full, Run
+from policyd.commands.run import FullError, Run
 from policyd.commands.state import Cwd, Pair, State, enter, union
 from policyd.commands.taint import loose
 from policyd.commands.variables import harmless
+from policyd.commands.wrapper_table import SHELLS
 from policyd.commands.wrappers import Inner, Unwrapped, Words
 from policyd.model import Assignment, SimpleCommand, Word, WordKind
 
 _CHAIN = 32
+_UNSEEN = frozenset({""})
+_MARKS_KEPT = 4_096
 _PLACES_SHOWN = 4
-_KEEPS_PREFIX = frozenset(": . break continue eval exec exit export readonly return set shift times trap unset".split())
+_KEEPS_PREFIX = frozenset(
+    [
+        ":",
+        ".",
+        "break",
+        "continue",
+        "eval",
+        "exec",
+        "exit",
+        "export",
+        "readonly",
+        "return",
+        "set",
+        "shift",
+        "times",
+        "trap",
+        "unset",
+    ]
+)
 """Builtins after which a POSIX shell keeps the assignments in front of them."""
 
 
@@ -50,23 +71,25 @@ class _Level:
 Script = Callable[[Run, str, State, tuple[str, ...]], Pair]
 """Reads shell text: run, text, state, via."""
 
-_SPECIAL: dict[str, bool] = {}
+_MARKS: dict[str, frozenset[str] | None] = {}
 
 
-def is_special(name: str) -> bool:
-    """Say whether a program of this name needs more than to be listed."""
-    known = _SPECIAL.get(name)
-    if known is None:
-        if len(_SPECIAL) > 4096:
-            _SPECIAL.clear()
-        known = _SPECIAL[name] = name in builtins.BUILTINS or wrappers.special(name)
-    return known
+def is_special(name: str, argv: Words) -> bool:
+    """Say whether a program of this name, with these words, needs more than to be listed."""
+    marks = _MARKS.get(name, _UNSEEN)
+    if marks is _UNSEEN:
+        if len(_MARKS) > _MARKS_KEPT:
+            _MARKS.clear()
+        marks = _MARKS[name] = frozenset() if name in builtins.BUILTINS else wrappers.marks(name)
+    if marks is None:
+        return False
+    return not marks or any([word.text in marks or word.kind is WordKind.UNKNOWN for word in argv])
 
 
 def simple(run: Run, state: State, call: Call, script: Script) -> tuple[int, Pair]:
     """Add a command and all it runs; return its index and the directories after success and failure."""
     head = call.argv[0]
-    if head.kind is WordKind.CONST and not is_special(wrappers.base(head)):
+    if head.kind is WordKind.CONST and not is_special(wrappers.base(head), call.argv):
         return _ordinary(run, state, call)
     if head.kind is not WordKind.CONST:
         return _unknown_program(run, state, call)
@@ -105,7 +128,7 @@ def _ordinary(run: Run, state: State, call: Call) -> tuple[int, Pair]:
         strict_only=run.strict,
         fed=call.fed,
     )
-    return run.add(command, piped=call.fed == "|"), (cwd, cwd)
+    return run.add(command), (cwd, cwd)
 
 
 def _unknown_program(run: Run, state: State, call: Call) -> tuple[int, Pair]:
@@ -133,7 +156,7 @@ def _levels(run: Run, state: State, call: Call) -> tuple[list[_Level], Unwrapped
         if inner.argv[0].kind is not WordKind.CONST:
             run.opaque(f"the program in `{call.source[:60]}` is not constant")
         if len(levels) > _CHAIN:
-            raise Full(f"more than {_CHAIN} wrappers around a command")
+            raise FullError(f"more than {_CHAIN} wrappers around a command")
 
 
 def _place(inner: Inner, cwd: Cwd) -> Cwd:
@@ -172,7 +195,7 @@ def _add(run: Run, state: State, call: Call, levels: list[_Level], builtin: str)
                 call.fed,
             )
         if command is not None:
-            index = run.add(command, piped=call.fed == "|")
+            index = run.add(command)
             first = index if first < 0 else first
     return first
 
@@ -228,7 +251,7 @@ def _script(
 
 def _document(run: Run, state: State, call: Call, script: Script, name: str) -> None:
     """Read a here-document that an interpreter is fed as if it were its script."""
-    if name not in wrappers.SHELLS and name not in {"ssh", "su", "sudo", ".", "source", "chroot", "doas"}:
+    if name not in SHELLS and name not in {"ssh", "su", "sudo", ".", "source", "chroot", "doas"}:
         return
     run.deeper()
     try:

@@ -41,6 +41,7 @@ _ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[[^\n]*?\])?(\+?=)")
 _TESTS_ARITHMETIC = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
 _TESTS_NAMES = frozenset({"-v", "-R"})
 _SHOWN = 60
+_CHUNK = 256
 
 
 @cache
@@ -246,19 +247,18 @@ class Reader:
         """Read a substitution the grammar does not show, from its own beginning."""
         if self.shown:
             self.opaque("a substitution stands where a grammar does not show it")
-        rest = self.source[start:end]
-        root = _parser().parse(f": {rest}".encode("latin-1")).root_node
-        node = root.descendant_for_byte_range(2, 3)
-        while node is not None and node.type not in _SUBSTITUTIONS and node.parent is not None:
-            node = node.parent
         self.run.spend()
-        if node is None or node.type not in _SUBSTITUTIONS or node.start_byte != 2 or node.has_error:
-            self._rough(rest)
+        found, size = None, _CHUNK
+        while found is None and size < 8 * (end - start + _CHUNK):
+            rest = self.source[start : min(end, start + size)]
+            found, size = _first(rest), size * 8
+        if found is None:
+            self._rough(self.source[start:end])
             return end
         reader = Reader(self.run, f": {rest}", self.state, self.via, self.fed)
-        reader.nodes[2] = node
+        reader.nodes[2] = found
         reader.substitution(2, len(reader.source))
-        return start + node.end_byte - 2
+        return start + found.end_byte - 2
 
     def body(self, text: str) -> None:
         """Read what is expanded in the text of a here-document."""
@@ -320,7 +320,7 @@ class Reader:
         if targets:
             spans = redirects.behind(self, targets, spans)
         argv = self.scan(spans)
-        env = [pair for child in assignments if (pair := self.assignment(child, prefix=bool(argv))) is not None]
+        env = [found for child in assignments if (found := self.assignment(child, prefix=bool(argv))) is not None]
         fed, document = self.fed, self.document
         uses = redirects.read(self, targets) if targets else None
         here = self.state.cwd
@@ -347,6 +347,7 @@ class Reader:
         """Read `name=value`; without a command behind it, it sets the variable."""
         start, end = node.start_byte, node.end_byte
         match = _ASSIGNED.match(self.source, start, end)
+        self.run.spend()
         if match is None:
             self.opaque(f"`{self.text(start, end)[:_SHOWN]}` is not understood")
             self.hidden(node)
@@ -405,34 +406,18 @@ class Reader:
 
     def redirected(self, node: Node) -> Pair:
         """Read a statement with redirections; behind a list or pipeline they belong to its last command."""
-        body = node.child_by_field_name("body")
-        targets = [child for child in self.children(node) if child.type in _REDIRECTS]
-        if body is None:
-            return self.call([], [], targets, self.text(node.start_byte, node.end_byte))
-        return self.with_redirects(body, targets)
+        return self.with_redirects(node, [])
 
     def with_redirects(self, body: Node, targets: list[Node]) -> Pair:
         """Read `body`, whose redirections are `targets`."""
-        kind = body.type
-        if kind == "command":
-            return self.command(body, targets)
-        if kind == "redirected_statement":
+        while body.type == "redirected_statement":
+            targets = self._own(body) + targets
             inner = body.child_by_field_name("body")
-            own = [child for child in self.children(body) if child.type in _REDIRECTS]
             if inner is None:
-                return self.call([], [], own + targets, self.text(body.start_byte, body.end_byte))
-            return self.with_redirects(inner, own + targets)
-        if kind in {"declaration_command", "unset_command"}:
-            return self.declaration(body, targets)
-        if kind == "list":
-            return self.chain(body, targets)
-        if kind == "pipeline":
-            return self.pipeline(body, targets)
-        if kind == "negated_command":
-            return self.negated(body, targets)
-        if kind == "test_command":
-            return self.test(body, targets)
-        return self._compound(body, targets)
+                return self.call([], [], targets, self.text(body.start_byte, body.end_byte))
+            body = inner
+        method = _REDIRECTED.get(body.type)
+        return self._compound(body, targets) if method is None else method(self, body, targets)
 
     def _compound(self, body: Node, targets: list[Node]) -> Pair:
         here = self.state.cwd
@@ -447,19 +432,28 @@ class Reader:
         return pair
 
     def chain(self, node: Node, behind: list[Node] | None = None) -> Pair:
-        """Read `a && b || c`, from the left, however long."""
-        steps: list[tuple[str, Node]] = []
-        while node.type == "list":
-            left, operator, right = self._list(node)
-            steps.append((operator, right))
-            if left is None:
-                return self.hidden(node)
-            node = left
-        pair = self.run_node(node)
-        for number, (operator, right) in enumerate(reversed(steps)):
-            last = behind and number == len(steps) - 1
-            pair = self._then(pair, operator, right, behind if last and behind else [])
+        """Read `a && b || c`, from the left, however long; redirections between belong to the last part before."""
+        steps: list[tuple[str, Node, list[Node]]] = []
+        targets = list(behind or [])
+        while True:
+            if node.type == "redirected_statement" and _body(node).type in {"list", "redirected_statement"}:
+                targets = self._own(node) + targets
+                node = _body(node)
+            elif node.type == "list":
+                left, operator, right = self._list(node)
+                if left is None:
+                    return self.hidden(node)
+                steps.append((operator, right, targets))
+                node, targets = left, []
+            else:
+                break
+        pair = self.with_redirects(node, targets) if targets else self.run_node(node)
+        for operator, right, own in reversed(steps):
+            pair = self._then(pair, operator, right, own)
         return pair
+
+    def _own(self, node: Node) -> list[Node]:
+        return [child for child in self.children(node) if child.type in _REDIRECTS]
 
     def _list(self, node: Node) -> tuple[Node | None, str, Node]:
         parts = [child for child in self.children(node) if child.type != "comment"]
@@ -479,16 +473,28 @@ class Reader:
 
     def pipeline(self, node: Node, behind: list[Node] | None = None) -> Pair:
         """Read `a | b`: each part in a shell of its own, all but the first fed by the one before."""
+        parts: list[tuple[Node, list[Node]]] = []
+        targets = list(behind or [])
+        while True:
+            if node.type == "redirected_statement" and _body(node).type in {"pipeline", "redirected_statement"}:
+                targets = self._own(node) + targets
+                node = _body(node)
+            elif node.type == "pipeline":
+                inside = [child for child in self.children(node) if child.type not in {"|", "|&", "comment"}]
+                parts.append((inside[-1], targets))
+                parts += [(part, []) for part in reversed(inside[1:-1])]
+                node, targets = inside[0], []
+            else:
+                parts.append((node, targets))
+                break
         here, fed, document = self.state.cwd, self.fed, self.document
-        parts = [child for child in self.children(node) if child.type not in {"|", "|&", "comment"}]
-        for number, part in enumerate(parts):
+        for number, (part, own) in enumerate(reversed(parts)):
             before = dict(self.state.names)
             self.state.cwd = here
             if number:
                 self.fed, self.document = "|", None
-            last = number == len(parts) - 1
-            if last and behind:
-                self.with_redirects(part, behind)
+            if own:
+                self.with_redirects(part, own)
             else:
                 self.run_node(part)
             self.state.join(before)
@@ -615,6 +621,21 @@ class Reader:
         self.run_node(node)
 
 
+def _first(rest: str) -> Node | None:
+    """Return the complete substitution that `rest` begins with."""
+    root = _parser().parse(f": {rest}".encode("latin-1")).root_node
+    node = root.descendant_for_byte_range(2, 3)
+    while node is not None and node.type not in _SUBSTITUTIONS:
+        node = node.parent
+    return node if node is not None and node.start_byte == 2 and not node.has_error else None
+
+
+def _body(node: Node) -> Node:
+    """Return what a redirected statement redirects; the node itself where that is nothing."""
+    inner = node.child_by_field_name("body")
+    return inner if inner is not None else node.children[0]
+
+
 def _leaves(node: Node) -> bool:
     """Say whether a statement certainly ends the shell (`|| exit 1`)."""
     if node.type == "compound_statement" and node.named_child_count:
@@ -654,6 +675,16 @@ _METHODS: dict[str, Callable[[Reader, Node], Pair]] = {
     "variable_assignment": Reader.statement_assignment,
     "variable_assignments": Reader.statement_assignment,
     "while_statement": Reader.repeated,
+}
+
+_REDIRECTED: dict[str, Callable[[Reader, Node, list[Node]], Pair]] = {
+    "command": Reader.command,
+    "declaration_command": Reader.declaration,
+    "list": Reader.chain,
+    "negated_command": Reader.negated,
+    "pipeline": Reader.pipeline,
+    "test_command": Reader.test,
+    "unset_command": Reader.declaration,
 }
 
 __all__ = ["Reader", "either", "script"]

@@ -11,8 +11,31 @@ import re
 from policyd.model import Word
 
 KEYWORDS = frozenset(
-    "if then elif else fi for select while until do done case esac function time coproc in repeat foreach end nocorrect "
-    "noglob always".split()
+    [
+        "if",
+        "then",
+        "elif",
+        "else",
+        "fi",
+        "for",
+        "select",
+        "while",
+        "until",
+        "do",
+        "done",
+        "case",
+        "esac",
+        "function",
+        "time",
+        "coproc",
+        "in",
+        "repeat",
+        "foreach",
+        "end",
+        "nocorrect",
+        "noglob",
+        "always",
+    ]
 )
 """Words that are no program at the head of a command, in bash or zsh."""
 

@@ -1,16 +1,18 @@
 """The working form of a word: text in which every quoted special character carries a backslash.
 
-A word under construction is a string of bytes as latin-1 (so that offsets are byte offsets). In it a character that may
-still act (`*`, `?`, `[`, `{`, `~`, …) stands bare if the shell would let it act and behind a backslash if it was quoted.
+A word under construction is a string of bytes as latin-1 (so that offsets are byte offsets). In it a character that
+may still act (`*`, `?`, `[`, `{`, `~`, …) stands bare if the shell would let it act, behind a backslash if not.
 `ONE` and `MANY` stand for text that is not known.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import replace
 
 from policyd.commands.plain import constant
+from policyd.commands.source import BRACE
 from policyd.model import Word, WordKind
 
 ONE, MANY = "\x01", "\x02"
@@ -29,12 +31,13 @@ BRACES_LIMIT = 1_000
 _OPEN_LIMIT = 64
 
 
-class TooMany(ValueError):
+class TooManyError(ValueError):
     """A brace expansion is larger than the limit."""
 
 
 def quoted(text: str) -> str:
     """Return `text` with every special character quoted; `..` too, so that no brace sequence comes out of quotes."""
+    text = text.replace(BRACE, "{")
     if _ACTIVE.search(text):
         text = _ACTIVE.sub(r"\\\g<0>", text)
     return text.replace("..", r"\.\.") if ".." in text else text
@@ -52,6 +55,8 @@ def plain(working: str) -> str:
 
 def decoded(text: str) -> str:
     """Return latin-1 bytes as the UTF-8 text they are."""
+    if BRACE in text:
+        text = text.replace(BRACE, "{")
     return text if text.isascii() else text.encode("latin-1", "replace").decode("utf-8", "replace")
 
 
@@ -96,12 +101,12 @@ def braces(text: str) -> list[str]:
     """Expand the bare braces of a working form as bash does.
 
     Raises:
-        TooMany: more than `BRACES_LIMIT` words.
+        TooManyError: more than `BRACES_LIMIT` words.
     """
     if "{" not in text or ("," not in text and ".." not in text):
         return [text]
     if text.count("{") > _OPEN_LIMIT:
-        raise TooMany
+        raise TooManyError
     return _braces(text)
 
 
@@ -113,7 +118,7 @@ def _braces(text: str) -> list[str]:
         if inner is not None:
             tails = _braces(text[end + 1 :])
             if len(inner) * len(tails) > BRACES_LIMIT:
-                raise TooMany
+                raise TooManyError
             return [text[:start] + middle + tail for middle in inner for tail in tails]
         start = _bare(text, "{", start + 1)
     return [text]
@@ -135,7 +140,8 @@ def _is_quoted(text: str, place: int) -> bool:
 
 def _closing(text: str, start: int) -> tuple[int, list[int]]:
     """Return the brace that closes the one at `start` (0: none) and the commas between, at its level."""
-    depth, place, commas = 0, start, []
+    depth, place = 0, start
+    commas: list[int] = []
     while place < len(text):
         char = text[place]
         if char == "\\":
@@ -157,10 +163,10 @@ def _alternatives(text: str, start: int, end: int, commas: list[int]) -> list[st
         return _sequence(text[start + 1 : end])
     cuts = [start, *commas, end]
     found: list[str] = []
-    for left, right in zip(cuts, cuts[1:], strict=False):
+    for left, right in itertools.pairwise(cuts):
         found += _braces(text[left + 1 : right])
         if len(found) > BRACES_LIMIT:
-            raise TooMany
+            raise TooManyError
     return found
 
 
@@ -186,7 +192,7 @@ def _padded(number: str) -> bool:
 def _steps(low: int, high: int, step: int) -> range:
     steps = range(low, high + 1, step) if low <= high else range(low, high - 1, -step)
     if len(steps) > BRACES_LIMIT:
-        raise TooMany
+        raise TooManyError
     return steps
 
 

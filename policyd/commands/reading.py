@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from policyd.commands.execute import Call, is_special, simple
+from policyd.commands.operands import uses
 from policyd.commands.plain import constant, split
 from policyd.commands.rough import pieces
-from policyd.commands.run import LENGTH, Full, Run
+from policyd.commands.run import LENGTH, FullError, Run
 from policyd.commands.source import odd_characters
 from policyd.commands.state import State
 from policyd.model import Assignment, Filesystem, Reading, SimpleCommand
@@ -34,11 +35,21 @@ def read(text: str, *, cwd: tuple[str, ...], home: str, shell: str = "bash", fs:
         cwd: every absolute directory it may start in; empty = unknown.
         home: the absolute home directory.
         shell: which shell reads it; a path counts by its name.
-        fs: not asked; what a path leads to is told by `paths`.
+        fs: asked what an operand is, where that decides what is done to it.
     """
-    if len(text) <= _KEPT_LENGTH:
-        return _kept(text, cwd, home, shell)
-    return _read(text, cwd, home, shell)
+    bare = _kept(text, cwd, home, shell) if len(text) <= _KEPT_LENGTH else _read(text, cwd, home, shell)
+    return _filled(bare, home, fs)
+
+
+def _filled(bare: Reading, home: str, fs: Filesystem | None) -> Reading:
+    """Return the reading with the files and URLs that the words of its commands name."""
+    files, urls, reasons = list(bare.files), list(bare.urls), list(bare.opaque)
+    for index, command in enumerate(bare.commands):
+        more_files, more_urls, more_reasons = uses(command, index, home=home, fs=fs)
+        files += more_files
+        urls += more_urls
+        reasons += [reason for reason in more_reasons if reason not in reasons]
+    return Reading(bare.commands, tuple(files), tuple(urls), tuple(reasons))
 
 
 @lru_cache(_KEPT)
@@ -47,29 +58,28 @@ def _kept(text: str, cwd: tuple[str, ...], home: str, shell: str) -> Reading:
 
 
 def _read(text: str, cwd: tuple[str, ...], home: str, shell: str) -> Reading:
-    run = Run(home)
-    state = State(home, cwd)
+    """Return the commands of a text, with the files of its redirections only."""
     words = split(text) if shell == "bash" else None
+    if words is not None and not is_special(words[0].text.rpartition("/")[2], words):
+        return Reading((SimpleCommand(words, text, cwd=cwd),))
+    run = Run()
+    state = State(home, cwd)
     try:
         if words is None:
             _parse(run, state, text, shell.rpartition("/")[2])
         else:
-            _script_of_words(run, state, Call(words, text))
-    except Full as full:
+            _called(run, state, Call(words, text))
+    except FullError as full:
         run.opaque(f"the command is {full}; the rest was not read")
     except RecursionError:
         run.opaque("the command is nested too deeply; the rest was not read")
     return run.reading()
 
 
-def _script_of_words(run: Run, state: State, call: Call) -> None:
-    if is_special(call.argv[0].text.rpartition("/")[2]):
-        from policyd.commands.grammar import script
+def _called(run: Run, state: State, call: Call) -> None:
+    from policyd.commands.grammar import script
 
-        simple(run, state, call, script)
-        return
-    command = SimpleCommand(call.argv, call.source, cwd=state.cwd)
-    run.add(command, piped=False)
+    simple(run, state, call, script)
 
 
 def _parse(run: Run, state: State, text: str, shell: str) -> None:
@@ -94,7 +104,7 @@ def _script(run: Run, state: State, text: str) -> None:
 
     try:
         script(run, text, state, ())
-    except Full as full:
+    except FullError as full:
         run.opaque(f"the command is {full}; the rest was not read")
         run.strict = True
         _rough(run, state, text)
@@ -122,12 +132,10 @@ def read_argv(
 
     The program gets the words as they are; a shell or wrapper among them is read as in `read`.
     """
-    run = Run(home)
+    run = Run()
     if not argv or not argv[0]:
         run.opaque("the command is empty")
         return run.reading()
-    from policyd.commands.grammar import script
-
     for word in argv:
         reason = odd_characters(word)[1]
         if reason:
@@ -135,9 +143,9 @@ def read_argv(
     assignments = tuple(Assignment(name, constant(value), exported=True) for name, value in env.items())
     call = Call(tuple(constant(word) for word in argv), " ".join(argv), assignments)
     try:
-        simple(run, State(home, cwd), call, script)
-    except Full as full:
+        _called(run, State(home, cwd), call)
+    except FullError as full:
         run.opaque(f"the command is {full}; the rest was not read")
     except RecursionError:
         run.opaque("the command is nested too deeply; the rest was not read")
-    return run.reading()
+    return _filled(run.reading(), home, fs)

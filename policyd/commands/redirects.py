@@ -2,7 +2,8 @@
 
 Rules of this module:
 
-1. `< f` is a read, carried by an allow of the command like an operand; every other file is an edit that nothing carries.
+1. `< f` is a read, carried by an allow of the command like an operand; any other file is an edit that nothing
+   carries.
 2. `/dev/null`, `/dev/std*`, `/dev/fd/N` and copies of descriptors are nothing; `/dev/tcp/…` is a connection: opaque.
 3. The tree hangs words that stand behind a redirection on it; they are words of the command.
 """

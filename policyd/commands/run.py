@@ -3,7 +3,7 @@
 Rules of this module:
 
 1. Whatever is met is added; nothing that was found is ever taken back or replaced.
-2. The caps end the reading by `Full`: what was found stays, the rest is one opaque part.
+2. The caps end the reading by `FullError`: what was found stays, the rest is one opaque part.
 """
 
 from __future__ import annotations
@@ -11,23 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from policyd.commands.source import Document
-from policyd.commands.state import State
 from policyd.model import FileUse, Reading, SimpleCommand, UrlUse
-
-try:
-    from policyd.commands.operands import uses
-except ImportError:
-
-    def uses(command, index, *, home, stdin=False):
-        return (), (), ()
-
 
 LENGTH = 256 * 1024
 DEPTH = 64
 PARTS = 5_000
 
 
-class Full(Exception):
+class FullError(Exception):
     """A cap is reached."""
 
 
@@ -35,7 +26,6 @@ class Full(Exception):
 class Run:
     """Everything found so far in one text and the scripts inside it."""
 
-    home: str
     strict: bool = False
     """Only strict rules may use what is found (text for another shell)."""
     commands: list[SimpleCommand] = field(default_factory=list)
@@ -55,36 +45,27 @@ class Run:
         """Count one part.
 
         Raises:
-            Full: there were `PARTS` before.
+            FullError: there were `PARTS` before.
         """
         self.left -= 1
         if self.left < 0:
-            raise Full(f"more than {PARTS} parts")
+            raise FullError(f"more than {PARTS} parts")
 
     def deeper(self) -> None:
         """Enter one level of nesting; the caller leaves it with `depth -= 1`.
 
         Raises:
-            Full: deeper than `DEPTH`.
+            FullError: deeper than `DEPTH`.
         """
         self.depth += 1
         if self.depth > DEPTH:
-            raise Full(f"nested more than {DEPTH} deep")
+            raise FullError(f"nested more than {DEPTH} deep")
 
-    def add(self, command: SimpleCommand, *, piped: bool) -> int:
-        """Add a command and the files and URLs it names; return its index."""
+    def add(self, command: SimpleCommand) -> int:
+        """Add a command; return its index."""
         self.spend()
-        index = len(self.commands)
         self.commands.append(command)
-        last = command
-        while last.inner is not None:
-            last = last.inner
-        files, urls, reasons = uses(last, index, home=self.home, stdin=piped)
-        self.files += files
-        self.urls += urls
-        for reason in reasons:
-            self.opaque(reason)
-        return index
+        return len(self.commands) - 1
 
     def reading(self) -> Reading:
         """Return what was found."""

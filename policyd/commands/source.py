@@ -16,8 +16,10 @@ import re
 import unicodedata
 from dataclasses import dataclass, field
 
-TOKEN = "\x03"
+TOKEN = "\x03"  # noqa: S105
 """Stands on both sides of the number of a here-document that was cut out."""
+BRACE = "\x04"
+"""Stands for a `{` at the head of a command that begins a word (`{rm,x}`), which the grammar takes for a group."""
 
 _ODD = re.compile(r"[^\t\n -~]")
 _WORK = re.compile(r"\\\n|<<")
@@ -26,6 +28,7 @@ _ARITHMETIC_RUN = re.compile(r"[^\\\"`$()\n]+")
 _DELIMITER = re.compile(r"<<(-?)[ \t]*((?:\\[^\n]|'[^'\n]*'|\"(?:\\.|[^\"\\\n$`])*\"|[^\s;&|()<>'\"\\`$])+)")
 _COMMAND_START = re.compile(r"(?:^|[;&|({\n!]|\b(?:if|while|until|then|do|else|elif|time|for))[ \t]*\Z")
 _OPEN_SUBSCRIPT = re.compile(r"\[[^\]\s]*\Z")
+_BRACE = re.compile(r"((?:\A|[;&|(\n!`{]|\b(?:do|then|else|elif|if|while|until|time))[ \t]*)\{(?=[^\s{}][^\s]*[,.])")
 _CASE = re.compile(r"\bcase\b")
 _DESCRIPTOR = re.compile(r"(^|[\s;&|()])\d+\Z")
 _DOUBLE_RUN = re.compile(r"[^\\\"$`]+")
@@ -33,7 +36,7 @@ _ANSI = re.compile(r"\$'(?:\\.|[^'\\])*'", re.DOTALL)
 _TAIL = 200
 
 
-class Unsure(Exception):
+class UnsureError(Exception):
     """The scan cannot tell what a character means."""
 
 
@@ -48,7 +51,7 @@ def odd_characters(text: str) -> tuple[str, str]:
             found = max(found, f"U+{ord(char):04X}")
     if not found:
         return text, ""
-    text = re.sub("[\x00-\x03\x0b\x0c\ud800-\udfff]", "?", text)
+    text = re.sub("[\x00-\x04\x0b\x0c\ud800-\udfff]", "?", text)
     return text, f"the text holds a control or invisible character ({found})"
 
 
@@ -115,14 +118,14 @@ class _Scan:
                 self.stack.append(state)
                 return
         if self.text.startswith("$[", self.at):
-            raise Unsure
+            raise UnsureError
         self._copy(1)
 
     def _tick(self) -> None:
         if self.stack and self.stack[-1] == "`":
             self.stack.pop()
         elif "`" in self.stack:
-            raise Unsure
+            raise UnsureError
         else:
             self.stack.append("`")
         self._copy(1)
@@ -167,7 +170,7 @@ class _Scan:
         elif self.text.startswith("))", self.at):
             self._copy(2)
         else:
-            raise Unsure
+            raise UnsureError
 
     def _code(self, top: str) -> None:
         run = _RUN.match(self.text, self.at)
@@ -205,14 +208,14 @@ class _Scan:
             return
         end = self.text.find("'", self.at + 1)
         if end < 0:
-            raise Unsure
+            raise UnsureError
         self._copy(end + 1 - self.at)
 
     def _code_dollar(self, top: str) -> None:
         if self.text.startswith("$'", self.at) and not (top == "}" and '"' in self.stack):
             found = _ANSI.match(self.text, self.at)
             if found is None:
-                raise Unsure
+                raise UnsureError
             self._copy(len(found[0]))
         else:
             self._dollar()
@@ -237,7 +240,7 @@ class _Scan:
             if self.cases is None:
                 self.cases = bool(_CASE.search(self.text))
             if self.cases:
-                raise Unsure
+                raise UnsureError
             self.stack.pop()
         self._copy(1)
 
@@ -247,7 +250,7 @@ class _Scan:
             self._copy(1)
             return
         if top == "`" and "`" in self.text[self.at : self.text.find("\n", self.at)]:
-            raise Unsure
+            raise UnsureError
         end = self.text.find("\n", self.at)
         self._copy((end if end >= 0 else len(self.text)) - self.at)
 
@@ -262,11 +265,11 @@ class _Scan:
     def _here_document(self, top: str) -> None:
         found = _DELIMITER.match(self.text, self.at)
         if found is None or top == "}" or _OPEN_SUBSCRIPT.search(self._before()):
-            raise Unsure
+            raise UnsureError
         raw = found[2]
         following = self.text[found.end() : found.end() + 1]
         if following and following in "$`'\"\\":
-            raise Unsure
+            raise UnsureError
         number = len(self.documents)
         self.documents.append(Document("", any(quote in raw for quote in "\\'\"")))
         delimiter = re.sub(r"\\(.)|['\"]", lambda pair: pair[1] or "", raw)
@@ -283,7 +286,8 @@ class _Scan:
         self.pending = []
 
     def _body(self, pending: _Pending) -> None:
-        document, lines = self.documents[pending.number], []
+        document = self.documents[pending.number]
+        lines: list[str] = []
         while self.at < len(self.text):
             line = self._line(joined=not document.quoted)
             if pending.tabs:
@@ -297,7 +301,7 @@ class _Scan:
 
     def _line(self, *, joined: bool) -> str:
         """Take one line; an unquoted here-document joins lines whose end is a bare backslash."""
-        parts = []
+        parts: list[str] = []
         while True:
             end = self.text.find("\n", self.at)
             end = end if end >= 0 else len(self.text)
@@ -314,11 +318,15 @@ def prepare(text: str, documents: list[Document]) -> tuple[str, list[str]]:
     The here-documents are appended to `documents`; their place in the text holds their number there.
     """
     if _WORK.search(text) is None:
-        return text, []
+        return _words_in_braces(text), []
     kept = len(documents)
     scan = _Scan(text, documents)
     try:
-        return scan.run(), scan.problems
-    except Unsure:
+        return _words_in_braces(scan.run()), scan.problems
+    except UnsureError:
         del documents[kept:]
         return text, ["line continuations or here-documents stand where they cannot be followed"]
+
+
+def _words_in_braces(text: str) -> str:
+    return _BRACE.sub(rf"\1{BRACE}", text) if "{" in text else text

@@ -25,11 +25,35 @@ Pair = tuple[Cwd, Cwd]
 
 PLACES = 16
 _VARIABLES = 256
+_VALUE = 4_096
 _DYNAMIC = frozenset(
-    """
-    _ BASHOPTS BASHPID BASH_ARGV0 BASH_COMMAND BASH_SUBSHELL DIRSTACK EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME GROUPS
-    HISTCMD LINENO OLDPWD OPTARG OPTIND PPID PWD RANDOM REPLY SECONDS SHELLOPTS SRANDOM UID
-    """.split()
+    [
+        "_",
+        "BASHOPTS",
+        "BASHPID",
+        "BASH_ARGV0",
+        "BASH_COMMAND",
+        "BASH_SUBSHELL",
+        "DIRSTACK",
+        "EPOCHREALTIME",
+        "EPOCHSECONDS",
+        "EUID",
+        "FUNCNAME",
+        "GROUPS",
+        "HISTCMD",
+        "LINENO",
+        "OLDPWD",
+        "OPTARG",
+        "OPTIND",
+        "PPID",
+        "PWD",
+        "RANDOM",
+        "REPLY",
+        "SECONDS",
+        "SHELLOPTS",
+        "SRANDOM",
+        "UID",
+    ]
 )
 """Variables that do not keep what is put into them."""
 
@@ -71,7 +95,7 @@ class State:
 
     def fresh(self, cwd: Cwd) -> State:
         """Return the state of another shell started from this one: no variable of this one is known in it."""
-        return State(self.home, cwd, {name: None for name in self.names}, self.taint, self.tainted)
+        return State(self.home, cwd, dict.fromkeys(self.names), self.taint, self.tainted)
 
     def lookup(self, name: str) -> Word | None:
         """Return the value of a variable where it is known."""
@@ -89,7 +113,7 @@ class State:
 
     def assign(self, name: str, value: Word | None, *, exported: bool = False, plain: bool = True) -> None:
         """Set a variable as the text does; `plain` is a statement, `for` or `read`."""
-        known = value is not None and value.kind is WordKind.CONST and self.fold
+        known = value is not None and value.kind is WordKind.CONST and self.fold and len(value.text) <= _VALUE
         self.bind(name, value if known else None)
         if harmless(name) or (plain and not exported and loose(name)):
             return

@@ -16,6 +16,7 @@ from typing import Protocol
 from policyd.commands import quoting
 from policyd.commands.plain import constant
 from policyd.commands.quoting import MANY, ONE
+from policyd.commands.source import BRACE
 from policyd.commands.state import State
 from policyd.model import Word, WordKind
 
@@ -76,7 +77,7 @@ class Scanner:
         source = self.text[start:end]
         try:
             return [self._finish(part, source) for field in self.fields for part in quoting.braces(field)]
-        except quoting.TooMany:
+        except quoting.TooManyError:
             self.host.opaque("a brace expansion is too large")
             return [quoting.unknown(quoting.decoded(source))]
 
@@ -110,7 +111,7 @@ class Scanner:
         while self.at < self.end:
             run = _RUN.match(self.text, self.at, self.end)
             if run is not None:
-                self.buffer.append(run[0])
+                self.buffer.append(run[0].replace(BRACE, "{"))
                 self.at = run.end()
                 continue
             _STEPS.get(self.text[self.at], Scanner._odd)(self)

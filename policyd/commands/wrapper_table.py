@@ -1,8 +1,8 @@
 """Programs that run the words behind them, with the options they take. Data only.
 
 Each entry is read from the program's own manual (GNU coreutils 9, findutils 4.9, util-linux 2.38, sudo 1.9, OpenSSH 9,
-bash 5.2, GNU parallel, procps, strace; the manuals of the language tools named). An option that is not listed may or may
-not take the next word; both are read then, and the command is opaque.
+bash 5.2, GNU parallel, procps, strace; the manuals of the language tools named). An option that is not listed may or
+may not take the next word; both are read then, and the command is opaque.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ _SUDO_VALUED = """
 --chroot
 """
 _XARGS_FLAGS = """
--0 -o -p -r -t -x -i -l -e --null --open-tty --interactive --no-run-if-empty --verbose --exit --replace --max-lines --eof
---show-limits
+-0 -o -p -r -t -x -i -l -e --null --open-tty --interactive --no-run-if-empty --verbose --exit --replace --max-lines
+--eof --show-limits
 """
 _XARGS_VALUED = """
 -a -d -E -I -J -L -n -P -R -S -s --arg-file --delimiter --max-args --max-procs --max-chars --process-slot-var
@@ -130,8 +130,8 @@ _SETPRIV_VALUED = """
 --securebits --selinux-label --apparmor-profile
 """
 _RUN_UNIT_VALUED = """
--p -u -M -H -E -d --description --gid --host --machine --nice --property --setenv --slice --unit --uid --working-directory
---on-active --on-calendar --on-boot --on-startup --on-unit-active --service-type
+-p -u -M -H -E -d --description --gid --host --machine --nice --property --setenv --slice --unit --uid
+--working-directory --on-active --on-calendar --on-boot --on-startup --on-unit-active --service-type
 """
 _RUN_UNIT_FLAGS = "-t -P -S -q -r -G --collect --pipe --pty --quiet --scope --shell --system --user --wait --no-block"
 _LOGIN_FLAGS = "-l -m -p -P --login --preserve-environment --pty"
@@ -321,10 +321,31 @@ SCRIPT_OPTIONS: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 """Other programs with options whose value is shell text."""
 
-SHELLS = frozenset("sh bash dash ash ksh ksh93 mksh oksh rbash yash posh zsh fish csh tcsh xonsh nu elvish".split())
+SHELLS = frozenset(
+    [
+        "sh",
+        "bash",
+        "dash",
+        "ash",
+        "ksh",
+        "ksh93",
+        "mksh",
+        "oksh",
+        "rbash",
+        "yash",
+        "posh",
+        "zsh",
+        "fish",
+        "csh",
+        "tcsh",
+        "xonsh",
+        "nu",
+        "elvish",
+    ]
+)
 """Programs that read shell text."""
 
-BASH_LIKE = frozenset("sh bash dash ash ksh ksh93 mksh oksh rbash yash posh".split())
+BASH_LIKE = frozenset(["sh", "bash", "dash", "ash", "ksh", "ksh93", "mksh", "oksh", "rbash", "yash", "posh"])
 """Shells whose text is read as bash text; the text of the others is only seen by strict rules."""
 
 

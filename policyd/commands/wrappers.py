@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from policyd.commands.plain import constant
@@ -78,6 +77,7 @@ class _Options:
     plain: bool = True
     known: bool = True
     empty: bool = False
+    forks: int = 0
 
 
 def base(word: Word) -> str:
@@ -85,17 +85,22 @@ def base(word: Word) -> str:
     return posixpath.basename(word.text) if word.kind is WordKind.CONST else ""
 
 
-def special(name: str) -> bool:
-    """Say whether a program of this name may run something that is written among its words."""
-    return (
+def marks(name: str) -> frozenset[str] | None:
+    """Return the words with which a program of this name may run something written among its words.
+
+    None: it never does; none at all: whatever its words are.
+    """
+    if name in _GIT_LIKE:
+        return _GIT_LIKE[name]
+    special = (
         name in WRAPPERS
         or name in _OTHERS
         or name in SCRIPT_OPTIONS
-        or name in _HEADS
         or name in FEEDS
         or _language(name) in INTERPRETERS
         or _LOADER(name) is not None
     )
+    return frozenset() if special else None
 
 
 def unwrap(name: str, argv: Words, *, fed: str) -> Unwrapped:
@@ -185,7 +190,8 @@ def _long(spec: Wrapper, name: str, glued: Word | None, words: Words, at: int, f
 def _both(spec: Wrapper, words: Words, at: int, found: _Options) -> None:
     """An option that is not listed: it may take the next word."""
     found.known = False
-    if len(found.rest) < _READINGS and at + 2 < len(words):
+    found.forks += 1
+    if found.forks < _READINGS and at + 2 < len(words):
         _read_options(spec, words, at + 2, found)
 
 
@@ -239,6 +245,8 @@ def _command(name: str, spec: Wrapper, rest: Words, place: Word | None) -> Inner
     while spec.assigns and rest and (pair := _assignment(rest[0])) is not None:
         env.append(pair)
         rest = rest[1:]
+    if name in {"time", "coproc"}:
+        rest = _braced(rest)
     rest = rest[spec.skip :]
     if spec.skip and rest and _constant(rest[0]) == "--":
         rest = rest[1:]
@@ -247,6 +255,15 @@ def _command(name: str, spec: Wrapper, rest: Words, place: Word | None) -> Inner
     if not spec.joined:
         return Inner(name, rest, None, tuple(env), place, spec.away, spec.here)
     return Inner(name, (), joined(rest), tuple(env), place, spec.away, spec.here)
+
+
+def _braced(rest: Words) -> Words:
+    """Return the first command of `time { a; }`, `time ! a` and `coproc NAME { a; }`."""
+    if len(rest) > 1 and _constant(rest[1]) == "{":
+        rest = rest[1:]
+    while rest and _constant(rest[0]) in {"{", "!", "time"} and len(rest) > 1:
+        rest = rest[1:]
+    return rest
 
 
 def _assignment(word: Word) -> Assignment | None:
@@ -510,3 +527,7 @@ _OTHERS = {
     **dict.fromkeys(SHELLS, _shell),
 }
 _HEADS = frozenset(program for program, _ in SUBCOMMANDS)
+_GIT_LIKE = {
+    name: frozenset(sub.split()[0] for program, sub in SUBCOMMANDS if program == name) for name in _HEADS - {"git"}
+} | {"git": frozenset({"bisect", "submodule", "rebase", "filter-branch"})}
+"""Programs that run other programs by a subcommand only."""
