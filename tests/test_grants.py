@@ -205,7 +205,7 @@ def other_resource(action: Action) -> Iterator[Action]:
             {"paths": ("/x", "/y")},
             {"query": "a=1"},
         ):
-            yield replace(action, url=replace(action.url, **more))  # type: ignore[arg-type]
+            yield replace(action, url=replace(action.url, **more))
     if action.tool is not None:
         for args in ({}, {"n": 11}, {"n": "1"}, {"n": 1.5}, {**(action.args or {}), "more": True}, None):
             yield replace(action, args=args)
@@ -224,7 +224,7 @@ def misses(action: Action) -> Iterator[tuple[Request, Context]]:
     for kinds in (frozenset({"move"}), action.kinds | {"delete", "edit"}, frozenset[str]()):
         yield request(replace(action, kinds=kinds)), context()
     for more in ({"opaque": "x"}, {"guarded": "grants"}, {"escalate": "sandbox"}, {"mode": Mode("yolo")}):
-        yield request(replace(action, **more)), context()  # type: ignore[arg-type]
+        yield request(replace(action, **more)), context()
     for beside in (
         run("rm", "-rf", "."),
         touch("edit", f"{ROOT}/x"),

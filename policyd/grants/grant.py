@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from hashlib import sha256
 
 from policyd.grants.keys import Key
 from policyd.model import Effect
@@ -38,7 +39,7 @@ class Grant:
     """One remembered answer."""
 
     id: str
-    """`g-` and twelve hex digits, unique in its file."""
+    """`grant_id` of what it covers."""
     effect: Effect
     """ALLOW or DENY."""
     scope: str
@@ -71,3 +72,11 @@ class Grant:
             return True
         age = clock.boot - self.boot
         return -SKEW.total_seconds() <= age < (self.until - self.created).total_seconds()
+
+
+def grant_id(effect: Effect, scope: str, agent: str, members: tuple[Key, ...], session: str) -> str:
+    """Return the id of a grant: a digest of what it covers.
+
+    Granting the same again replaces the older grant, and a file in which the two differ is damaged.
+    """
+    return "g-" + sha256(repr((effect.word, scope, agent, members, session)).encode()).hexdigest()[:12]

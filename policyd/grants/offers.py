@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from hashlib import sha256
 
 from policyd.display import safe
 from policyd.grants.book import MEMORY, keys_of, memory, spellings, within
-from policyd.grants.grant import LONGEST, SESSION_LIFE, Clock, Grant
+from policyd.grants.grant import LONGEST, SESSION_LIFE, Clock, Grant, grant_id
 from policyd.grants.keys import Key, agent_name, key, significant
 from policyd.grants.literal import join
 from policyd.grants.programs import prefix
@@ -78,11 +77,6 @@ class Offer:
             by=by,
             client=safe(client, limit=100),
         )
-
-
-def grant_id(effect: Effect, scope: str, agent: str, members: tuple[Key, ...], session: str) -> str:
-    """Return the id of a grant, the same whenever the same is granted again: it then replaces the older one."""
-    return "g-" + sha256(repr((effect.word, scope, agent, members, session)).encode()).hexdigest()[:12]
 
 
 def offers(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from policyd.grants.grant import SCOPES, Grant
+from policyd.grants.grant import SCOPES, Grant, grant_id
 from policyd.grants.keys import RESOURCES, Key
 from policyd.grants.literal import escape, join, split, unescape
 from policyd.model import Effect
@@ -30,6 +30,7 @@ GRANT_KEYS = frozenset({"id", "effect", "scope", "agent", "covers", "created", "
 RULE_KEYS = frozenset({*RESOURCES, "kind", "cwd", "env", "via", "fed", "reach", "arguments", "more"})
 HEAD = frozenset({"version", "project", "clock"})
 BREAK = "\n[[grant]]\n"
+TITLE = "# Answers policyd remembers. Change them with `policyd grants`: a grant edited here counts as damaged.\n\n"
 CACHED = 32_768
 
 _TEXT = r'"(?P<{0}>[^"\\\x00-\x1f\x7f]*)"'
@@ -40,7 +41,7 @@ USUAL = re.compile(
         [
             *(f"{name} = {_TEXT.format(name)}\n" for name in ("id", "effect", "scope", "agent", "covers")),
             *(f"{name} = {_TIME.format(name)}\n" for name in ("created", "until")),
-            r"(?:boot = (?P<boot>\d{1,12}\.\d{1,9})\n)?",
+            r"(?:boot = (?P<boot>\d{1,12}\.\d{1,17})\n)?",
             *(_MAY.format(name) for name in OPTIONAL),
             r"\n\[\[grant\.rule\]\]\n",
             rf"kind = \[\n    {_TEXT.format('kind')},\n\]\n",
@@ -82,7 +83,7 @@ def dump(grants: Iterable[Grant], project: Project, seen: datetime) -> str:
         "project": {"path": project.path, "device": project.device, "inode": project.inode},
         "clock": {"seen": seen},
     }
-    return "".join([tomli_w.dumps(head), *map(_chunk, grants)])
+    return "".join([TITLE, tomli_w.dumps(head), *map(_chunk, grants)])
 
 
 def load(text: str) -> Loaded:
@@ -234,6 +235,9 @@ def _check(grant: Grant) -> None:
         raise ValueError("a session grant names no session")
     if opened and len(grant.members) != 1:
         raise ValueError("a compound has no generalisation")
+    own = grant_id(grant.effect, grant.scope, grant.agent, grant.members, grant.session)
+    if grant.effect is Effect.ALLOW and grant.id != own:
+        raise ValueError("the id is not that of what it covers")
     if grant.effect is Effect.ALLOW and all(member.mention for member in grant.members):
         raise ValueError("it covers nothing")
 

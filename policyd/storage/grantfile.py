@@ -150,16 +150,17 @@ class GrantFile:
             return None, Loaded()
         except OSError as error:
             return identify(self.path), Loaded(damage=(f"it cannot be opened: {error.strerror}",))
-        with open(descriptor, "rb") as file:
+        try:
             status = os.fstat(descriptor)
             identity, why = _identity(status), insecure(status)
             if not stat.S_ISREG(status.st_mode):
                 return identity, Loaded(damage=(why,))
-            try:
-                loaded = _parse(file.read(LONGEST_TEXT + 1))
-            except OSError as error:
-                return identity, Loaded(damage=(f"it cannot be read: {error.strerror}",))
+            loaded = _parse(read_some(descriptor, LONGEST_TEXT + 1))
             return identity, _only_denials(loaded, why) if why else loaded
+        except OSError as error:
+            return identify(self.path), Loaded(damage=(f"it cannot be read: {error.strerror}",))
+        finally:
+            os.close(descriptor)
 
     def _set_aside(self) -> None:
         """Keep the damaged file under another name and put its denials in its place; the lock is held."""
@@ -212,10 +213,24 @@ def name_of(root: str) -> str:
 def project_of(path: str) -> str:
     """Return the project a file says it is about, empty where it says none."""
     try:
-        with open(path, "rb") as file:
-            return _parse(file.read(LONGEST_TEXT + 1)).project.path
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return ""
+    try:
+        return _parse(read_some(descriptor, LONGEST_TEXT + 1)).project.path
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)
+
+
+def read_some(descriptor: int, most: int) -> bytes:
+    """Return what a descriptor holds, at most `most` bytes of it."""
+    blocks, left = [], most
+    while left > 0 and (block := os.read(descriptor, min(left, 1 << 20))):
+        blocks.append(block)
+        left -= len(block)
+    return b"".join(blocks)
 
 
 def identify(path: str) -> Identity:

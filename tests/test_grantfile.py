@@ -1,0 +1,384 @@
+"""Grants on disk: shared by many processes, never half written, never wider for being damaged."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from policyd.grants import Clock, Grant
+from policyd.model import Effect
+from policyd.storage import clock as clocks
+from policyd.storage.grantfile import GrantFile, GrantFileError, name_of
+from policyd.storage.grants import Remembered, files
+from tests.asking import CLOCK, NOW, asked, context, request, run
+from tests.test_grants import ASKED, grant
+
+ALLOW = grant(ASKED["a command"])
+DENY = grant(ASKED["an edit"], effect=Effect.DENY)
+OTHER = grant(ASKED["a URL"])
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project directory; grants live beside it in `state`."""
+    place = tmp_path / "project"
+    place.mkdir()
+    return place
+
+
+def state(project: Path) -> str:
+    """The directory of grants."""
+    return str(project.parent / "state" / "grants")
+
+
+def file(project: Path) -> GrantFile:
+    """The project's file, looked at anew."""
+    return GrantFile(state(project), str(project))
+
+
+def put(project: Path, *grants: Grant, clock: Clock = CLOCK) -> GrantFile:
+    """Write these grants."""
+    found = file(project)
+    found.change(lambda old: (*old, *grants), clock)
+    return found
+
+
+def test_what_was_written_is_there_for_everybody(project: Path) -> None:
+    assert file(project).grants(CLOCK) == ()
+    put(project, ALLOW, DENY)
+    assert file(project).grants(CLOCK) == (ALLOW, DENY)
+    assert os.stat(file(project).path).st_mode & 0o777 == 0o600
+    assert os.stat(state(project)).st_mode & 0o777 == 0o700
+    assert sorted(os.listdir(state(project))) == [f"{name_of(str(project))}.toml", f"{name_of(str(project))}.toml.lock"]
+
+
+def test_another_process_change_counts_at_the_next_look(project: Path) -> None:
+    mine = put(project, ALLOW)
+    assert not mine.changed()
+    put(project, DENY)
+    assert mine.changed()
+    assert mine.grants(CLOCK) == (ALLOW, DENY)
+    os.unlink(mine.path)
+    assert mine.grants(CLOCK) == ()
+
+
+def test_the_same_tuple_is_given_while_nothing_changes(project: Path) -> None:
+    mine = put(project, ALLOW)
+    assert mine.grants(CLOCK) is mine.grants(CLOCK)
+
+
+# ---- damage ---------------------------------------------------------------------------------------
+
+
+def cut(data: bytes) -> bytes:
+    return data[:-30]
+
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "truncated": cut,
+    "empty": lambda data: b"",
+    "NUL": lambda data: b"\0" * len(data),
+    "a NUL inside": lambda data: data[:300] + b"\0" + data[300:],
+    "no UTF-8": lambda data: data.replace(b"claude", b"\xff\xfeude", 1),
+    "random": lambda data: random.Random(1).randbytes(5000),  # noqa: S311
+    "a rule widened": lambda data: data.replace(b'"npm test"', b'"npm **"'),
+    "another agent": lambda data: data.replace(b'agent = "claude-code"', b'agent = "codex"', 1),
+    "immense": lambda data: data + b"#" * (17 * 1024 * 1024),
+    "JSON": lambda data: b'{"allow": true}',
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_of_a_damaged_file_no_allow_is_left_and_it_is_set_aside(name: str, project: Path) -> None:
+    path = Path(put(project, ALLOW, DENY).path)
+    broken = DAMAGE[name](path.read_bytes())
+    path.write_bytes(broken)
+    mine = file(project)
+    assert all(one.effect is Effect.DENY for one in mine.grants(CLOCK))
+    if name in {"a rule widened", "another agent", "immense", "no UTF-8"}:
+        assert mine.grants(CLOCK) == (DENY,)
+    (aside,) = path.parent.glob("*.damaged-*")
+    assert aside.read_bytes() == broken
+    assert len(mine.take_problems()) == 2
+    assert put(project, OTHER).grants(CLOCK)[-1] == OTHER, "and life goes on"
+
+
+UNSAFE: dict[str, Callable[[Path], object]] = {
+    "writable by all": lambda path: path.chmod(0o666),
+    "writable by the group": lambda path: path.chmod(0o620),
+    "a link": lambda path: (path.rename(path.with_suffix(".real")), path.symlink_to(path.with_suffix(".real"))),
+    "a FIFO": lambda path: (path.unlink(), os.mkfifo(path)),
+    "a directory": lambda path: (path.unlink(), path.mkdir()),
+}
+
+
+@pytest.mark.parametrize("name", UNSAFE)
+def test_a_file_others_may_change_allows_nothing(name: str, project: Path) -> None:
+    path = Path(put(project, ALLOW, DENY).path)
+    UNSAFE[name](path)
+    assert ALLOW not in file(project).grants(CLOCK)
+    if name.startswith("writable"):
+        assert file(project).grants(CLOCK) == (DENY,)
+
+
+def test_nothing_is_written_where_others_may_write(project: Path) -> None:
+    os.makedirs(state(project))
+    os.chmod(state(project), 0o777)  # noqa: S103 - the fault under test
+    with pytest.raises(GrantFileError):
+        put(project, ALLOW)
+
+
+def test_a_change_that_cannot_be_written_changes_nothing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = put(project, ALLOW)
+    before = Path(mine.path).read_bytes()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    for name in ("write_whole", "flush_directory"):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"policyd.storage.grantfile.{name}", full)
+            with pytest.raises(GrantFileError):
+                put(project, OTHER)
+        if name == "write_whole":
+            assert Path(mine.path).read_bytes() == before
+
+
+def test_another_directory_at_the_same_path_voids_what_was_allowed(project: Path) -> None:
+    put(project, ALLOW, DENY)
+    project.rename(project.with_name("moved"))
+    project.mkdir()
+    (project.parent / "keeps the old inode").mkdir()
+    mine = file(project)
+    assert mine.grants(CLOCK) == (DENY,)
+    assert mine.take_problems()
+    assert put(project, OTHER).grants(CLOCK) == (DENY, OTHER)
+
+
+def test_a_file_copied_from_another_project_allows_nothing(project: Path) -> None:
+    path = Path(put(project, ALLOW, DENY).path)
+    other = project.with_name("other")
+    other.mkdir()
+    mine = file(other)
+    Path(mine.path).write_bytes(path.read_bytes())
+    os.chmod(mine.path, 0o600)
+    assert mine.grants(CLOCK) == (DENY,)
+
+
+# ---- clocks ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wall", "boot_id", "counts"),
+    [
+        (timedelta(hours=1), "boot-2", True),
+        (-timedelta(hours=24), "boot-2", False),
+        (-timedelta(days=3653), "boot-2", False),
+        (timedelta(days=3653), "boot-2", False),
+        (timedelta(hours=1), "boot-1", True),
+        (-timedelta(hours=24), "boot-1", True),
+        (-timedelta(days=3), "boot-1", False),
+        (timedelta(days=3653), "boot-1", False),
+    ],
+)
+def test_no_grant_outlives_its_life_by_a_jump_of_the_clock(
+    project: Path, wall: timedelta, boot_id: str, counts: bool
+) -> None:
+    old = replace(ALLOW, created=NOW - timedelta(days=2), until=NOW + timedelta(days=20), boot=0.0)
+    later = Clock(NOW, CLOCK.boot, CLOCK.boot_id)
+    put(project, old, clock=later)
+    clock = Clock(NOW + wall, CLOCK.boot + 3600, boot_id)
+    found = [one for one in file(project).grants(clock) if one.alive(clock)]
+    assert bool(found) is counts
+
+
+def test_a_clock_that_went_back_does_not_bind_for_ever(project: Path) -> None:
+    put(project, ALLOW, clock=Clock(NOW + timedelta(days=1), CLOCK.boot, CLOCK.boot_id))
+    after = Clock(NOW + timedelta(hours=1), 10.0, "boot-2")
+    new = replace(OTHER, created=after.wall, boot=10.0, boot_id="boot-2")
+    assert put(project, new, clock=after).grants(after) == (new,)
+    later = Clock(NOW + timedelta(hours=2), 10.0, "boot-3")
+    assert file(project).grants(later) == (new,)
+
+
+def test_spent_grants_are_left_out_of_the_next_write(project: Path) -> None:
+    put(project, ALLOW)
+    assert put(project, OTHER, clock=Clock(NOW + timedelta(days=31), 9e6, "boot-1")).current().grants == (OTHER,)
+
+
+def test_the_real_clock_counts_up() -> None:
+    one, two = clocks.now(), clocks.now()
+    assert one.boot <= two.boot
+    assert one.wall.tzinfo is not None
+    assert sys.platform != "linux" or len(one.boot_id) == 36
+
+
+# ---- one process among others -----------------------------------------------------------------------
+
+
+def remembered(project: Path, run_id: str = "this-process") -> Remembered:
+    """A process, with the tests' clock."""
+    return Remembered(state(project), run_id, clock=lambda: CLOCK)
+
+
+def settled(process: Remembered, project: Path, words: str = "npm test", session: str = "s1") -> Effect | None:
+    """What a process makes of a command in its project."""
+    place = str(project)
+    asking = request(run(*words.split(), cwd=place), session=session)
+    return process.bind(asking, context(cwd=place))(asked(asking.actions[0]))
+
+
+def given(project: Path, scope: str = "project", effect: Effect = Effect.ALLOW) -> Grant:
+    """A grant of `npm test` in the project; relative keys are the same in every project."""
+    found = grant(ASKED["a command"], scope=scope, effect=effect)
+    return replace(found, boot=None, boot_id="", run="")
+
+
+def test_a_grant_is_shared_by_processes_and_a_later_denial_wins_at_once(project: Path) -> None:
+    one, two = remembered(project, "one"), remembered(project, "two")
+    assert settled(two, project) is None
+    one.remember(str(project), [given(project)])
+    assert settled(one, project) is Effect.ALLOW
+    assert settled(two, project) is Effect.ALLOW
+    assert not one.changed()
+    two.remember(str(project), [given(project, effect=Effect.DENY)])
+    assert one.changed()
+    assert settled(one, project) is Effect.DENY
+    assert [found.effect for found in file(project).grants(CLOCK)] == [Effect.DENY]
+
+
+def test_a_session_grant_is_listed_for_all_and_holds_for_one(project: Path) -> None:
+    one, two = remembered(project, "one"), remembered(project, "two")
+    one.remember(str(project), [given(project, "session")])
+    assert settled(one, project) is Effect.ALLOW
+    assert settled(one, project, session="s2") is None
+    assert settled(two, project) is None
+    assert len(file(project).grants(CLOCK)) == 1
+
+
+def test_a_session_grant_that_cannot_be_written_is_kept_in_memory_any_other_is_not(project: Path) -> None:
+    process = remembered(project, "one")
+    os.makedirs(state(project))
+    os.chmod(state(project), 0o777)  # noqa: S103 - the fault under test
+    for scope, effect in (("session", Effect.ALLOW), ("project", None)):
+        with pytest.raises(GrantFileError):
+            process.remember(str(project), [given(project, scope)])
+        assert settled(process, project) is (effect or Effect.ALLOW)
+    fresh = remembered(project, "one")
+    with pytest.raises(GrantFileError):
+        fresh.remember(str(project), [given(project)])
+    assert settled(fresh, project) is None
+
+
+def test_a_user_grant_holds_in_every_project(project: Path) -> None:
+    process = remembered(project)
+    process.remember(str(project), [replace(grant(ASKED["a URL"], scope="user"), boot=None, boot_id="")])
+    asking = ASKED["a URL"]
+    settle = process.bind(asking, context(cwd="/somewhere/else"))
+    assert settle(asked(asking.actions[0])) is Effect.ALLOW
+    assert [found.root for found in files(state(project))] == [""]
+
+
+def test_no_grant_lives_longer_than_the_setting(project: Path) -> None:
+    process = Remembered(state(project), "one", clock=lambda: CLOCK, longest=timedelta(minutes=30))
+    process.remember(str(project), [given(project)])
+    (found,) = file(project).grants(CLOCK)
+    assert found.until - found.created == timedelta(minutes=30)
+
+
+def test_without_a_session_nothing_of_a_project_counts(project: Path) -> None:
+    process = remembered(project)
+    process.remember(str(project), [given(project)])
+    where = context(cwd=str(project))
+    assert process.root(replace(where, workspace=replace(where.workspace, cwd=None))) == ""
+
+
+# ---- real processes ---------------------------------------------------------------------------------
+
+WRITER = """
+import sys
+from dataclasses import replace
+from policyd.storage import clock as clocks
+from policyd.storage.grants import Remembered
+from policyd.grants.grant import Grant, grant_id
+from policyd.grants import Key
+from policyd.model import Effect
+from datetime import timedelta
+directory, project, name, count = sys.argv[1:]
+process = Remembered(directory, name)
+for number in range(int(count)):
+    members = (Key(("execute",), "command", (name, str(number)), cwd=(".",)),)
+    now = clocks.now().wall
+    process.remember(project, [Grant(
+        id=grant_id(Effect.ALLOW, "project", "claude", members, ""), effect=Effect.ALLOW, scope="project",
+        agent="claude", members=members, covers="x", created=now, until=now + timedelta(days=1),
+    )])
+    print(number, flush=True)
+"""
+
+
+def writer(project: Path, name: str, count: int) -> subprocess.Popen[str]:
+    """A process that adds `count` grants, saying each when it is kept."""
+    words = [sys.executable, "-c", WRITER, state(project), str(project), name, str(count)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+
+
+def named(project: Path) -> set[tuple[str, ...]]:
+    """The words of all grants in the file, which must be whole."""
+    loaded = file(project).current()
+    assert not loaded.damage
+    return {one.members[0].words for one in loaded.grants}
+
+
+def check_none_lost(project: Path, processes: int, count: int) -> None:
+    running = [writer(project, f"p{number}", count) for number in range(processes)]
+    for process in running:
+        process.communicate()
+        assert process.returncode == 0
+    assert named(project) == {(f"p{process}", str(number)) for process in range(processes) for number in range(count)}
+
+
+def test_no_grant_of_several_processes_is_lost(project: Path) -> None:
+    check_none_lost(project, 4, 15)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_no_grant_of_16_processes_with_200_grants_each_is_lost(project: Path) -> None:
+    check_none_lost(project, 16, 200)
+
+
+def check_killed(project: Path, times: int) -> None:
+    dice, said = random.Random(7), set()  # noqa: S311 - a repeatable table
+    for number in range(times):
+        process = writer(project, f"k{number}", 1000)
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(dice.random() * 0.02)
+        process.send_signal(signal.SIGKILL)
+        lines = process.communicate()[0].split()
+        said |= {(f"k{number}", line) for line in ("0", *lines[:-1])}
+        assert said <= named(project), "an acknowledged grant is there"
+    put(project, OTHER)
+    assert not list(Path(state(project)).glob("*.new")), "temporary files are cleaned up"
+    assert not list(Path(state(project)).glob("*.damaged-*"))
+
+
+def test_a_killed_writer_leaves_the_old_file_or_the_new_one(project: Path) -> None:
+    check_killed(project, 4)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_500_killed_writers_leave_the_old_file_or_the_new_one(project: Path) -> None:
+    check_killed(project, 500)
