@@ -113,12 +113,27 @@ def test_of_a_damaged_file_no_allow_is_left_and_it_is_set_aside(name: str, proje
     assert put(project, OTHER).grants(CLOCK)[-1] == OTHER, "and life goes on"
 
 
-UNSAFE: dict[str, Callable[[Path], object]] = {
+def as_link(path: Path) -> None:
+    path.rename(path.with_suffix(".real"))
+    path.symlink_to(path.with_suffix(".real"))
+
+
+def as_fifo(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def as_directory(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+UNSAFE: dict[str, Callable[[Path], None]] = {
     "writable by all": lambda path: path.chmod(0o666),
     "writable by the group": lambda path: path.chmod(0o620),
-    "a link": lambda path: (path.rename(path.with_suffix(".real")), path.symlink_to(path.with_suffix(".real"))),
-    "a FIFO": lambda path: (path.unlink(), os.mkfifo(path)),
-    "a directory": lambda path: (path.unlink(), path.mkdir()),
+    "a link": as_link,
+    "a FIFO": as_fifo,
+    "a directory": as_directory,
 }
 
 

@@ -44,8 +44,8 @@ def usable(steps: Sequence[Step], client: Client) -> tuple[Step, ...]:
 
 
 def _step(word: str, timeouts: Mapping[str, float]) -> Step:
-    road, _, path = word.partition(":")
-    if road not in TIMEOUTS or (path and road != "command"):
+    road, colon, path = word.partition(":")
+    if road not in TIMEOUTS or (colon and road != "command"):
         raise ValueError(f"unknown prompt step `{word}`; write client, command:/absolute/path, inbox or callable")
     if road == "command" and not path.startswith("/"):
         raise ValueError(f"prompt step `{word}` needs an absolute path: command:/absolute/path")

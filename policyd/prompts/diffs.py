@@ -69,8 +69,14 @@ def _detail(item: Mapping[str, object]) -> Detail | None:
 
 def _lines(text: str) -> str:
     """Make each line safe by itself, so that line breaks stay what they are; cut in the middle, saying how much."""
-    whole = "\n".join(safe(line) for line in text.split("\n"))
-    if len(whole) <= LONGEST:
-        return whole
     half = LONGEST // 2
-    return f"{whole[:half]}\n… {len(whole) - 2 * half} characters are not shown …\n{whole[-half:]}"
+    if len(text) <= LONGEST:
+        return _cut(text, LONGEST)
+    return f"{_cut(text[:half], half)}\n… {len(text) - 2 * half} characters are not shown …\n{_cut(text[-half:], half)}"
+
+
+def _cut(text: str, most: int) -> str:
+    shown = "\n".join(safe(line) for line in text.split("\n"))
+    if len(shown) <= most:
+        return shown
+    return f"{shown[: most // 2]}\n… {len(shown) - most} characters are not shown …\n{shown[-(most - most // 2) :]}"
