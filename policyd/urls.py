@@ -28,6 +28,8 @@ PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21, "ssh": 22, "
 Matcher = Callable[[str], bool]
 LONGEST = 65_536
 """Characters of a URL that are read."""
+NESTED = 16
+"""URLs inside a URL that are found."""
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}\Z")
 _NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)\Z")
@@ -36,7 +38,7 @@ _QUAD = re.compile(r"((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(\.(?!\Z)|\Z)
 _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _PARAMETERS = re.compile(r";[^/]*")
 _SLASHES = re.compile(r"//+")
-_PROSE = re.compile(r"[^\s<>\"'`\\^{|}]+")
+_RUN = re.compile(r"[^\s<>\"'`\\^{|}]+")
 
 
 class OddUrl(ValueError):  # noqa: N818 - odd is what it is, whoever wrote it
@@ -170,27 +172,37 @@ def _fold(path: str) -> str:
 
 
 def find_urls(prose: str) -> tuple[str, ...]:
-    """Return the texts in `prose` that look like URLs, each once, in linear time; they serve deny and ask only."""
-    return tuple(dict.fromkeys(_found(prose)))
+    """Return the texts in `prose` that look like URLs, each once, in linear time; they serve deny and ask only.
+
+    A run of characters without blank or quote holds the URL it begins with and at most `NESTED` in its query.
+    """
+    runs = (found for found in _RUN.findall(prose) if "://" in found)
+    return tuple(dict.fromkeys(url for run in runs for url in _found(run)))
 
 
-def _found(prose: str) -> Iterator[str]:
-    here = prose.find("://")
-    while here >= 0:
+def _found(run: str) -> Iterator[str]:
+    end = _end(run)
+    here = run.find("://", 0, end)
+    for _ in range(NESTED + 1):
+        if here < 0:
+            return
         start = here
-        while start and here - start < 31 and (prose[start - 1].isalnum() or prose[start - 1] in "+.-"):
+        while start and here - start < 31 and (run[start - 1].isalnum() or run[start - 1] in "+.-"):
             start -= 1
-        rest = _PROSE.match(prose, here + 3)
-        if start < here and rest is not None:
-            yield _trimmed(prose[start : rest.end()])
-        here = prose.find("://", here + 3)
+        if start < here < end - 3:
+            yield run[start:end]
+        here = run.find("://", here + 3, end)
 
 
-def _trimmed(text: str) -> str:
-    """Without the punctuation of the sentence around it."""
-    while text[-1] in ".,;:!?)]*_" and not (text[-1] == ")" and text.count("(") >= text.count(")")):
-        text = text[:-1]
-    return text
+def _end(run: str) -> int:
+    """Where a run ends without the punctuation of the sentence around it; a closing bracket may belong to it."""
+    end = len(run)
+    first = run.find("://")
+    surplus = run.count(")", first) - run.count("(", first)
+    while end and (run[end - 1] in ".,;:!?]*_" or (run[end - 1] == ")" and surplus > 0)):
+        surplus -= run[end - 1] == ")"
+        end -= 1
+    return end
 
 
 # ---- patterns --------------------------------------------------------------------------------------

@@ -1,0 +1,207 @@
+"""Tools: joined names and their splits, patterns over names, patterns over arguments."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from policyd.model import Tool, Truth
+from policyd.tools import InputPattern, ToolPattern, splits
+
+YES, MAYBE, NO = Truth.YES, Truth.MAYBE, Truth.NO
+
+SPLITS = [
+    ("mcp__jira__get_issue", ("jira",), (("jira", "get_issue"),)),
+    ("mcp__jira__get_issue", None, (("jira", "get_issue"),)),
+    ("mcp__jira__get_issue", (), (("jira", "get_issue"),)),
+    ("mcp__own__x", ("jira",), (("own", "x"),)),
+    ("mcp__a__b__c", None, (("a", "b__c"), ("a__b", "c"))),
+    ("mcp__a__b__c", ("a", "a__b"), (("a", "b__c"), ("a__b", "c"))),
+    ("mcp__notes_read__delete", ("notes",), (("notes_read", "delete"),)),
+    ("notes_delete_note", ("notes",), (("notes", "delete_note"),)),
+    ("notes_read_delete", ("notes", "notes_read"), (("notes", "read_delete"), ("notes_read", "delete"))),
+    ("notes_read_delete", None, (("notes", "read_delete"), ("notes_read", "delete"))),
+    ("notes-delete_note", ("notes",), (("notes", "delete_note"),)),
+    ("mcp_demo.delete", ("demo",), (("demo", "delete"),)),
+    ("mcp_demo.delete", ("mcp_demo",), (("mcp_demo", "delete"),)),
+    ("mcp.notes.delete_note", ("notes",), (("notes", "delete_note"),)),
+    ("mcp.notes.delete_note", None, (("notes", "delete_note"),)),
+    ("notes/delete", ("notes",), (("notes", "delete"),)),
+    ("mcp_srv_tool", ("srv",), (("srv", "tool"),)),
+    ("my_server_tool", ("my server",), (("my server", "tool"),)),
+    ("mcp__my-server__t", ("my.server",), (("my.server", "t"),)),
+    ("read_file", ("notes",), ()),
+    ("bash", None, ()),
+    ("bash", ("bash",), ()),
+    ("notes_", ("notes",), ()),
+    ("_x", None, ()),
+    ("", None, ()),
+]
+
+
+@pytest.mark.parametrize(("name", "servers", "expected"), SPLITS)
+def test_a_joined_name_splits_where_it_may(
+    name: str, servers: tuple[str, ...] | None, expected: tuple[tuple[str, str], ...]
+) -> None:
+    assert splits(name, servers) == expected
+
+
+def test_an_overlong_name_belongs_to_no_named_server() -> None:
+    tool = Tool("x", splits("a_" * 400, None))
+    assert tool.mcp
+    assert not ToolPattern.compile("a/*").sure(tool)
+
+
+# pattern, tool, surely, widely
+JIRA = Tool("mcp__jira__get_issue", (("jira", "get_issue"),))
+BOTH = Tool("notes_read_delete", (("notes", "read_delete"), ("notes_read", "delete")))
+BUILT_IN = Tool("bash")
+NAMES = [
+    ("jira/get_issue", JIRA, True, YES),
+    ("jira/get_*", JIRA, True, YES),
+    ("jira/*", JIRA, True, YES),
+    ("*/*", JIRA, True, YES),
+    ("j*/*issue", JIRA, True, YES),
+    ("jira/delete*", JIRA, False, NO),
+    ("jira", JIRA, False, YES),
+    ("jir", JIRA, False, NO),
+    ("jira*", JIRA, False, YES),
+    ("get_issue", JIRA, False, NO),
+    ("*", JIRA, False, YES),
+    ("notes/*", BOTH, False, YES),
+    ("notes*/*", BOTH, True, YES),
+    ("notes_read/delete", BOTH, False, YES),
+    ("bash", BUILT_IN, True, YES),
+    ("ba*", BUILT_IN, True, YES),
+    ("*", BUILT_IN, True, YES),
+    ("bash/*", BUILT_IN, False, NO),
+    ("*/*", BUILT_IN, False, NO),
+    ("Bash", BUILT_IN, False, NO),
+]
+
+
+@pytest.mark.parametrize(("pattern", "tool", "surely", "widely"), NAMES)
+def test_every_split_must_match_for_allow_and_one_for_deny(
+    pattern: str, tool: Tool, surely: bool, widely: Truth
+) -> None:
+    compiled = ToolPattern.compile(pattern)
+    assert compiled.sure(tool) is surely
+    assert compiled.maybe(tool, widen=True) is widely
+
+
+def test_inside_unless_a_bare_name_is_a_built_in_tool() -> None:
+    assert ToolPattern.compile("jira").maybe(JIRA, widen=False) is NO
+    assert ToolPattern.compile("bash").maybe(BUILT_IN, widen=False) is YES
+
+
+def test_a_pattern_tells_what_to_file_it_under() -> None:
+    assert ToolPattern.compile("jira/*").servers == {"jira"}
+    assert ToolPattern.compile("bash").servers == {"bash"}
+    assert ToolPattern.compile("*/x").servers is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "advice"),
+    [
+        ("", "empty"),
+        (" x", "blank"),
+        ("mcp__jira__get", "server/tool"),
+        ("Bash(git *)", "input"),
+        ("!jira/*", "unless"),
+        ("re:x", "server/tool"),
+        ("/x.*/", "server/tool"),
+        ("jira/", "server/*"),
+        ("/x", "server/*"),
+    ],
+)
+def test_a_foreign_pattern_is_an_error_that_says_what_to_write(pattern: str, advice: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(advice)):
+        ToolPattern.compile(pattern)
+
+
+# table, arguments, surely, widely
+ARGUMENTS: list[tuple[dict[str, object], dict[str, object] | None, bool, Truth]] = [
+    ({"branch": "release/*"}, {"branch": "release/a/b"}, True, YES),
+    ({"branch": "release/*"}, {"branch": "main"}, False, NO),
+    ({"branch": "release/*"}, {}, False, NO),
+    ({"branch": "release/*"}, None, False, MAYBE),
+    ({"branch": "*"}, {"branch": "a\nb"}, True, YES),
+    ({"branch": "*"}, {"branch": ""}, True, YES),
+    ({"branch": "*"}, {"branch": 3}, False, NO),
+    ({"branch": "a*b*c"}, {"branch": "a-b-c"}, True, YES),
+    ({"branch": "a[x]"}, {"branch": "a[x]"}, True, YES),
+    ({"branch": "?"}, {"branch": "x"}, False, NO),
+    ({"n": 3}, {"n": 3}, True, YES),
+    ({"n": 3}, {"n": 3.0}, True, YES),
+    ({"n": 3}, {"n": "3"}, False, NO),
+    ({"n": 1}, {"n": True}, False, NO),
+    ({"b": True}, {"b": True}, True, YES),
+    ({"b": True}, {"b": 1}, False, NO),
+    ({"b": False}, {"b": None}, False, NO),
+    ({"k": ["a", "b"]}, {"k": "b"}, True, YES),
+    ({"k": ["a", 3]}, {"k": 3}, True, YES),
+    ({"k": ["a", "b"]}, {"k": ["a", "b"]}, True, YES),
+    ({"k": ["a", "b"]}, {"k": ["a", "c"]}, False, YES),
+    ({"k": "a"}, {"k": ["c", ["a"]]}, False, YES),
+    ({"k": "a"}, {"k": []}, False, NO),
+    ({"k": "a"}, {"k": {"a": 1}}, False, NO),
+    ({"a.b": "x"}, {"a": {"b": "x"}}, True, YES),
+    ({"a.b": "x"}, {"a.b": "x"}, True, YES),
+    ({"a.b": "x"}, {"a.b": "x", "a": {"b": "y"}}, False, YES),
+    ({"a.b": "x"}, {"a": [{"b": "x"}, {"b": "x"}]}, True, YES),
+    ({"a.b": "x"}, {"a": [{"b": "x"}, {}]}, False, YES),
+    ({"a.b": "x"}, {"a": [{"b": "x"}, 3]}, False, YES),
+    ({"a.b.c": "x"}, {"a.b": {"c": "x"}}, True, YES),
+    ({"a": "x", "b": "y"}, {"a": "x"}, False, NO),
+    ({"a": "x", "b": "y"}, {"a": "x", "b": "y", "c": 1}, True, YES),
+    ({"q": {"regex": "(?is)\\s*select\\b[^;]*"}}, {"q": "SELECT 1\nFROM x"}, True, YES),
+    ({"q": {"regex": "(?is)\\s*select\\b[^;]*"}}, {"q": "SELECT 1; DROP"}, False, NO),
+    ({"q": {"regex": "a"}}, {"q": "ab"}, False, NO),
+    ({"q": {"regex": ".*"}}, {"q": 3}, False, NO),
+    ({"q": {"regex": "a.b"}}, {"q": "a\ud800b"}, True, YES),
+    ({"n": {"max": 1000}}, {"n": 1000}, True, YES),
+    ({"n": {"max": 1000}}, {"n": 1001}, False, NO),
+    ({"n": {"max": 1000}}, {"n": float("nan")}, False, NO),
+    ({"n": {"max": 1000}}, {"n": True}, False, NO),
+    ({"n": {"max": 1000}}, {"n": [1, 2000]}, False, YES),
+]
+
+
+@pytest.mark.parametrize(("table", "args", "surely", "widely"), ARGUMENTS)
+def test_arguments_are_judged_by_key(
+    table: dict[str, object], args: dict[str, object] | None, surely: bool, widely: Truth
+) -> None:
+    compiled = InputPattern.compile(table)
+    assert compiled.sure(args) is surely
+    assert compiled.maybe(args) is widely
+
+
+@pytest.mark.parametrize(
+    ("table", "advice"),
+    [
+        ({}, "empty"),
+        ({"k": []}, "empty"),
+        ({"k": {}}, "regex"),
+        ({"k": {"min": 3}}, "regex"),
+        ({"k": {"regex": "("}}, "RE2"),
+        ({"k": {"regex": 3}}, "string"),
+        ({"k": {"max": "3"}}, "number"),
+        ({"k": {"max": True}}, "number"),
+        ({"k": None}, "string"),
+    ],
+)
+def test_a_value_that_cannot_be_meant_is_an_error(table: dict[str, object], advice: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(advice)):
+        InputPattern.compile(table)
+
+
+def test_hostile_arguments_are_answered_at_once() -> None:
+    globs = InputPattern.compile({"k": "*a" * 200 + "b"})
+    assert not globs.sure({"k": "a" * 1_000_000})
+    expression = InputPattern.compile({"k": {"regex": "(a*)*b"}})
+    assert not expression.sure({"k": "a" * 1_000_000})
+    nested: object = "x"
+    for _ in range(200):
+        nested = [nested]
+    assert InputPattern.compile({"k": "x"}).sure({"k": nested})
