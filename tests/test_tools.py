@@ -96,8 +96,8 @@ def test_inside_unless_a_bare_name_is_a_built_in_tool() -> None:
 
 
 def test_a_pattern_tells_what_to_file_it_under() -> None:
-    assert ToolPattern.compile("jira/*").servers == {"jira"}
-    assert ToolPattern.compile("bash").servers == {"bash"}
+    assert ToolPattern.compile("jira/*").servers == frozenset({"jira"})
+    assert ToolPattern.compile("bash").servers == frozenset({"bash"})
     assert ToolPattern.compile("*/x").servers is None
 
 
