@@ -256,17 +256,17 @@ def settled(process: Remembered, project: Path, words: str = "npm test", session
 def given(project: Path, scope: str = "project", effect: Effect = Effect.ALLOW) -> Grant:
     """A grant of `npm test` in the project; relative keys are the same in every project."""
     found = grant(ASKED["a command"], scope=scope, effect=effect)
-    return replace(found, boot=None, boot_id="", run="")
+    return replace(found, boot=None, boot_id="", run="", project=str(project))
 
 
 def test_a_grant_is_shared_by_processes_and_a_later_denial_wins_at_once(project: Path) -> None:
     one, two = remembered(project, "one"), remembered(project, "two")
     assert settled(two, project) is None
-    one.remember(str(project), [given(project)])
+    one.remember([given(project)])
     assert settled(one, project) is Effect.ALLOW
     assert settled(two, project) is Effect.ALLOW
     assert not one.changed()
-    two.remember(str(project), [given(project, effect=Effect.DENY)])
+    two.remember([given(project, effect=Effect.DENY)])
     assert one.changed()
     assert settled(one, project) is Effect.DENY
     assert [found.effect for found in file(project).grants(CLOCK)] == [Effect.DENY]
@@ -274,7 +274,7 @@ def test_a_grant_is_shared_by_processes_and_a_later_denial_wins_at_once(project:
 
 def test_a_session_grant_is_listed_for_all_and_holds_for_one(project: Path) -> None:
     one, two = remembered(project, "one"), remembered(project, "two")
-    one.remember(str(project), [given(project, "session")])
+    one.remember([given(project, "session")])
     assert settled(one, project) is Effect.ALLOW
     assert settled(one, project, session="s2") is None
     assert settled(two, project) is None
@@ -287,17 +287,17 @@ def test_a_session_grant_that_cannot_be_written_is_kept_in_memory_any_other_is_n
     os.chmod(state(project), 0o777)  # noqa: S103 - the fault under test
     for scope, effect in (("session", Effect.ALLOW), ("project", None)):
         with pytest.raises(GrantFileError):
-            process.remember(str(project), [given(project, scope)])
+            process.remember([given(project, scope)])
         assert settled(process, project) is (effect or Effect.ALLOW)
     fresh = remembered(project, "one")
     with pytest.raises(GrantFileError):
-        fresh.remember(str(project), [given(project)])
+        fresh.remember([given(project)])
     assert settled(fresh, project) is None
 
 
 def test_a_user_grant_holds_in_every_project(project: Path) -> None:
     process = remembered(project)
-    process.remember(str(project), [replace(grant(ASKED["a URL"], scope="user"), boot=None, boot_id="")])
+    process.remember([replace(grant(ASKED["a URL"], scope="user"), boot=None, boot_id="")])
     asking = ASKED["a URL"]
     settle = process.bind(asking, context(cwd="/somewhere/else"))
     assert settle(asked(asking.actions[0])) is Effect.ALLOW
@@ -306,14 +306,14 @@ def test_a_user_grant_holds_in_every_project(project: Path) -> None:
 
 def test_no_grant_lives_longer_than_the_setting(project: Path) -> None:
     process = Remembered(state(project), "one", clock=lambda: CLOCK, longest=timedelta(minutes=30))
-    process.remember(str(project), [given(project)])
+    process.remember([given(project)])
     (found,) = file(project).grants(CLOCK)
     assert found.until - found.created == timedelta(minutes=30)
 
 
 def test_without_a_session_nothing_of_a_project_counts(project: Path) -> None:
     process = remembered(project)
-    process.remember(str(project), [given(project)])
+    process.remember([given(project)])
     where = context(cwd=str(project))
     assert process.root(replace(where, workspace=replace(where.workspace, cwd=None))) == ""
 
@@ -334,9 +334,9 @@ process = Remembered(directory, name)
 for number in range(int(count)):
     members = (Key(("execute",), "command", (name, str(number)), cwd=(".",)),)
     now = clocks.now().wall
-    process.remember(project, [Grant(
+    process.remember([Grant(
         id=grant_id(Effect.ALLOW, "project", "claude", members, ""), effect=Effect.ALLOW, scope="project",
-        agent="claude", members=members, covers="x", created=now, until=now + timedelta(days=1),
+        agent="claude", members=members, covers="x", created=now, until=now + timedelta(days=1), project=project,
     )])
     print(number, flush=True)
 """

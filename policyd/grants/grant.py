@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import sha256
 
@@ -63,6 +63,8 @@ class Grant:
     """Who answered: `client`, `command`, `inbox`, `callable`, or `cli`."""
     client: str = ""
     """Name of the client the answer came through, for people."""
+    project: str = field(default="", compare=False)
+    """Real path of the project it was given in: a file of grants says it once, for all of them."""
 
     def alive(self, clock: Clock) -> bool:
         """Say whether it still holds at `clock`, by both clocks."""

@@ -36,6 +36,8 @@ class Offer:
     members: tuple[Key, ...]
     covers: str
     """What it covers, without its scope; safe to display."""
+    project: str = ""
+    """Real path of the project."""
 
     @property
     def general(self) -> bool:
@@ -76,6 +78,7 @@ class Offer:
             run=run if here else "",
             by=by,
             client=safe(client, limit=100),
+            project=self.project,
         )
 
 
@@ -95,9 +98,9 @@ def offers(
     scopes = [scope for scope in ("session", "project") if within(scope, longest)]
     if longest == "project" and all(_anywhere(member) for member in members):
         scopes.append("user")
-    exact = [Offer(Effect.ALLOW, scope, agent, members, text) for scope in scopes]
+    exact = [Offer(Effect.ALLOW, scope, agent, members, text, root) for scope in scopes]
     opened = _opened(exact[-1 if "user" not in scopes else -2], decision.actions)
-    denial = Offer(Effect.DENY, "project" if "project" in scopes else "session", agent, members, text)
+    denial = Offer(Effect.DENY, "project" if "project" in scopes else "session", agent, members, text, root)
     floors = any(one.floors for one in decision.actions)
     return (*([] if floors or not allows else [*exact, *opened]), denial)
 

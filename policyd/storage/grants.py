@@ -60,23 +60,28 @@ class Remembered:
             known = self._books[root] = parts, GrantBook(root, sum(parts, ()), self.run)
         return known[1]
 
-    def remember(self, root: str, grants: Iterable[Grant]) -> None:
-        """Keep grants for the project at `root`, stamped with this moment's boot clock and this process.
+    def remember(self, grants: Iterable[Grant]) -> None:
+        """Keep grants, each for its project, stamped with this moment's boot clock and this process.
 
         Raises:
             GrantFileError: one could not be written; session grants are kept in memory all the same.
         """
         clock = self.clock()
-        stamped = [self._stamp(grant, clock) for grant in grants]
-        for place in ("", root) if root else ("",):
-            mine = tuple(grant for grant in stamped if (grant.scope == "user") == (place == ""))
-            try:
-                if mine:
-                    self._file(place).change(lambda old, new=mine: merged(old, new), clock)  # type: ignore[misc]
-            except GrantFileError:
-                kept = [grant for grant in mine if grant.scope == "session"]
-                self._memory[root] = merged(self._memory.get(root, ()), kept)
-                raise
+        places: dict[str, list[Grant]] = {}
+        for grant in grants:
+            place = "" if grant.scope == "user" else grant.project
+            places.setdefault(place, []).append(self._stamp(grant, clock))
+        for place, new in places.items():
+            self._add(place, new, clock)
+
+    def _add(self, place: str, new: list[Grant], clock: Clock) -> None:
+        try:
+            self._file(place).change(lambda old: merged(old, new), clock)
+        except GrantFileError:
+            session = [grant for grant in new if grant.scope == "session"]
+            if session:
+                self._memory[place] = merged(self._memory.get(place, ()), session)
+            raise
 
     def changed(self) -> bool:
         """Say whether a file in use changed since it was last looked at: open questions are then judged again."""
