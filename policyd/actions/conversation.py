@@ -313,28 +313,30 @@ class Conversation:
         _, spec = identify(merge(call, asked, ()), self._profile)
         return tuple(place for place in (spec.table.late if spec else ()) if place not in call.arrived)
 
+    def evidence(self, params: Mapping[str, object]) -> tuple[Evidence, ...]:
+        """Return what is known of each call a `session/request_permission` is about."""
+        asked, fault = _tool_call(params)
+        ident, options = str(params.get("sessionId", "")), _listed(params.get("options"))
+        calls = [] if fault else self._named(ident, asked)
+        return tuple(self._merged(call, asked, options) for call in calls)
+
+    def _merged(self, call: Call, asked: Mapping[str, object], options: list[object]) -> Evidence:
+        covered = self._profile.data.covers and asked.get("toolCallId") != call.call_id
+        found = merge(call, {} if covered else asked, options, self._late(call, asked))
+        return replace(found, fault=call.broken) if call.broken else found
+
     def request(self, params: Mapping[str, object]) -> Request:
         """Return what a `session/request_permission` stands for."""
         asked, fault = _tool_call(params)
-        ident = str(params.get("sessionId", ""))
-        options = params.get("options")
-        raw_options = options if isinstance(options, list) else []
+        ident, options = str(params.get("sessionId", "")), _listed(params.get("options"))
+        profile, around = self._reader(options), self.around(ident)
         actions: list[Action] = []
-        for call in self._named(ident, asked) if not fault else []:
-            actions += _shifted(self._actions(ident, call, asked, raw_options), len(actions))
+        for found in self.evidence(params):
+            actions += _shifted(derive(found, profile, around), len(actions))
         if not actions:
             kinds = merge(Call(""), asked, ()).kinds
             actions = [Action(kinds, opaque=fault or "it names no tool call that is known to be open")]
-        return self._request(ident, asked, raw_options, tuple(actions))
-
-    def _actions(
-        self, ident: str, call: Call, asked: Mapping[str, object], options: list[object]
-    ) -> tuple[Action, ...]:
-        covered = self._profile.data.covers and asked.get("toolCallId") != call.call_id
-        evidence = merge(call, {} if covered else asked, options, self._late(call, asked))
-        if call.broken:
-            evidence = replace(evidence, fault=call.broken)
-        return derive(evidence, self._reader(options), self.around(ident))
+        return self._request(ident, asked, options, tuple(actions))
 
     def _reader(self, options: list[object]) -> Profile:
         """Return the profile that reads a request; an agent without a name may be known by what it offers."""
@@ -399,6 +401,10 @@ class Conversation:
                 session.calls[ident].settle()
             if not _allows(asked.params, message):
                 session.leaving.pop(ident, None)
+
+
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
 
 
 def _shifted(actions: tuple[Action, ...], by: int) -> list[Action]:

@@ -211,6 +211,8 @@ def _read_beside(build: Builder, text: str, origin: str) -> None:
     same = [
         act for act in build.actions if act.path and set(act.path.forms) & set(ref.forms) and act.carrier is not None
     ]
+    if any(action.kinds == {"read"} for action in same):
+        return
     carrier = same[0].carrier if same else None
     role = Role.OPERAND if same else Role.PRIMARY
     build.add(

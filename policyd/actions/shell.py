@@ -147,7 +147,8 @@ def _ref(build: Builder, use: FileUse) -> PathRef | str:
     if use.unknown or use.word.kind is WordKind.UNKNOWN:
         return use.unknown or "a word of the command is not constant"
     try:
-        return build.ref(use.word.text, use.cwd, use.reach, glob=use.word.kind is WordKind.GLOB)
+        ref = build.ref(use.word.text, use.cwd, use.reach, glob=use.word.kind is WordKind.GLOB)
+        return replace(ref, skips_hidden=True) if use.skips_hidden else ref
     except paths.OpaquePath as error:
         return str(error)
 

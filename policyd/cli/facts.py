@@ -54,7 +54,8 @@ def action_facts(judged: Judged) -> dict[str, object]:
 def resource(action: Action) -> dict[str, object]:
     """Return the resource of an action under its name, nothing where it has none."""
     if action.path is not None:
-        return {"path": action.path.forms[0]}
+        several = action.path.forms if len(action.path.forms) > 1 else ()
+        return {"path": action.path.forms[0], **({"forms": list(several)} if several else {})}
     if action.command is not None:
         words: dict[str, object] = {"command": [word.text for word in action.command.argv]}
         return {**words, "text": action.command.text}

@@ -96,10 +96,12 @@ class Replay:
             request = point.request(params) if line.method == ASKING else point.side_door(line.method, params)
             decision = point.settle(request, now=self.now)
         except Exception as failure:
+            self.notes.append(f"line {line.number} is denied: {failure!r}")
             request, decision = MALFORMED, failed(failure, self.authorizer.policy)
-        return Result(line, request, decision, self._answer(request, decision))
+        return Result(line, request, decision, self.answer(request, decision))
 
-    def _answer(self, request: Request, decision: Decision) -> Answer:
+    def answer(self, request: Request, decision: Decision) -> Answer:
+        """Return how a request is answered after `decision`."""
         effect = decision.effect
         if self.unattended and effect is Effect.ASK:
             effect = Effect.DENY

@@ -1,0 +1,179 @@
+"""The text of `policyd explain`. Everything that came from outside is made safe to show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from policyd.actions import Evidence
+from policyd.authorizer import Authorizer
+from policyd.cli.facts import shown_kind
+from policyd.cli.replay import Result
+from policyd.display import safe
+from policyd.model import Action, Effect, Judged, Role, RuleRef
+from policyd.policy import Rule
+
+WIDTH = 200
+NEAREST = 4
+
+
+def explain(result: Result, evidence: tuple[Evidence, ...], point: Authorizer) -> str:
+    """Return the explanation of one decision."""
+    return "\n".join(paragraphs(result, evidence, point)) + "\n"
+
+
+def paragraphs(result: Result, evidence: tuple[Evidence, ...], point: Authorizer) -> Iterator[str]:
+    """Yield the lines of an explanation."""
+    if result.error:
+        yield f"line {result.line.number}: malformed, denied: {safe(result.error, limit=WIDTH)}"
+        return
+    request, agent = result.request, point.conversation.agent
+    yield f"{request.side_door or 'request'} {safe(request.title, limit=WIDTH) or request.call_id!r}"
+    yield f"  agent    {safe(agent.name) or 'no name'} {safe(agent.version)}, read by the profile `{agent.profile}`"
+    for found in evidence:
+        yield from known(found)
+    for number, judged in enumerate(result.decision.actions, 1):
+        yield from action_lines(number, judged, result, point)
+    yield f"  decision {result.answer.effect.word}: {safe(result.decision.reason, limit=3 * WIDTH)}"
+    if result.answer.why:
+        yield f"           {safe(result.answer.why, limit=WIDTH)}"
+    yield f"  answer   {answered(result)}"
+    yield from (f"  way out  {line}" for line in ways_out(result))
+
+
+def known(evidence: Evidence) -> Iterator[str]:
+    """Yield what is known of a call."""
+    yield f"  call     {safe(evidence.call_id, limit=80)}, kind {', '.join(sorted(evidence.kinds))}"
+    for key, value in evidence.raw.items():
+        yield f"           rawInput.{safe(key, limit=40)} = {shown(value)}"
+    for path in evidence.locations:
+        yield f"           location {safe(path, limit=WIDTH)}"
+    for diff in evidence.diffs:
+        yield f"           diff of {safe(diff.path, limit=WIDTH)}"
+    for text in evidence.texts:
+        yield f"           text {shown(text)}"
+    for place in sorted(evidence.missing):
+        yield f"           {place} has not come"
+
+
+def shown(value: object) -> str:
+    """Return a value of the evidence in one line."""
+    return safe(json.dumps(value, ensure_ascii=False, default=str), limit=WIDTH)
+
+
+def action_lines(number: int, judged: Judged, result: Result, point: Authorizer) -> Iterator[str]:
+    """Yield one action with everything that spoke about it."""
+    action = judged.action
+    yield f"  {number:>2}. {judged.effect.word:5} {shown_kind(action) or 'any kind'} {named(action)} ({role(action)})"
+    if action.origin:
+        yield f"           found in {safe(action.origin, limit=80)}"
+    if action.command is not None:
+        yield f"           runs in {', '.join(action.cwd) or 'an unknown directory'}"
+    for word, refs in (("rule", judged.hits), ("may match", judged.possible), ("default", judged.defaults)):
+        yield from (f"           {word} {spoken(ref)}" for ref in refs)
+    yield from (f"           at least ask: {safe(floor, limit=WIDTH)}" for floor in judged.floors)
+    for ref, but in nearly(judged, result, point):
+        yield f"           nearly {spoken(ref)}: `{but}` does not hold"
+
+
+def named(action: Action) -> str:
+    """Return what an action is about."""
+    if action.opaque:
+        return f"not understood: {safe(action.opaque, limit=WIDTH)}"
+    if action.path is not None:
+        return " = ".join(safe(form, limit=WIDTH) for form in action.path.forms)
+    if action.command is not None:
+        return safe(action.command.text, limit=WIDTH)
+    text = action.url.text if action.url else action.tool.name if action.tool else ""
+    return safe(text or (f"beyond its limits by {action.escalate}" if action.escalate else "as a whole"), limit=WIDTH)
+
+
+def role(action: Action) -> str:
+    """Return how an action stands in its request."""
+    carried = f" of action {action.carrier + 1}" if action.carrier is not None else ""
+    notes = [action.role.value + carried, "needs no allow" if action.idle else "", action.guarded]
+    return ", ".join(filter(None, notes))
+
+
+def spoken(ref: RuleRef) -> str:
+    """Return a rule with its place."""
+    place = f" ({ref.file}:{ref.line})" if ref.file else ""
+    return f"{safe(ref.label)} says {ref.effect.word}{place}"
+
+
+def nearly(judged: Judged, result: Result, point: Authorizer) -> list[tuple[RuleRef, str]]:
+    """Return the rules that only one condition keeps from holding, and that condition."""
+    if judged.action.role is Role.MENTION:
+        return []
+    policy, _ = point.in_force(result.request.session_id)
+    context = point.context(result.request.session_id, datetime.now(UTC))
+    found = []
+    for rule in policy.rules:
+        if rule.ref in judged.hits or rule.ref in judged.possible or rule.void:
+            continue
+        missed = rule.misses(judged.action, context, point.conversation.machine.fs)
+        if len(missed) == 1 and close(rule, missed[0], judged.action):
+            found.append((rule.ref, missed[0]))
+    return found[:NEAREST]
+
+
+def close(rule: Rule, missed: str, action: Action) -> bool:
+    """Say whether a rule that only `missed` keeps from holding is worth a look: it is about such a thing at all."""
+    has = {"path": action.path, "command": action.command, "url": action.url, "tool": action.tool}
+    if rule.resource and has[rule.resource] is None:
+        return False
+    if missed != rule.resource or len(rule.conditions) > 1:
+        return True
+    first = action.command.argv[0].text if action.command and action.command.argv else None
+    return first is not None and f"{first} " in f"{rule.table.get('command', '')} ".replace("'", " ").replace('"', " ")
+
+
+def answered(result: Result) -> str:
+    """Return which option would be answered."""
+    outcome = result.outcome
+    if result.answer.effect is Effect.ASK:
+        return "a person is asked"
+    if result.request.side_door:
+        return "the call passes" if result.answer.effect is Effect.ALLOW else "an error with the reason"
+    chosen = outcome.get("optionId") if outcome else None
+    return f"option `{safe(str(chosen))}`" if chosen else "`cancelled`"
+
+
+def ways_out(result: Result) -> Iterator[str]:
+    """Yield what would change the decision."""
+    effect = result.answer.effect
+    if effect is Effect.ALLOW:
+        return
+    for rule in result.decision.rules:
+        if effect is Effect.DENY and not rule.default:
+            yield f"add an `unless` to {spoken(rule)}, or do it another way"
+    for judged in result.decision.actions:
+        if effect is Effect.ASK and judged.effect is Effect.ASK:
+            yield from way_of(judged)
+
+
+def way_of(judged: Judged) -> Iterator[str]:
+    """Yield the rule that would allow one action, where there is one."""
+    action = judged.action
+    kind = shown_kind(action)
+    if action.guarded:
+        yield "only a managed rule can allow what touches policyd itself"
+    elif action.opaque:
+        yield f'what is not understood is allowed only by a rule with `kind = "{kind}"` and `opaque = true`'
+    elif action.escalate:
+        yield f'`[[rule]] effect = "allow" kind = "{kind}" escalate = true`'
+    elif any(ref.effect is Effect.ASK and not ref.default for ref in (*judged.hits, *judged.possible)):
+        yield "an ask rule spoke: answer it, or change that rule"
+    elif action.command is not None:
+        yield f'`[[rule]] effect = "allow" command = {quoted(action.command.text)}`'
+    elif action.path is not None:
+        yield f'`[[rule]] effect = "allow" kind = "{kind}" path = {quoted(action.path.forms[0])}`'
+    elif action.url is not None or action.tool is not None:
+        text = action.url.text if action.url else action.tool.name if action.tool else ""
+        yield f'`[[rule]] effect = "allow" {"url" if action.url else "tool"} = {quoted(text)}`'
+
+
+def quoted(text: str) -> str:
+    """Return `text` as a TOML string that is safe to show."""
+    return safe(json.dumps(text, ensure_ascii=False), limit=WIDTH)
