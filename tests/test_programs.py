@@ -75,7 +75,6 @@ def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
         for option in program.syntax.options.values():
             assert set(option.value.split("+")) <= roles | {""}, (program.name, option)
         for names in (program.deep, program.shallow, program.hidden, program.instead, program.target):
-            assert not program.syntax.raw
             assert all(name in program.syntax.options for name in names if names), (program.name, names)
 
 

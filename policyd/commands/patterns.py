@@ -19,7 +19,7 @@ from policyd.commands.patternwords import PatternError, PatternWord, fits, fold,
 from policyd.commands.variables import tolerated
 from policyd.model import SimpleCommand, Truth, Word, WordKind
 
-__all__ = ["SYSTEM", "CommandPattern", "PatternError", "levels", "plain_name", "program_names", "trusted"]
+__all__ = ["SYSTEM", "CommandPattern", "PatternError", "exactly", "levels", "plain_name", "program_names", "trusted"]
 
 SYSTEM = frozenset(
     {
@@ -105,7 +105,7 @@ class CommandPattern:
     def sure(self, command: SimpleCommand, env: tuple[str, ...] = ()) -> bool:
         """Say whether an allow rule with this pattern (and `env`) holds for the command."""
         return trusted(command, env) and any(
-            _exactly(words, level) for level in levels(command) for words in self.alternatives
+            exactly(words, level) for level in levels(command) for words in self.alternatives
         )
 
     def maybe(self, command: SimpleCommand, *, widen: bool) -> Truth:
@@ -129,7 +129,8 @@ def _name(word: PatternWord) -> str:
     return posixpath.basename(word.literal).lower() or "/"
 
 
-def _exactly(words: tuple[PatternWord, ...], command: SimpleCommand) -> bool:
+def exactly(words: tuple[PatternWord, ...], command: SimpleCommand) -> bool:
+    """Say whether one level of a command surely is what the words of a pattern say."""
     argv = command.argv
     if words[0].many:
         return (bool(argv) and argv[0].kind is WordKind.CONST and _rest(words, argv, command.cwd)) or (

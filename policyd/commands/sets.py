@@ -1,0 +1,186 @@
+"""The sets that ship: `policyd/sets/*.toml` (the tables of programs apart).
+
+Rules of this module:
+
+1. A set has a kind; command sets hold entries that are asked the same questions as a `CommandPattern`, path sets hold
+   pattern texts.
+2. An entry that is `closed` holds in an allow rule only if the table of programs vouches for every word. In a strict
+   rule, and where an exception tightens, it is its patterns, read as widely as any.
+3. Sets are read when a policy first names one, and never change while policyd runs.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import cast
+
+from policyd.commands import closed, programs
+from policyd.commands.options import parse
+from policyd.commands.patterns import CommandPattern, exactly, levels, plain_name, trusted
+from policyd.commands.patternwords import PatternWord, glob, pieces
+from policyd.commands.programs import Called, Program
+from policyd.model import SimpleCommand, Truth, Word, WordKind
+
+Table = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class SetEntry:
+    """One entry of a command set: a program, or a few that are alike."""
+
+    name: str
+    """`@set.entry` without the `@`."""
+    patterns: tuple[CommandPattern, ...]
+    reason: str
+    source: str
+    programs: frozenset[str] | None
+    closed: bool = False
+    alike: str = ""
+    """The program whose options count, where a pattern names another way to it (`python -m pytest`)."""
+    operands: tuple[str, ...] = ()
+    """What the operands may be, joined by blanks; empty = not restricted."""
+    unless: tuple[CommandPattern, ...] = ()
+    env: tuple[str, ...] = ()
+    """Variables it tolerates, as `env` of a rule."""
+    shell: bool = False
+    """A builtin: called by its bare name in the shell itself, no variable changes it."""
+    writes: bool = False
+    carries: bool = True
+
+    @property
+    def text(self) -> str:
+        """How a policy names the entry."""
+        return f"@{self.name}"
+
+    def sure(self, command: SimpleCommand, env: tuple[str, ...] = ()) -> bool:
+        """Say whether an allow rule with this entry (and `env`) holds for the command."""
+        if not self._trusted(command, env):
+            return False
+        if any(pattern.maybe(command, widen=False) for pattern in self.unless):
+            return False
+        return any(self._holds(level) for level in levels(command))
+
+    def maybe(self, command: SimpleCommand, *, widen: bool) -> Truth:
+        """Say whether the command may be what the entry means."""
+        return max((pattern.maybe(command, widen=widen) for pattern in self.patterns), default=Truth.NO)
+
+    def _trusted(self, command: SimpleCommand, env: tuple[str, ...]) -> bool:
+        if self.shell and not command.via and command.inner is None and command.argv:
+            word = command.argv[0]
+            if word.kind is WordKind.CONST and "/" not in word.text:
+                return not command.tainted and not command.strict_only
+        return trusted(command, (*self.env, *env))
+
+    def _holds(self, level: SimpleCommand) -> bool:
+        for pattern in self.patterns:
+            for words in pattern.alternatives:
+                if self.closed and words[-1].many:
+                    called = self._called(words, level)
+                    if called is not None and not self._reason(called):
+                        return True
+                elif exactly(words, level):
+                    return True
+        return False
+
+    def _called(self, words: tuple[PatternWord, ...], level: SimpleCommand) -> Called | None:
+        """Return the call to vouch for, None if the command is not what `words` say."""
+        target = _target(words) if not self.alike else None
+        if target is not None:
+            name = plain_name(level.argv[0]) if level.argv else ""
+            called = programs.called(name, level.argv[1:]) if name == words[0].literal else None
+            return called if called is not None and called.program is target else None
+        if not exactly(words, level):
+            return None
+        program, *sub = (self.alike or str(words[0].literal)).split()
+        rest = level.argv[len(words) - 1 :]
+        return programs.called(program, (*map(Word, sub), *rest))
+
+    def _reason(self, called: Called) -> str:
+        reason = closed.reason(called, writes=self.writes)
+        if reason or not self.operands:
+            return reason
+        parsed = parse(called.program.syntax, called.after)
+        given = parsed.operands if parsed.split < 0 else parsed.operands[: parsed.split]
+        if not given or any(word.kind is not WordKind.CONST for word in given):
+            return "the operand decides what it runs"
+        text = " ".join(word.text for word in given)
+        fits = any(glob(pieces(operand), text) for operand in self.operands)
+        return "" if fits else f"`{text}` is not what the entry names"
+
+
+def _target(words: tuple[PatternWord, ...]) -> Program | None:
+    """Return the program or subcommand a pattern `program sub **` names in the table."""
+    program = programs.find(words[0].literal or "") if not words[0].path else None
+    for word in words[1:-1]:
+        program = program.subs.get(word.literal or "") if program is not None else None
+    return program
+
+
+@dataclass(frozen=True, slots=True)
+class ShippedSet:
+    """A set that ships with policyd."""
+
+    name: str
+    kind: str
+    """command or path."""
+    reason: str
+    entries: Mapping[str, SetEntry | str] = field(default_factory=dict)
+    """Entries by name; of a path set pattern texts, each its own name."""
+
+
+def _list(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    return tuple(cast("list[str]", value or []))
+
+
+def _entry(name: str, key: str, entry: Table, whole: Table) -> SetEntry:
+    both = {**whole, **entry}
+    patterns = tuple(CommandPattern.compile(text, home="~") for text in _list(entry.get("command", f"{key} **")))
+    named = [pattern.programs for pattern in patterns]
+    found = frozenset[str]().union(*(item for item in named if item is not None))
+    program = programs.find(cast("str", entry.get("as", key)).partition(" ")[0]) or programs.find(
+        min(found, default="")
+    )
+    return SetEntry(
+        f"{name}.{key}",
+        patterns,
+        cast("str", both["reason"]),
+        cast("str", entry.get("source") or (program.source if program is not None else "")),
+        None if None in named else found,
+        closed=bool(both.get("closed")),
+        alike=cast("str", entry.get("as", "")),
+        operands=_list(entry.get("operands")),
+        unless=tuple(CommandPattern.compile(text, home="~") for text in _list(entry.get("unless"))),
+        env=_list(both.get("env")),
+        shell=bool(entry.get("shell")),
+        writes=bool(both.get("writes")),
+        carries=bool(both.get("carries", True)),
+    )
+
+
+def _set(name: str, table: Table) -> ShippedSet:
+    kind = cast("str", table["kind"])
+    entries: dict[str, SetEntry | str]
+    if kind == "path":
+        entries = {text: text for text in _list(table["entries"])}
+    else:
+        whole = {key: value for key, value in table.items() if key != "entry"}
+        found = cast("Mapping[str, Table]", table["entry"])
+        entries = {key: _entry(name, key, entry, whole) for key, entry in found.items()}
+    return ShippedSet(name, kind, cast("str", table["reason"]), entries)
+
+
+@cache
+def shipped() -> Mapping[str, ShippedSet]:
+    """Return every set that ships, by name."""
+    found: dict[str, ShippedSet] = {}
+    for file in sorted((resources.files("policyd") / "sets").iterdir(), key=lambda item: item.name):
+        name, _, ending = file.name.rpartition(".")
+        if ending == "toml" and not name.startswith("programs"):
+            found[name] = _set(name, tomllib.loads(file.read_text("utf-8")))
+    return found
