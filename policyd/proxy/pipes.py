@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections import deque
 
-BLOCK = 256 * 1024
+BLOCK = 64 * 1024
 
 
 class Source:
@@ -54,16 +54,14 @@ class Sink:
 
     def put(self, data: bytes) -> None:
         """Write `data` as far as the kernel takes it; the rest waits."""
-        if self.dead:
-            return
         if self._parts:
             self._parts.append(data)
             self.size += len(data)
-            return
-        written = self._write(data)
-        if written < len(data) and not self.dead:
-            self._parts.append(memoryview(data)[written:])
-            self.size = len(data) - written
+        elif not self.dead:
+            written = self._write(data)
+            if written < len(data) and not self.dead:
+                self._parts.append(memoryview(data)[written:])
+                self.size = len(data) - written
 
     def flush(self) -> None:
         """Write what waits, as far as the kernel takes it."""

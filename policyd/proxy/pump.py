@@ -88,6 +88,7 @@ class Pump:
         self._unended = b""
         self._left = 2 * PIPE_SIZE
         self._gone: set[Side] = set()
+        self._changed = True
         self._service: Service
 
     def send(self, side: Side, data: bytes) -> None:
@@ -105,28 +106,40 @@ class Pump:
         self._poller.watch(service.waker, READABLE)
         self._poller.watch(signals, READABLE)
         handlers: dict[int, Callable[[int], object]] = {
-            self.client_end.source.fd: lambda events: self._read(self.client_end, self.agent_end),
-            self.agent_end.source.fd: lambda events: self._read(self.agent_end, self.client_end),
+            self.client_end.source.fd: self._reader(self.client_end),
+            self.agent_end.source.fd: self._reader(self.agent_end),
             self.client_end.sink.fd: lambda events: self._write(self.client_end, events),
             self.agent_end.sink.fd: lambda events: self._write(self.agent_end, events),
-            service.waker: lambda events: service.wake(),
+            service.waker: lambda events: self._woken(),
             signals: lambda events: self._signalled(signals),
         }
-        while not self._done():
-            self._watch(self.client_end, self.agent_end)
-            self._watch(self.agent_end, self.client_end)
-            due = service.deadline()
-            for fd, events in self._poller.wait(None if due is None else due - monotonic()):
+        client, agent, waited = self.client_end.sink, self.agent_end.sink, False
+        wait, deadline = self._poller.wait, service.deadline
+        while True:
+            waits = bool(client.size or agent.size)
+            if self._changed or waits or waited or client.dead or agent.dead:  # else nothing can be different
+                self._changed, waited = False, waits
+                if self._done():
+                    return
+                self._watch(self.client_end, self.agent_end)
+                self._watch(self.agent_end, self.client_end)
+            due = deadline()
+            for fd, events in wait(None if due is None else due - monotonic()):
                 handlers[fd](events)
             if due is not None and monotonic() >= due:
                 service.tick()
+
+    def _woken(self) -> None:
+        self._changed = True  # it may be busy no more
+        self._service.wake()
 
     def _done(self) -> bool:
         if self.trouble:
             return True
         if self.agent.status is None:
             return False
-        while self.agent_end.reading and self._left > 0 and (taken := self._read(self.agent_end, self.client_end)):
+        take = self._reader(self.agent_end)
+        while self.agent_end.reading and self._left > 0 and (taken := take(READABLE)):
             self._left -= taken  # what is in the pipe, not what a descendant goes on writing
         self._finish(self.agent_end)
         self._tell_gone(self.agent_end)
@@ -146,21 +159,27 @@ class Pump:
         else:
             self._poller.watch(end.sink.fd, WRITE if end.sink.size else 0)
 
-    def _read(self, end: End, other: End) -> int:
-        """Take a block from a side; return how many bytes there were."""
-        data = end.source.read() if end.reading else None
-        if not data:
-            if data is not None:
-                self._finish(end)
-            return 0
-        try:
-            block = end.lines.feed(data)
-        except FrameLimitError as error:
-            self.trouble = f"the {end.side.value} sent a message that is too long: {error}"
-            return 0
-        if block:
-            self._service.feed(end.side, block)
-        return len(data)
+    def _reader(self, end: End) -> Callable[[int], int]:
+        """Return what takes a block from a side and returns how many bytes there were. Every message comes by here."""
+        read, lines, feed, side = end.source.read, end.lines.feed, self._service.feed, end.side
+
+        def take(events: int) -> int:
+            data = read() if end.reading else None
+            if not data:
+                if data is not None:
+                    self._finish(end)
+                return 0
+            try:
+                block = lines(data)
+            except FrameLimitError as error:
+                self._changed = True
+                self.trouble = f"the {side.value} sent a message that is too long: {error}"
+                return 0
+            if block:
+                feed(side, block)
+            return len(data)
+
+        return take
 
     def _finish(self, end: End) -> None:
         """A side's input ended: pass on what had no newline."""
@@ -185,12 +204,12 @@ class Pump:
             self._service.closed(end.side)
 
     def _stop_reading(self, end: End) -> None:
-        end.reading = False
+        end.reading, self._changed = False, True
         self._poller.watch(end.source.fd, None)
         close(end.source.fd)
 
     def _stop_writing(self, end: End) -> None:
-        end.writing = False
+        end.writing, self._changed = False, True
         self._poller.watch(end.sink.fd, None)
         close(end.sink.fd)
 
@@ -204,6 +223,7 @@ class Pump:
 
     def _signalled(self, fd: int) -> None:
         """Look whether the agent ended, and hand on what we were sent; with no agent left it means us."""
+        self._changed = True
         for number in os.read(fd, 4096):
             if number not in FORWARDED:
                 continue
