@@ -32,6 +32,7 @@ CHANGES = frozenset({"session/set_mode", "session/set_config_option"})
 UNDERSTOOD = OPENINGS | CHANGES | {"initialize"}
 """Requests of the client whose response is read too."""
 CANCEL_REQUEST = "$/cancel_request"
+NULL = ("null", None)
 LAST = "put policyd last: policyd proxy -- AGENT"
 
 
@@ -50,6 +51,8 @@ class Connection:
         self._modes = Modes(self._core, self._records)
         self._tripwire = Tripwire(self._core, self._records)
         self._initialized = False
+        self._nameless: set[Side] = set()
+        """Sides that used `null` as the id of a request: an error without an id could be meant as its answer."""
 
     # ---- events -------------------------------------------------------------------------------------
 
@@ -138,6 +141,9 @@ class Connection:
             self._notification(side, message.method, message, line)
         elif self._core.ours(message.key):
             raise acp.ProtocolError("an id that is policyd's own")
+        elif message.key == NULL and side not in self._nameless:
+            self._nameless.add(side)
+            self._route(side, line)
         elif side is Side.AGENT:
             self._agent_request(message.method, message, line)
         else:
@@ -232,6 +238,8 @@ class Connection:
         if kind in SWITCHES and session.opened:
             self._modes.agent_switch(session, params, line)
             return
+        if kind in SWITCHES:
+            session.told = (params, line)
         self._core.passes(Side.CLIENT, line)
         if kind in CALLS and isinstance(update, dict):
             self._call(session, update)
@@ -317,7 +325,7 @@ class Connection:
             self._passed(side, passing, message, line)
         elif (side, key) in self._core.spent:
             del self._core.spent[side, key]
-        elif key == ("null", None):
+        elif key == NULL and message.error is not None and side.other not in self._nameless:
             self._core.passes(side.other, line)
         else:
             self._core.note(f"dropped an answer of the {side.value} to a request that is not open")

@@ -50,7 +50,9 @@ class Modes:
     def opened(self, session: Session, line: bytes, result: Mapping[str, object]) -> None:
         """Take the response that opens a session: pass it on, or hold it until asking is in force."""
         mode = self._core.settings.agent_mode
-        asking = Asking() if mode == "off" else self._asking(session, result)
+        before = switched(session.told[0]) if session.told else {}
+        session.told = None
+        asking = Asking() if mode == "off" else self._asking(session, {**before, **result})
         if mode == "warn" and (asking.steps or asking.missing):
             self._core.note(f"session {session.id}: the agent is in a mode that does not ask the client", loud=True)
             asking = Asking()
@@ -68,6 +70,9 @@ class Modes:
     def not_opened(self, session: Session, was_open: bool) -> None:
         """The agent refused to load or resume: the session is what it was."""
         session.opened, session.opening = was_open, False
+        told, session.told = session.told, None
+        if was_open and told is not None:
+            self.agent_switch(session, told[0], told[1], passed=True)
         self._let_prompts(session)
 
     def _asking(self, session: Session, result: Mapping[str, object]) -> Asking:
@@ -261,11 +266,14 @@ class Modes:
         except Exception as error:
             return f"Refused by policyd: {type(error).__name__} while judging {method}."
 
-    def agent_switch(self, session: Session, params: Mapping[str, object], line: bytes) -> None:
-        """Judge a switch the agent tells of; pass the update on, or undo the switch."""
+    def agent_switch(
+        self, session: Session, params: Mapping[str, object], line: bytes, *, passed: bool = False
+    ) -> None:
+        """Judge a switch the agent tells of; pass the update on (unless it has passed), or undo the switch."""
         verdict = self._judge("session/update", params)
         if verdict is None or not self._refusal("session/update", verdict):
-            self._core.passes(Side.CLIENT, line)
+            if not passed:
+                self._core.passes(Side.CLIENT, line)
             return
         if session.setback is not None:
             return

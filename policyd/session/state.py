@@ -67,6 +67,8 @@ class Session:
     """The response that opened it has left: the client knows it. Before, updates are history."""
     opening: bool = False
     """A request to load or resume it is under way."""
+    told: tuple[Mapping[str, object], bytes] | None = None
+    """The latest update of mode or options that came before it was open, and its line."""
     hold: Hold | None = None
     setback: SetBack | None = None
     setbacks: int = 0
