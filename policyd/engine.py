@@ -195,11 +195,14 @@ def ground(
     hits: list[Rule],
     mentions: tuple[Action, ...],
 ) -> list[Entry]:
-    """Return the defaults that count: of each layer, unless a rule of that layer or a higher one matched."""
+    """Return the defaults that count: of each layer, unless a rule of that layer or a higher one matched.
+
+    What an untrusted project says only tightens, so its rules do not displace its defaults either.
+    """
     rank = max((rule.rank for rule in hits), default=-1)
     found: list[Entry] = []
     for layer, index in zip(policy.defaults, policy.grounds, strict=True):
-        if rank >= layer.rank:
+        if rank >= max(layer.rank, Layer.USER):
             continue
         sure, may = matching(action, index.candidates(action, context), context, fs, mentions)
         spoken = [Entry(rule.ref, rule.effect, rule.delegate) for rule in sure] or layer.of(action)

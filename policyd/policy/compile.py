@@ -41,6 +41,7 @@ from policyd.tools import InputPattern, ToolPattern
 from policyd.urls import UrlPattern
 
 Pattern = TypeVar("Pattern")
+Value = TypeVar("Value")
 Report = Callable[[Mistake], None]
 EFFECTS = {effect.word: effect for effect in Effect}
 
@@ -101,44 +102,45 @@ class Compiler:
         self, block: Conditions, place: Place, sets: Sets, report: Report, *, managed: bool
     ) -> Iterator[Condition]:
         """Compile the conditions of a block, the cheap ones first."""
-        for build in (self.kind, self.resource, self.attributes):
+        yield from kind(block, place, report)
+        yield from self.resource(block, place, sets, report)
+        if block.input is not None:
             try:
-                yield from build(block, place, sets, managed)
-            except Mistake as mistake:
-                report(mistake)
+                yield InputCondition(place, InputPattern.compile(block.input))
+            except ValueError as error:
+                report(Mistake(f"`input`: {error}", key="input"))
+        yield from attributes(block, place, report, managed=managed)
 
-    def kind(self, block: Conditions, place: Place, sets: Sets, managed: bool) -> Iterator[Condition]:
-        """Compile `kind`."""
-        if block.kind is not None:
-            kinds: frozenset[str] = frozenset().union(*map(kinds_of, block.kind))
-            yield KindCondition(place, kinds - {"*"}, "*" in kinds)
-
-    def resource(self, block: Conditions, place: Place, sets: Sets, managed: bool) -> Iterator[Condition]:
+    def resource(self, block: Conditions, place: Place, sets: Sets, report: Report) -> Iterator[Condition]:
         """Compile the resource and what narrows it."""
         if block.path is not None:
-            found = list(sets.expand("path", block.path))
-            patterns = self.paths("path", [text for text in found if text != OUTSIDE])
+            found = list(sets.expand("path", block.path, report))
+            patterns = self.paths("path", [text for text in found if text != OUTSIDE], report)
             yield PathCondition(place, patterns, OUTSIDE in found)
         if block.command is not None:
-            entries = tuple(self.command(one) for one in sets.expand("command", block.command))
-            yield CommandCondition(place, entries, **self.narrowing(block, sets))
+            entries = tuple(self.commands(sets.expand("command", block.command, report), report))
+            yield CommandCondition(place, entries, **self.narrowing(block, sets, report))
         if block.url is not None:
-            yield UrlCondition(place, tuple(self.each("url", UrlPattern.compile, sets.expand("url", block.url))))
+            texts = sets.expand("url", block.url, report)
+            yield UrlCondition(place, tuple(self.each("url", UrlPattern.compile, texts, report)))
         if block.tool is not None:
-            yield ToolCondition(place, tuple(self.each("tool", ToolPattern.compile, sets.expand("tool", block.tool))))
+            texts = sets.expand("tool", block.tool, report)
+            yield ToolCondition(place, tuple(self.each("tool", ToolPattern.compile, texts, report)))
 
-    def narrowing(self, block: Conditions, sets: Sets) -> dict[str, Any]:
+    def narrowing(self, block: Conditions, sets: Sets, report: Report) -> dict[str, Any]:
         """Compile `cwd`, `within` and `env`."""
         found: dict[str, Any] = {}
         for key in NARROW:
             texts = getattr(block, key)
             if texts is not None:
-                found[key] = tuple(texts) if key == "env" else self.paths(key, list(sets.expand(key, texts)))
+                found[key] = (
+                    tuple(texts) if key == "env" else self.paths(key, list(sets.expand(key, texts, report)), report)
+                )
         return found
 
-    def paths(self, key: str, texts: list[Any]) -> tuple[PathPattern, ...]:
+    def paths(self, key: str, texts: list[Any], report: Report) -> tuple[PathPattern, ...]:
         """Compile path patterns and note what they start at."""
-        found = tuple(self.each(key, self.path, iter(texts)))
+        found = tuple(self.each(key, self.path, iter(texts), report))
         for pattern in found:
             self.heads.update(dict.fromkeys(pattern.heads))
         return found
@@ -147,49 +149,69 @@ class Compiler:
         """Compile one path pattern."""
         return PathPattern.compile(text, home=self.home, tmpdir=self.tmpdir, fs=self.fs)
 
-    def command(self, entry: str | CommandMatcher) -> CommandMatcher:
-        """Compile one command pattern; entries of shipped sets are ready."""
-        if not isinstance(entry, str):
-            return entry
-        compiled: Iterator[CommandMatcher] = self.each("command", self.command_pattern, iter([entry]))
-        return next(compiled)
+    def commands(self, entries: Iterator[str | CommandMatcher], report: Report) -> Iterator[CommandMatcher]:
+        """Compile command patterns; entries of shipped sets are ready."""
+        for entry in entries:
+            if isinstance(entry, str):
+                yield from self.each("command", self.command, iter([entry]), report)
+            else:
+                yield entry
 
-    def command_pattern(self, text: str) -> CommandMatcher:
+    def command(self, text: str) -> CommandMatcher:
         """Compile one command pattern."""
         return CommandPattern.compile(text, home=self.home)
 
-    def each(self, key: str, build: Callable[[str], Pattern], texts: Iterator[Any]) -> Iterator[Pattern]:
-        """Compile each of `texts` once; a pattern that cannot be meant is a Mistake at `key`."""
+    def each(
+        self, key: str, build: Callable[[str], Pattern], texts: Iterator[Any], report: Report
+    ) -> Iterator[Pattern]:
+        """Compile each of `texts` once; a pattern that cannot be meant is a mistake at `key`."""
         for text in texts:
             known = self.known.get((key, text))
             if known is None:
-                refuse_foreign(key, text)
                 try:
+                    refuse_foreign(key, text)
                     known = self.known[key, text] = build(text)
+                except Mistake as mistake:
+                    report(mistake)
+                    continue
                 except ValueError as error:
-                    raise Mistake(f"`{text}`: {error}", key=key, text=text) from error
+                    said = str(error)
+                    report(Mistake(said if text in said else f"`{text}`: {said}", key=key, text=text))
+                    continue
             yield known
 
-    def attributes(self, block: Conditions, place: Place, sets: Sets, managed: bool) -> Iterator[Condition]:
-        """Compile what is said of arguments, session and person."""
-        if block.input is not None:
-            try:
-                yield InputCondition(place, InputPattern.compile(block.input))
-            except ValueError as error:
-                raise Mistake(f"`input`: {error}", key="input") from error
-        if block.agent is not None:
-            yield AgentCondition(place, tuple(map(agent_name, block.agent)))
-        if block.mode is not None:
-            yield ModeCondition(place, tuple(map(mode_name, block.mode)))
-        if block.interactive is not None:
-            yield InteractiveCondition(place, block.interactive)
-        if block.label is not None:
-            wanted = tuple((key, tuple(values)) for key, values in sorted(block.label.items()))
-            yield LabelCondition(place, wanted, managed)
-        if block.user is not None:
-            yield PersonCondition(place, tuple(block.user), "user")
-        if block.group is not None:
-            yield PersonCondition(place, tuple(block.group), "group")
+
+def kind(block: Conditions, place: Place, report: Report) -> Iterator[Condition]:
+    """Compile `kind`."""
+    if block.kind is not None:
+        kinds = frozenset(one for word in block.kind for one in told(kinds_of, word, report) or ())
+        yield KindCondition(place, kinds - {"*"}, "*" in kinds)
+
+
+def attributes(block: Conditions, place: Place, report: Report, *, managed: bool) -> Iterator[Condition]:
+    """Compile what is said of session and person."""
+    if block.agent is not None:
+        yield AgentCondition(place, tuple(name for one in block.agent if (name := told(agent_name, one, report))))
+    if block.mode is not None:
+        yield ModeCondition(place, tuple(name for one in block.mode if (name := told(mode_name, one, report))))
+    if block.interactive is not None:
+        yield InteractiveCondition(place, block.interactive)
+    if block.label is not None:
+        wanted = tuple((key, tuple(values)) for key, values in sorted(block.label.items()))
+        yield LabelCondition(place, wanted, managed)
+    if block.user is not None:
+        yield PersonCondition(place, tuple(block.user), "user")
+    if block.group is not None:
+        yield PersonCondition(place, tuple(block.group), "group")
+
+
+def told(read: Callable[[str], Value], word: str, report: Report) -> Value | None:
+    """Return what `read` makes of a word, None where it is a mistake, which goes to `report`."""
+    try:
+        return read(word)
+    except Mistake as mistake:
+        report(mistake)
+        return None
 
 
 def inside_unless(report: Report) -> Report:

@@ -3,9 +3,9 @@
 Rules of this module:
 
 1. Files of one layer merge first: for one key the strictest counts, and a named kind beats `"*"`.
-2. An *allow* in `"*"` never reaches `switch_mode`, an opaque action, a path outside or an MCP call; an ask or deny does.
-3. A path outside the workspace takes the stricter of `outside` and the kind's own ask or deny. A kind's own allow does
-   not reach outside; it is kept, so that the decision can name the floor.
+2. An *allow* in `"*"` never reaches `switch_mode`, an opaque action, a path outside, an MCP call; a strict one does.
+3. A path outside takes the stricter of `outside` and the kind's own ask or deny. A kind's own allow does not
+   reach outside; it is kept, so that the decision can name the floor.
 4. An MCP call takes `mcp`, else an ask or deny of `"*"`, never `other`.
 5. A layer that says nothing of an action has no voice.
 6. A kind no file names takes, beside `"*"`, a stricter entry of a kind it implies: a search is also a read.

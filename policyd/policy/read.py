@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from policyd.model import KINDS, Layer
-from policyd.policy.errors import Diagnostic, Mistake
-from policyd.policy.file import DefaultBlock, Lock, PolicyFile, RuleBlock
+from policyd.policy.errors import Diagnostic, Mistake, listed, nearest
+from policyd.policy.file import SETTINGS, DefaultBlock, Lock, PolicyFile, RuleBlock
 from policyd.policy.lines import Locator, headers
 from policyd.policy.source import PolicySource
 from policyd.policy.wording import default_mistake, said
@@ -158,8 +158,7 @@ def numbers(text: str) -> list[int]:
 def shape(parsed: Parsed) -> None:
     """Check the shape of the whole file; on a mistake, of each block for itself."""
     check_defaults(parsed)
-    if parsed.source.layer is not Layer.MANAGED and "lock" in parsed.raw:
-        parsed.report(Mistake("`[lock]` outside of a managed file", "remove it: only the managed layer locks"), "lock")
+    check_lock(parsed)
     try:
         parsed.file = PolicyFile.model_validate(parsed.raw)
     except ValidationError as error:
@@ -204,6 +203,19 @@ def check_defaults(parsed: Parsed) -> None:
         mistake = default_mistake(key, value, DEFAULT_KEYS)
         if mistake is not None:
             parsed.report(mistake, f"defaults.{key}")
+
+
+def check_lock(parsed: Parsed) -> None:
+    """Check `[lock]`: where it stands, and that every setting it names exists: a misspelt lock would lock nothing."""
+    table = parsed.raw.get("lock")
+    if table is not None and parsed.source.layer is not Layer.MANAGED:
+        parsed.report(Mistake("`[lock]` outside of a managed file", "remove it: only the managed layer locks"), "lock")
+    names = table.get("settings") if isinstance(table, dict) else None
+    for name in names if isinstance(names, list) else ():
+        if isinstance(name, str) and name not in SETTINGS:
+            near = nearest(name, SETTINGS)
+            write = f"write `{near}`" if near else f"known are {listed(SETTINGS)}"
+            parsed.report(Mistake(f"unknown setting `{name}` in `[lock]`", write), "lock.settings")
 
 
 def lock_of(parsed: Parsed) -> Lock | None:

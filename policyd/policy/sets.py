@@ -12,7 +12,7 @@ Rules of this module:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from policyd.policy.conditions import CommandMatcher
 from policyd.policy.errors import Mistake, nearest
 
 if TYPE_CHECKING:
-    from policyd.commands import ShippedSet
+    from policyd.commands.sets import ShippedSet
 
 REFERENCE = re.compile(r"^@([a-z0-9-]+)(?:\.(.+))?$", re.DOTALL)
 NAME = re.compile(r"^[a-z0-9-]+$")
@@ -41,11 +41,12 @@ class Sets:
 
     scopes: tuple[Mapping[str, tuple[str, ...]], ...] = field(default=())
 
-    def expand(self, key: str, texts: list[str], seen: tuple[str, ...] = ()) -> Iterator[str | CommandMatcher]:
+    def expand(
+        self, key: str, texts: list[str], report: Callable[[Mistake], None], seen: tuple[str, ...] = ()
+    ) -> Iterator[str | CommandMatcher]:
         """Replace the sets among `texts` by their entries; `@outside` of paths stays.
 
-        Raises:
-            Mistake: an unknown set, a set of another type, a set that holds itself.
+        An unknown set, a set of another type and a set that holds itself go to `report`.
         """
         for text in texts:
             match = REFERENCE.match(text)
@@ -53,10 +54,14 @@ class Sets:
                 yield text
             elif (own := self.find(match[1])) is not None and not match[2]:
                 if text in seen:
-                    raise Mistake(f"`{text}` holds itself", "remove one of the references", key=key, text=text)
-                yield from self.expand(key, list(own), (*seen, text))
+                    report(Mistake(f"`{text}` holds itself", "remove one of the references", key=key, text=text))
+                else:
+                    yield from self.expand(key, list(own), report, (*seen, text))
             else:
-                yield from entries(key, text, match[1], match[2], self.names())
+                try:
+                    yield from entries(key, text, match[1], match[2], self.names())
+                except Mistake as mistake:
+                    report(mistake)
 
     def find(self, name: str) -> tuple[str, ...] | None:
         """Return the entries of the nearest set of that name."""

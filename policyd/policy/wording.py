@@ -55,7 +55,7 @@ def at_top(
     known, hints = list(PolicyFile.model_fields), TOP
     if name == "lock" and len(where) > 1:
         known, hints = list(Lock.model_fields), {"allow": 'write `refuse = ["user.allow", "project.allow"]`'}
-    return place, None, in_words(detail, str(where[-1]) if isinstance(where[-1], str) else place, known, hints)
+    return place, None, in_words(detail, place.rpartition(".")[2], known, hints)
 
 
 def in_words(detail: ErrorDetails, key: str, known: list[str], hints: dict[str, str]) -> Mistake:
@@ -70,7 +70,9 @@ def in_words(detail: ErrorDetails, key: str, known: list[str], hints: dict[str, 
         case "literal_error":
             return wrong_word(key, value, str((detail.get("ctx") or {}).get("expected", "")))
         case "too_short" | "string_too_short":
-            empty = "an empty text" if isinstance(value, str) else "empty"
+            empty = (
+                "an empty text" if isinstance(value, str) else "empty" if isinstance(value, dict) else "an empty list"
+            )
             return Mistake(f"`{key}` is {empty}", "name at least one, or remove the key")
         case "timezone_aware" | "datetime_type":
             return Mistake(f"`{key}` is {described(value)}", "write a moment with its offset, `2026-12-01T18:00:00Z`")
@@ -111,7 +113,7 @@ def wrong_word(key: str, value: object, expected: str) -> Mistake:
     """Say what to write for a word that is none of those known."""
     words = [word.strip("'") for word in expected.replace(" or ", ", ").split(", ")]
     if not isinstance(value, str):
-        write = "write `true`, or remove it" if words == ["true"] else f"write {listed(words)}"
+        write = "write `true`, or remove it" if words == ["True"] else f"write {listed(words)}"
         return Mistake(f"`{key}` is {described(value)}", write)
     near = EFFECTS.get(value.lower()) if key == "effect" else None
     near = near or nearest(value.lower(), words)

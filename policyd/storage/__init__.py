@@ -29,5 +29,5 @@ def load(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, ho
 
     where = places.find(home=home)
     several = [paths] if isinstance(paths, str | os.PathLike) else paths
-    sources = policies.given(map(os.fspath, several)).sources
+    sources = policies.given([os.fspath(path) for path in several]).sources
     return policy.load(sources, home=where.home, tmpdir=where.tmpdir, fs=RealFilesystem(), version=__version__)
