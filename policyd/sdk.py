@@ -1,0 +1,183 @@
+"""Policy inside a client built on the official Python SDK (`agent-client-protocol`).
+
+    guard = Guard(load(["policy.toml"]))
+    async with acp.spawn_agent_process(guard.wrap(MyClient()), "agent", observers=[guard.observe]) as (agent, _):
+        ...
+
+This is the advisory tier: only what the agent asks for is judged, by rules instead of a constant answer.
+
+1. What policy settles never reaches the wrapped client; an *ask* does, and its answer is judged once more.
+2. The request is judged as it stood on the wire. An observer that failed, or was never passed, leaves less to judge
+   by: until a `session/new` was seen no rule with `path` allows, and after a failure everything is denied.
+3. The agent is told `allow_once` where the person chose "always": memory belongs to the client, not to the agent.
+4. Importing this module imports no SDK and starts nothing; cancelling a request leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from policyd.acp import answer, mislabelled, unsound
+from policyd.authorizer import Authorizer, Claims
+from policyd.model import Decision, Effect, Layer, Request
+from policyd.policy import Policy
+from policyd.storage import places
+from policyd.storage.filesystem import RealFilesystem
+
+MOST_WAITING = 1_000
+
+
+class Guard:
+    """One connection's policy: `observe` goes to the SDK's `observers`, `wrap` around the client."""
+
+    def __init__(self, policy: Policy, *, home: str | None = None, claims: Claims | None = None) -> None:
+        """Judge by `policy`, resolving paths on this machine.
+
+        Args:
+            policy: what `policyd.load` returned.
+            home: the home directory `~/` stands for; default the process's user's.
+            claims: labels and identity that rules may ask for.
+
+        Raises:
+            PlaceError: no home directory is known.
+        """
+        where = places.find(home=home)
+        self.authorizer = Authorizer(policy, resolve=RealFilesystem(), home=where.home, claims=claims)
+        self.broken = ""
+        self._waiting: deque[Mapping[str, object]] = deque(maxlen=MOST_WAITING)
+
+    def observe(self, event: Any) -> None:  # noqa: ANN401
+        """Take in one `acp.connection.StreamEvent`; what goes wrong here denies everything after it."""
+        try:
+            direction = "a2c" if event.direction.value == "incoming" else "c2a"
+            if direction == "a2c" and event.message.get("method") == "session/request_permission":
+                self._waiting.append(event.message["params"])
+            self.authorizer.observe(direction, event.message)
+        except Exception as error:
+            self.broken = f"a message could not be taken in: {type(error).__name__}"
+
+    def wrap(self, client: Any) -> Any:  # noqa: ANN401
+        """Return a client that answers permission requests by policy and leaves the rest to `client`."""
+        return GuardedClient(self, client)
+
+    def request(self, params: Mapping[str, object]) -> Request:
+        """Return what a request stands for; `params` as on the wire."""
+        return self.authorizer.request(params)
+
+    def decide(self, request: Request) -> Decision:
+        """Decide a request at this moment."""
+        return self.authorizer.settle(request, now=datetime.now(UTC))
+
+    def stated(self, session_id: str, call_id: str, fallback: Mapping[str, object]) -> Mapping[str, object]:
+        """Return the wire's own form of the oldest waiting request for this call, else `fallback`."""
+        for params in self._waiting:
+            call = params.get("toolCall")
+            if (
+                params.get("sessionId") == session_id
+                and isinstance(call, Mapping)
+                and call.get("toolCallId") == call_id
+            ):
+                self._waiting.remove(params)
+                return params
+        return fallback
+
+
+class GuardedClient:
+    """A client of the SDK with policy in front of its `request_permission`; everything else is the wrapped one's."""
+
+    def __init__(self, guard: Guard, client: Any) -> None:  # noqa: ANN401
+        self._guard = guard
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        return getattr(self._client, name)
+
+    async def request_permission(self, session_id: str, tool_call: Any, options: Any, **extra: Any) -> Any:  # noqa: ANN401
+        """Answer by policy; ask the wrapped client only where policy says *ask*."""
+        dumped = {
+            "sessionId": session_id,
+            "toolCall": dump(tool_call),
+            "options": [dump(option) for option in options],
+        }
+        stated = self._guard.stated(session_id, tool_call.tool_call_id, dumped)
+        if self._guard.broken:
+            return respond(None, {"effect": "deny", "reason": self._guard.broken})
+        try:
+            request = self._guard.request(stated)
+        except Exception as error:
+            return respond(None, {"effect": "deny", "reason": f"the request cannot be read: {type(error).__name__}"})
+        decision = self._guard.decide(request)
+        chosen = answer(
+            decision.effect, request.options, final=final(decision), plain=request.plain, refusal=request.refusal
+        )
+        if chosen.effect is not Effect.ASK:
+            return respond(chosen.option, meta(decision, chosen.effect))
+        return await self._ask(request, decision, session_id, tool_call, options, extra)
+
+    async def _ask(
+        self,
+        request: Request,
+        decision: Decision,
+        session_id: str,
+        tool_call: Any,  # noqa: ANN401
+        options: Any,  # noqa: ANN401
+        extra: dict[str, Any],
+    ) -> Any:  # noqa: ANN401
+        said = await self._client.request_permission(
+            session_id=session_id, tool_call=tool_call, options=options, **extra
+        )
+        option = person_chose(request, getattr(getattr(said, "outcome", None), "option_id", None))
+        again = self._guard.decide(request)
+        if option is not None and again.effect is Effect.DENY and not refuses(request, option):
+            rejected = answer(Effect.DENY, request.options, final=final(again), refusal=request.refusal)
+            return respond(rejected.option, meta(again, Effect.DENY))
+        allowed = option is not None and not refuses(request, option)
+        return respond(option, meta(decision, Effect.ALLOW if allowed else Effect.DENY))
+
+
+def person_chose(request: Request, option_id: object) -> str | None:
+    """Return the option to send for the person's choice; None (`cancelled`) for what was not offered.
+
+    "Always" becomes the plain `allow_once`, except in a menu, where every choice is the person's own.
+    """
+    chosen = next((option for option in request.options if option.id == option_id), None)
+    if chosen is None or unsound(request.options):
+        return None
+    once = [option.id for option in request.options if option.kind == "allow_once"]
+    if chosen.kind == "allow_always" and len(once) == 1 and not request.menu and not mislabelled(request.options):
+        switches = any("switch_mode" in action.kinds for action in request.actions)
+        return chosen.id if switches else once[0]
+    return chosen.id
+
+
+def refuses(request: Request, option_id: str) -> bool:
+    """Say whether the option of this id rejects."""
+    return any(option.id == option_id and option.kind.startswith("reject") for option in request.options)
+
+
+def final(decision: Decision) -> bool:
+    """Say whether every deciding rule is a managed or user rule, so that `reject_always` may stand for it."""
+    return bool(decision.rules) and all(rule.layer is not Layer.PROJECT and not rule.default for rule in decision.rules)
+
+
+def meta(decision: Decision, effect: Effect) -> dict[str, object]:
+    """Return what the answer carries for the model: effect, rules and reason."""
+    return {"effect": effect.word, "rules": [rule.label for rule in decision.rules], "reason": decision.reason}
+
+
+def dump(value: Any) -> Any:  # noqa: ANN401
+    """Return a model of the SDK as the JSON it came from."""
+    return value.model_dump(mode="json", by_alias=True, exclude_unset=True) if hasattr(value, "model_dump") else value
+
+
+def respond(option_id: str | None, said: Mapping[str, object]) -> Any:  # noqa: ANN401
+    """Return the SDK's response: the option, or `cancelled`, with policyd's word in `_meta`."""
+    from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
+
+    outcome: AllowedOutcome | DeniedOutcome = DeniedOutcome(outcome="cancelled")
+    if option_id is not None:
+        outcome = AllowedOutcome(outcome="selected", option_id=option_id)
+    return RequestPermissionResponse(outcome=outcome, field_meta={"policyd": dict(said)})

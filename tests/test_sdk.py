@@ -1,0 +1,143 @@
+"""The library inside a client of the official SDK: policy answers, a person is asked for the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import acp
+import pytest
+from acp.schema import AllowedOutcome, DeniedOutcome, Implementation, RequestPermissionResponse
+
+from policyd import load
+from policyd.sdk import Guard
+
+AGENT = Path(__file__).parent.parent / "examples" / "python" / "agent.py"
+POLICY = """
+version = 1
+[defaults]
+read = "allow"
+[[rule]]
+id = "no-env"
+effect = "deny"
+path = [".env"]
+reason = "Secrets stay out of reach."
+[[rule]]
+id = "list"
+effect = "allow"
+command = "ls **"
+[[rule]]
+id = "push"
+effect = "ask"
+command = "git push"
+"""
+
+
+class Person:
+    """A client whose person answers by kind and remembers what was asked."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.asked: list[str] = []
+        self.finished: dict[str, str] = {}
+
+    def on_connect(self, conn: Any) -> None: ...
+
+    async def request_permission(self, session_id: str, tool_call: Any, options: Any, **_: Any) -> Any:
+        self.asked.append(tool_call.title)
+        chosen = [option.option_id for option in options if option.kind == self.kind]
+        outcome: Any = DeniedOutcome(outcome="cancelled")
+        if chosen or self.kind == "forged":
+            outcome = AllowedOutcome(outcome="selected", option_id=chosen[0] if chosen else "not-offered")
+        return RequestPermissionResponse(outcome=outcome)
+
+    async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
+        if getattr(update, "status", None) in {"completed", "failed"}:
+            self.finished[update.tool_call_id] = update.status
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "README.md").write_text("hello\n")
+    (project / ".env").write_text("TOKEN=1\n")
+    (tmp_path / "policy.toml").write_text(POLICY)
+    return project
+
+
+def run(workspace: Path, person: Person, lines: list[str], *, observed: bool = True) -> list[str]:
+    """Play `lines` against the example agent under a guard; return the status of each call."""
+
+    async def play() -> None:
+        guard = Guard(load(workspace.parent / "policy.toml"), home=str(workspace.parent / "home"))
+        watchers = [guard.observe] if observed else []
+        program = (sys.executable, str(AGENT))
+        async with acp.spawn_agent_process(guard.wrap(person), *program, observers=watchers) as (agent, _):
+            await agent.initialize(protocol_version=1, client_info=Implementation(name="test", version="1"))
+            session = await agent.new_session(cwd=str(workspace), mcp_servers=[])
+            await agent.prompt(session_id=session.session_id, prompt=[acp.text_block("\n".join(lines))])
+
+    asyncio.run(asyncio.wait_for(play(), 60))
+    return list(person.finished.values())
+
+
+def test_policy_answers_and_only_an_ask_reaches_the_person(workspace: Path) -> None:
+    person = Person("reject_once")
+    lines = ["run ls -la", "read .env", "run cat .env", "read README.md", "run git push"]
+    assert run(workspace, person, lines) == ["completed", "failed", "failed", "completed", "failed"]
+    assert person.asked == ["git push"]
+
+
+def test_a_persons_yes_counts(workspace: Path) -> None:
+    person = Person("allow_once")
+    assert run(workspace, person, ["run git push"]) == ["completed"]
+
+
+def test_always_is_told_the_agent_as_once(workspace: Path) -> None:
+    person = Person("allow_always")
+    assert run(workspace, person, ["run git push", "run git push"]) == ["completed", "completed"]
+    assert person.asked == ["git push", "git push"]
+
+
+@pytest.mark.parametrize("kind", ["forged", "none"])
+def test_an_answer_that_was_not_offered_is_no_yes(workspace: Path, kind: str) -> None:
+    assert run(workspace, Person(kind), ["run git push"]) == ["failed"]
+
+
+def test_without_an_observer_no_path_is_allowed(workspace: Path) -> None:
+    person = Person("reject_once")
+    assert run(workspace, person, ["read README.md", "read .env"], observed=False) == ["failed", "failed"]
+    assert person.asked == ["read README.md"]
+
+
+def test_a_message_that_could_not_be_taken_in_denies_what_follows(workspace: Path) -> None:
+    guard = Guard(load(workspace.parent / "policy.toml"), home=str(workspace.parent))
+    guard.observe(object())
+    assert guard.broken
+
+
+def test_a_cancelled_question_leaves_nothing_behind(workspace: Path) -> None:
+    """Cancelling at the only await of the guard: no task survives, nothing is answered."""
+
+    class Slow(Person):
+        async def request_permission(self, session_id: str, tool_call: Any, options: Any, **_: Any) -> Any:
+            await asyncio.sleep(60)
+
+    async def play() -> int:
+        guard = Guard(load(workspace.parent / "policy.toml"), home=str(workspace.parent / "home"))
+        client = guard.wrap(Slow("allow_once"))
+        call = acp.schema.ToolCallUpdate(
+            tool_call_id="c", title="git push", kind="execute", raw_input={"command": "git push"}
+        )
+        option = acp.schema.PermissionOption(option_id="once", name="Allow", kind="allow_once")
+        task = asyncio.create_task(client.request_permission("s", call, [option]))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return len(asyncio.all_tasks())
+
+    assert asyncio.run(play()) == 1
