@@ -41,15 +41,15 @@ def state(project: Path) -> str:
     return str(project.parent / "state" / "grants")
 
 
-def file(project: Path) -> GrantFile:
+def file(project: Path, clock: Clock = CLOCK) -> GrantFile:
     """The project's file, looked at anew."""
-    return GrantFile(state(project), str(project))
+    return GrantFile(state(project), str(project), lambda: clock)
 
 
 def put(project: Path, *grants: Grant, clock: Clock = CLOCK) -> GrantFile:
     """Write these grants."""
-    found = file(project)
-    found.change(lambda old: (*old, *grants), clock)
+    found = file(project, clock)
+    found.change(lambda old: (*old, *grants))
     return found
 
 
@@ -397,3 +397,12 @@ def test_a_killed_writer_leaves_the_old_file_or_the_new_one(project: Path) -> No
 @pytest.mark.timeout(1200)
 def test_500_killed_writers_leave_the_old_file_or_the_new_one(project: Path) -> None:
     check_killed(project, 500)
+
+
+def test_what_others_add_while_a_writer_waits_is_not_from_the_future(project: Path) -> None:
+    late = Clock(NOW + timedelta(seconds=30), CLOCK.boot + 30, CLOCK.boot_id)
+    times = iter([CLOCK, late])
+    process = Remembered(state(project), "slow", clock=lambda: next(times, late))
+    put(project, replace(OTHER, created=NOW + timedelta(seconds=20), boot=CLOCK.boot + 20), clock=late)
+    process.remember([given(project)])
+    assert len(file(project).current().grants) == 2

@@ -222,7 +222,8 @@ def misses(action: Action) -> Iterator[tuple[Request, Context]]:
         yield request(action), context(agent)
     yield request(action), replace(context(), agent=Agent("claude-cod", "1.0", "claude"))
     for kinds in (frozenset({"move"}), action.kinds | {"delete", "edit"}, frozenset[str]()):
-        yield request(replace(action, kinds=kinds)), context()
+        if not action.mcp:
+            yield request(replace(action, kinds=kinds)), context()
     for more in ({"opaque": "x"}, {"guarded": "grants"}, {"escalate": "sandbox"}, {"mode": Mode("yolo")}):
         yield request(replace(action, **more)), context()
     for beside in (

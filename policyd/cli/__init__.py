@@ -14,6 +14,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "decide": ("decide", "decide offline: JSON Lines in, one JSON object a request out"),
     "explain": ("explain", "the same for people: every action and every rule that spoke"),
     "check": ("check", "validate and lint policy files"),
+    "grants": ("grants", "see, take back, add and share remembered answers"),
 }
 
 

@@ -56,10 +56,10 @@ class GrantBook:
 
         `allows=False` (the policy's lock refuses grants): only denials count.
         """
-        agent = agent_name(context.agent)
+        agents = dict.fromkeys((agent_name(context.agent), context.agent.profile))
         roots = spellings(self.root, context)
-        denials = [one for one in self._denials.get(agent, ()) if self._counts(one, request, clock)]
-        allowing = self._allowing(request, agent, roots, clock) if allows and not request.menu else ()
+        denials = [one for agent in agents for one in self._denials.get(agent, ()) if self._counts(one, request, clock)]
+        allowing = self._allowing(request, [*agents], roots, clock) if allows and not request.menu else ()
         denied = _denied(denials, request.actions, roots)
         if not denied and not allowing:
             return _nothing
@@ -73,15 +73,15 @@ class GrantBook:
 
         return settle
 
-    def _allowing(self, request: Request, agent: str, roots: tuple[str, ...], clock: Clock) -> tuple[Grant, ...]:
+    def _allowing(self, request: Request, agents: list[str], roots: tuple[str, ...], clock: Clock) -> tuple[Grant, ...]:
         if not self._exact and not self._open:
             return ()
         members = keys_of(request.actions, roots)
         if not members:
             return ()
-        found = [*self._exact.get((agent, members), ())]
+        found = [grant for agent in agents for grant in self._exact.get((agent, members), ())]
         if self._open and len(members) == 1:
-            found += self._opened(agent, members[0], request.actions)
+            found += [grant for agent in agents for grant in self._opened(agent, members[0], request.actions)]
         return tuple(grant for grant in found if self._counts(grant, request, clock))
 
     def _opened(self, agent: str, member: Key, actions: Iterable[Action]) -> Iterable[Grant]:

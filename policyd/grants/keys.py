@@ -125,6 +125,7 @@ def _tool(action: Action, kinds: tuple[str, ...]) -> Key | None:
     if any("/" in part or not part for part in parts):
         return None  # `a/b` of `c` and `b/c` of `a` would be one
     names = _set(f"{server}/{tool}" for server, tool in action.tool.splits) or (action.tool.name,)
+    kinds = ("other",) if action.mcp and kinds else kinds  # what the agent says of it counts for strict rules only
     try:
         return Key(kinds, "tool", names, arguments=digest(dict(action.args)))
     except (TypeError, ValueError, RecursionError):

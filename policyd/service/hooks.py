@@ -27,8 +27,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from subprocess import PIPE, Popen
-from typing import IO
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from subprocess import Popen
 
 AT_ONCE = 16
 WAITING = 1000
@@ -230,6 +232,8 @@ def ask_hook(
 
 
 def _spawn(path: str, checked: os.stat_result, environment: Mapping[str, str]) -> Popen[bytes]:
+    from subprocess import PIPE, Popen
+
     try:
         found = os.stat(path)
         if (found.st_dev, found.st_ino) != (checked.st_dev, checked.st_ino):

@@ -28,6 +28,7 @@ from hashlib import sha256
 from policyd.grants import Clock, Grant, Loaded, Project, dump, load
 from policyd.grants.text import LONGEST_TEXT
 from policyd.model import Effect
+from policyd.storage import clock as clocks
 
 BEHIND = timedelta(minutes=2)
 NOTED = timedelta(minutes=10)
@@ -48,6 +49,7 @@ class GrantFile:
     directory: str
     root: str
     """Real path of the project; empty for the file of user scope."""
+    clock: Callable[[], Clock] = clocks.now
     problems: list[str] = field(default_factory=list)
     """What was found wrong, in words, until somebody takes it (`take_problems`)."""
     _identity: Identity = None
@@ -82,10 +84,11 @@ class GrantFile:
         """Say whether the file is another than the one last read."""
         return not self._read or identify(self.path) != self._identity
 
-    def change(self, how: Change, clock: Clock) -> tuple[Grant, ...]:
+    def change(self, how: Change) -> tuple[Grant, ...]:
         """Replace the grants by what `how` makes of them, durably; return the new ones.
 
-        What is over, or void, is left out on the way.
+        What is over, or void, is left out on the way. The clock is read when the lock is held: what others added
+        while this process waited is no grant from the future.
 
         Raises:
             GrantFileError: nothing was changed.
@@ -95,7 +98,7 @@ class GrantFile:
                 self._refresh()
                 if self._loaded.damage:
                     self._set_aside()
-                old = self._loaded
+                old, clock = self._loaded, self.clock()
                 place, behind = self._same_place(old), _behind(old, clock)
                 kept = (one for one in old.grants if _unspent(one, clock) and _may_count(one, place, behind, clock))
                 new = tuple(how(tuple(kept)))
@@ -106,12 +109,12 @@ class GrantFile:
         except OSError as error:
             raise GrantFileError(error.errno, f"grants cannot be written: {error.strerror}", self.path) from error
 
-    def note_clock(self, clock: Clock) -> None:
+    def note_clock(self) -> None:
         """Note the wall clock if the file's note is older than ten minutes; failing to is no harm."""
         loaded = self.current()
-        if loaded.grants and loaded.seen is not None and clock.wall - loaded.seen > NOTED:
+        if loaded.grants and loaded.seen is not None and self.clock().wall - loaded.seen > NOTED:
             with contextlib.suppress(GrantFileError):
-                self.change(lambda grants: grants, clock)
+                self.change(lambda grants: grants)
 
     def take_problems(self) -> tuple[str, ...]:
         """Return and forget what was found wrong."""

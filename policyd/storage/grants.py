@@ -72,11 +72,11 @@ class Remembered:
             place = "" if grant.scope == "user" else grant.project
             places.setdefault(place, []).append(self._stamp(grant, clock))
         for place, new in places.items():
-            self._add(place, new, clock)
+            self._add(place, new)
 
-    def _add(self, place: str, new: list[Grant], clock: Clock) -> None:
+    def _add(self, place: str, new: list[Grant]) -> None:
         try:
-            self._file(place).change(lambda old: merged(old, new), clock)
+            self._file(place).change(lambda old: merged(old, new))
         except GrantFileError:
             session = [grant for grant in new if grant.scope == "session"]
             if session:
@@ -93,8 +93,8 @@ class Remembered:
 
     def _file(self, root: str) -> GrantFile:
         if root not in self._files:
-            self._files[root] = GrantFile(self.directory, root)
-            self._files[root].note_clock(self.clock())
+            self._files[root] = GrantFile(self.directory, root, self.clock)
+            self._files[root].note_clock()
         return self._files[root]
 
     def _stamp(self, grant: Grant, clock: Clock) -> Grant:

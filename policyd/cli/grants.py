@@ -1,0 +1,349 @@
+"""`policyd grants`: see, take back, add and share what was remembered.
+
+Revoking needs nobody's leave: it only tightens. Adding an allow and promoting loosen, and want a person (`presence`).
+Exit codes: 0 done; 1 nothing found; 2 usage, or refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from policyd.cli import presence
+from policyd.cli.options import directory
+from policyd.display import safe
+from policyd.grants import LONGEST, Clock, Grant, Key, conditions
+from policyd.grants.grant import grant_id
+from policyd.grants.literal import join, split
+from policyd.grants.rules import policy_text, unwritable
+from policyd.model import Effect
+from policyd.storage import clock as clocks
+from policyd.storage import places
+from policyd.storage.grantfile import Change, GrantFile, GrantFileError
+from policyd.storage.grants import files, merged
+
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+DURATION = re.compile(r"(\d{1,7})([smhd])")
+PROMOTED = ".policyd/promoted.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A grant and the file it is in."""
+
+    grant: Grant
+    file: GrantFile
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the subcommands."""
+    parser.add_argument("--home", metavar="DIR", help="home directory, with everything policyd keeps below it")
+    commands = parser.add_subparsers(dest="does", required=True, metavar="COMMAND")
+
+    def command(name: str, text: str, does: Callable[[argparse.Namespace, str], int]) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=text, description=text)
+        added.set_defaults(run=does)
+        return added
+
+    show = command("show", "everything about one grant", run_show)
+    listing = command("list", "what is remembered for this project, or for all", run_list)
+    listing.add_argument("--all", action="store_true", help="for all projects")
+    for one in (listing, show):
+        one.add_argument("--json", action="store_true", help="print one JSON object a grant")
+    show.add_argument("id", metavar="ID")
+    revoke = command("revoke", "forget grants; the next request asks again", run_revoke)
+    revoke.add_argument("id", metavar="ID", nargs="*", help="a grant's id, or enough of its beginning")
+    revoke.add_argument("--agent", metavar="NAME", help="all grants of this agent")
+    revoke.add_argument("--all", action="store_true", help="all grants of this project (with --everywhere: of all)")
+    revoke.add_argument("--everywhere", action="store_true", help="in all projects")
+    command("prune", "leave out what is over, everywhere", run_prune)
+    export = command("export", "print grants as policy rules", run_export)
+    export.add_argument("id", metavar="ID", nargs="*", help="only these")
+    promote = command("promote", f"write a grant as a rule into {PROMOTED}, which then needs trust", run_promote)
+    promote.add_argument("id", metavar="ID", nargs="+")
+    _add_add(command("add", "remember an answer for a limited time", run_add))
+    for one in (listing, revoke, export, promote):
+        one.add_argument("--cwd", type=directory, metavar="DIR", help="the project (default: here)")
+
+
+def _add_add(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--for", dest="life", required=True, type=duration, metavar="TIME", help="how long: 30m, 8h, 7d; at most 30d")
+    add("--agent", required=True, metavar="NAME", help="profile or exact name, as `grants list` and the audit show it")
+    add("--deny", action="store_true", help="remember a no instead of a yes")
+    add("--cwd", type=directory, metavar="DIR", help="the project, and where the command runs (default: here)")
+    add("--in", dest="place", default=".", metavar="DIR", help="where in the project the command runs")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--path", type=directory, metavar="PATH", help="a path instead of a command; with --kind")
+    what.add_argument("--tool", metavar="SERVER/TOOL", help="an MCP tool with any input instead of a command")
+    add("--kind", default="edit", choices=("read", "edit", "delete", "move", "search"), help="what is done to the path")
+    add("words", nargs=argparse.REMAINDER, metavar="-- WORD …", help="the exact command")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run one subcommand."""
+    try:
+        return int(args.run(args, places.find(home=args.home).grants))
+    except (GrantFileError, places.PlaceError) as error:
+        print(f"policyd grants: {error}", file=sys.stderr)
+        return 2
+
+
+# ---- looking ----------------------------------------------------------------------------------------
+
+
+def run_list(args: argparse.Namespace, kept: str) -> int:
+    """Print the grants of the project, or of all."""
+    clock = clocks.now()
+    found = list(held(kept, clock, None if args.all else project(args)))
+    if args.json:
+        for one in found:
+            print(json.dumps(facts(one, clock)))
+        return 0
+    if not found:
+        print("nothing is remembered" + ("" if args.all else " for this project; --all shows others"))
+        return 0
+    print_table(found, clock, every=args.all)
+    return 0
+
+
+def run_show(args: argparse.Namespace, kept: str) -> int:
+    """Print one grant with its conditions."""
+    clock = clocks.now()
+    found = matching(held(kept, clock), [args.id])
+    for one in found:
+        table = facts(one, clock)
+        if args.json:
+            print(json.dumps(table))
+            continue
+        for name, value in table.items():
+            print(f"{name:8} {safe(value if isinstance(value, str) else json.dumps(value))}")
+    return 0 if found else missing(args.id)
+
+
+def facts(one: Held, clock: Clock) -> dict[str, object]:
+    """Return a grant as JSON shows it."""
+    grant = one.grant
+    return {
+        "id": grant.id,
+        "effect": grant.effect.word,
+        "covers": grant.covers,
+        "agent": grant.agent,
+        "scope": grant.scope,
+        "project": one.file.root,
+        "created": grant.created.isoformat(),
+        "until": grant.until.isoformat(),
+        "holds": grant.alive(clock),
+        "session": grant.session,
+        "by": grant.by,
+        "client": grant.client,
+        "rules": [conditions(member) for member in grant.members],
+    }
+
+
+def print_table(found: Sequence[Held], clock: Clock, *, every: bool) -> None:
+    """Print grants for a person; plain lines where nobody sees colours."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("id", "answer", "covers", "agent", "scope", "ends in", *(["project"] if every else [])):
+        table.add_column(name, overflow="fold", no_wrap=name in {"id", "answer"})
+    for one in found:
+        grant = one.grant
+        answer = Text(grant.effect.word, style="green" if grant.effect is Effect.ALLOW else "red")
+        cells = [safe(grant.covers), safe(grant.agent), grant.scope, left(grant.until - clock.wall)]
+        table.add_row(grant.id, answer, *map(Text, cells), *([Text(safe(one.file.root))] if every else []))
+    Console(soft_wrap=not sys.stdout.isatty(), highlight=False).print(table)
+
+
+# ---- taking back ------------------------------------------------------------------------------------
+
+
+def run_revoke(args: argparse.Namespace, kept: str) -> int:
+    """Forget the grants that are named."""
+    clock = clocks.now()
+    found = list(held(kept, clock, None if args.everywhere or args.id else project(args)))
+    if args.id:
+        chosen = matching(found, args.id)
+    elif args.agent or args.all:
+        chosen = [one for one in found if not args.agent or one.grant.agent == args.agent]
+    else:
+        print("policyd grants revoke: name grants by id, or with --agent or --all", file=sys.stderr)
+        return 2
+    for one in chosen:
+        one.file.change(without(one.grant.id))
+        print(f"revoked {one.grant.id}: {safe(one.grant.covers)}")
+    return 0 if chosen else missing(" ".join(args.id) or "any")
+
+
+def run_prune(_: argparse.Namespace, kept: str) -> int:
+    """Leave out what is over; files of projects that are gone are removed."""
+    count = 0
+    for file in files(kept):
+        before = len(file.current().grants)
+        if file.root and not os.path.isdir(file.root):
+            os.unlink(file.path)
+            count += before
+        else:
+            count += before - len(file.change(lambda grants: grants))
+    print(f"{count} left out")
+    return 0
+
+
+# ---- adding and sharing -----------------------------------------------------------------------------
+
+
+def run_add(args: argparse.Namespace, kept: str) -> int:
+    """Remember an answer for a limited time."""
+    why = "" if args.deny else presence.refusal()
+    try:
+        members = (wanted(args),)
+    except ValueError as error:
+        why = why or str(error)
+    if why:
+        print(f"policyd grants add: {why}", file=sys.stderr)
+        return 2
+    clock, effect = clocks.now(), Effect.DENY if args.deny else Effect.ALLOW
+    new = Grant(
+        id=grant_id(effect, "project", args.agent, members, ""),
+        effect=effect,
+        scope="project",
+        agent=args.agent,
+        members=members,
+        covers=f"{described(members[0])} in this project",
+        created=clock.wall,
+        until=clock.wall + args.life,
+        boot=clock.boot if clock.boot_id else None,
+        boot_id=clock.boot_id,
+        by="cli",
+    )
+    GrantFile(kept, project(args)).change(lambda old: merged(old, [new]))
+    print(f"{new.id}: {effect.word} {new.covers} for {left(args.life)}")
+    return 0
+
+
+def wanted(args: argparse.Namespace) -> Key:
+    """Return the key the options of `add` name; ValueError in words where they name none."""
+    words = tuple(args.words[1:] if args.words[:1] == ["--"] else args.words)
+    if bool(words) == bool(args.path or args.tool):
+        raise ValueError("name one thing: the words of a command behind `--`, --path or --tool")
+    if args.tool:
+        server, slash, tool = args.tool.partition("/")
+        if not server or not slash or not tool or "/" in tool:
+            raise ValueError("a tool is named SERVER/TOOL")
+        return Key(("other",), "tool", (args.tool,), more=True)
+    root = project(args)
+    if args.path:
+        forms = {relative_to(root, args.path), relative_to(root, os.path.realpath(args.path))}
+        return Key((args.kind,), "path", tuple(sorted(forms)))
+    split(join(words))
+    return Key(
+        ("execute",), "command", words, cwd=(relative_to(root, os.path.realpath(os.path.join(root, args.place))),)
+    )
+
+
+def run_export(args: argparse.Namespace, kept: str) -> int:
+    """Print grants as rules of a policy."""
+    clock = clocks.now()
+    found = list(held(kept, clock, None if args.id else project(args)))
+    chosen = matching(found, args.id) if args.id else found
+    print(policy_text([one.grant for one in chosen if one.grant.alive(clock)]), end="")
+    for one in chosen:
+        if why := unwritable(one.grant):
+            print(f"{one.grant.id} is left out: {why}", file=sys.stderr)
+    return 0 if chosen else missing(" ".join(args.id) or "any")
+
+
+def run_promote(args: argparse.Namespace, kept: str) -> int:
+    """Write grants as rules into the project."""
+    if why := presence.refusal():
+        print(f"policyd grants promote: {why}", file=sys.stderr)
+        return 2
+    root = project(args)
+    found = [one.grant for one in matching(held(kept, clocks.now(), root), args.id)]
+    faults = [f"{grant.id}: {why}" for grant in found if (why := unwritable(grant))]
+    if faults or not found:
+        print(*faults or [f"no grant {' '.join(args.id)} in this project"], sep="\n", file=sys.stderr)
+        return 2 if faults else 1
+    path = os.path.join(root, PROMOTED)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    written = os.path.exists(path)
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(policy_text(found, head=not written))
+    print(f"written to {path}; it counts once `policyd trust` was run on it")
+    return 0
+
+
+# ---- small things ----------------------------------------------------------------------------------
+
+
+def project(args: argparse.Namespace) -> str:
+    """Return the real path of the project the command is about."""
+    return os.path.realpath(args.cwd or os.getcwd())
+
+
+def held(kept: str, clock: Clock, root: str | None = None) -> Iterator[Held]:
+    """Yield the grants that are not over, of one project and the user's own, or of all."""
+    for file in files(kept):
+        if root is None or file.root in {"", root}:
+            yield from (Held(grant, file) for grant in file.grants(clock) if grant.until > clock.wall)
+        for problem in file.take_problems():
+            print(f"policyd grants: {safe(problem)}", file=sys.stderr)
+
+
+def matching(found: Iterator[Held] | Sequence[Held], names: Sequence[str]) -> list[Held]:
+    """Return the grants whose id begins with one of `names`, at least four characters of them."""
+    return [one for one in found if any(len(name) >= 4 and one.grant.id.startswith(name) for name in names)]
+
+
+def without(gone: str) -> Change:
+    """Return the change that leaves out one grant."""
+    return lambda old: [grant for grant in old if grant.id != gone]
+
+
+def missing(what: str) -> int:
+    """Say that nothing was found."""
+    print(f"policyd grants: no grant `{safe(what)}`; `policyd grants list --all` shows what there is", file=sys.stderr)
+    return 1
+
+
+def described(key: Key) -> str:
+    """Return what a key made by hand covers."""
+    if key.resource == "command":
+        place = "" if key.cwd == (".",) else f" (run in {safe(key.cwd[0])})"
+        return f"`{safe(join(key.words))}`{place}"
+    return (
+        f"{key.kinds[0]} `{safe(key.words[0])}`" if key.resource == "path" else f"`{safe(key.words[0])}` with any input"
+    )
+
+
+def relative_to(root: str, path: str) -> str:
+    """Return `path` relative to the project if it lies in it."""
+    inside = os.path.relpath(path, root)
+    return path if inside == ".." or inside.startswith("../") else inside
+
+
+def duration(text: str) -> timedelta:
+    """Read `30m`, `8h`, `7d`."""
+    found = DURATION.fullmatch(text)
+    life = timedelta(seconds=int(found[1]) * UNITS[found[2]]) if found else timedelta(0)
+    if not timedelta(0) < life <= LONGEST:
+        raise argparse.ArgumentTypeError(f"`{text}` is no time; write 30m, 8h or 7d, at most 30d")
+    return life
+
+
+def left(life: timedelta) -> str:
+    """Return a length of time as people say it."""
+    seconds = max(0, int(life.total_seconds()))
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds >= 2 * size or (seconds >= size and seconds % size == 0):
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
