@@ -30,9 +30,14 @@ class InForce:
     """What holds in sessions with certain roots."""
 
     found: Found
+    """The files as they were last read."""
     policy: Policy
     broken: str = ""
     """Why everything in such a session is at least ask."""
+    good: Found = field(default_factory=Found)
+    """The files the policy was made of: not the last ones, where a project's were edited badly."""
+    problem: str = ""
+    """Why those are not the last ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,7 @@ class PolicyBook:
             PolicyError: every mistake of every managed and user file.
         """
         self._base = self._find_base()
-        self._in_force[()] = InForce(self._base, *self._compose(self._base))
+        self._in_force[()] = InForce(self._base, *self._compose(self._base), good=self._base)
         return self._in_force[()].policy
 
     @property
@@ -117,14 +122,15 @@ class PolicyBook:
 
     def look(self) -> Change | None:
         """Read all files again; return what is different, None if nothing is. Safe in a thread."""
-        in_force, problems = dict(self._in_force), []
+        in_force = dict(self._in_force)
+        problems: list[str] = []
         try:
             base = self._find_base()
             changed = dict(self._changes(base, in_force))
         except PolicyError as error:
             base, changed = self._base, {}
             problems = [f"the changed policy is not used: {diagnostic}" for diagnostic in error.diagnostics]
-        said = tuple(problems)
+        said = (*problems, *(one.problem for one in {**in_force, **changed}.values() if one.problem))
         if not changed and said == self._reported:
             return None
         self._reported = said
@@ -186,8 +192,8 @@ class PolicyBook:
     def _fresh(self, base: Found, roots: Roots) -> InForce:
         found = self._sources(base, roots)
         if found == base:
-            return replace(self._in_force[()], found=found)
-        return InForce(found, *self._compose(found))
+            return self._in_force[()]
+        return InForce(found, *self._compose(found), good=found)
 
     def _changes(self, base: Found, in_force: dict[Roots, InForce]) -> Iterator[tuple[Roots, InForce]]:
         """Yield what holds anew, for each set of roots whose files are different."""
@@ -195,12 +201,17 @@ class PolicyBook:
             found = self._sources(base, roots)
             if found.sources == old.found.sources and found.broken == old.found.broken:
                 continue
-            policy, broken = self._compose(found)
-            if broken and not old.broken:
-                found = last_good(found, old.found)
-                policy, broken = self._compose(found)
-            policy = with_vanished(policy, old.policy, [source.name for source in found.sources])
-            yield roots, InForce(found, tightened(old.policy, policy) if self.tighten else policy, broken)
+            yield roots, self._renewed(found, old)
+
+    def _renewed(self, found: Found, old: InForce) -> InForce:
+        """Return what holds after the files changed from those of `old`."""
+        policy, broken = self._compose(found)
+        good, problem = found, ""
+        if broken and not old.broken:
+            good, problem = last_good(found, old.good), f"the changed project policy is not used: {broken}"
+            policy, broken = self._compose(good)
+        policy = with_vanished(policy, old.policy, [source.name for source in good.sources])
+        return InForce(found, tightened(old.policy, policy) if self.tighten else policy, broken, good, problem)
 
 
 def last_good(found: Found, old: Found) -> Found:

@@ -1,0 +1,378 @@
+"""The service: commands in order, nothing without its record, files that change the policy."""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from policyd.model import Effect, Filesystem
+from policyd.policy import Policy, PolicyError
+from policyd.service.book import Change, PolicyBook
+from policyd.service.change import loosens
+from policyd.service.performer import Performer
+from policyd.service.steps import ProgramSteps
+from policyd.service.tally import Tally
+from policyd.session import (
+    Ask,
+    Closed,
+    Command,
+    Event,
+    Failed,
+    Moment,
+    Note,
+    Record,
+    Reloaded,
+    Remember,
+    Reply,
+    Send,
+    Side,
+    Withdraw,
+)
+from policyd.storage import places as where
+from policyd.storage.auditlog import AuditError, AuditLog
+from policyd.storage.auditsync import Syncer
+from policyd.storage.places import Places
+
+RECORD = Record(1, {"schema": 1, "event": "decision", "effect": "allow", "rules": [{"rule": "user:a"}]})
+ALLOW = Send(Side.AGENT, b"allow\n", 1)
+
+
+@dataclass
+class Script:
+    """An enforcement that answers every event from a list."""
+
+    answers: list[list[Command]] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+
+    def handle(self, event: Event, now: Moment, fs: Filesystem | None) -> list[Command]:
+        self.events.append(event)
+        return self.answers.pop(0) if self.answers else []
+
+    def feed(self, side: Side, block: bytes, now: Moment, fs: Filesystem | None) -> list[Command]:
+        return self.answers.pop(0)
+
+    def deadline(self) -> float | None:
+        return None
+
+
+@dataclass
+class Bench:
+    """A performer with everything it did."""
+
+    script: Script
+    log: AuditLog
+    sent: list[tuple[Side, bytes]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    kept: list[Remember] = field(default_factory=list)
+
+    def performer(self) -> Performer:
+        """Make the performer."""
+        return Performer(
+            self.script,
+            send=lambda side, data: self.sent.append((side, data)),
+            log=self.log,
+            note=lambda note: self.notes.append(note.text),
+            remember=self.kept.append,
+            fs=None,
+        )
+
+
+def bench(tmp_path: Path, *answers: list[Command], audit: str = "") -> Bench:
+    """Return a bench whose enforcement answers so."""
+    return Bench(Script(list(answers)), AuditLog(audit or str(tmp_path / "audit.jsonl")))
+
+
+def until(performer: Performer, done: Callable[[], bool]) -> None:
+    """Wake the performer whenever a thread posted, until `done`."""
+    end = monotonic() + 10
+    while not done() and monotonic() < end:
+        select.select([performer.waker], [], [], 0.1)
+        performer.wake()
+    assert done()
+
+
+# ---- records before answers ------------------------------------------------------------------------
+
+
+def test_commands_are_performed_in_order(tmp_path: Path) -> None:
+    here = bench(tmp_path, [Send(Side.CLIENT, b"1\n"), RECORD, ALLOW, Note("n"), Send(Side.CLIENT, b"2\n")])
+    here.performer().feed(Side.AGENT, b"x\n")
+    assert here.sent == [(Side.CLIENT, b"1\n"), (Side.AGENT, b"allow\n"), (Side.CLIENT, b"2\n")]
+    assert here.notes == ["n"] and b'"effect":"allow"' in (tmp_path / "audit.jsonl").read_bytes()
+
+
+def test_an_answer_whose_record_failed_is_not_sent_and_the_failure_goes_back(tmp_path: Path) -> None:
+    keep = Remember((), 1)
+    here = bench(
+        tmp_path, [RECORD, ALLOW, keep, Send(Side.CLIENT, b"2\n")], [Send(Side.AGENT, b"no\n")], audit="/dev/full"
+    )
+    here.performer().feed(Side.AGENT, b"x\n")
+    assert here.sent == [(Side.CLIENT, b"2\n"), (Side.AGENT, b"no\n")] and here.kept == []
+    assert isinstance(here.script.events[0], Failed) and "No space left" in here.script.events[0].why
+
+
+class Raising(AuditLog):
+    """A log with a defect."""
+
+    def append(self, record: Mapping[str, object], now: datetime) -> None:
+        raise ZeroDivisionError("defect")
+
+
+def test_any_exception_while_recording_is_a_failed_record(tmp_path: Path) -> None:
+    here = bench(tmp_path, [RECORD, ALLOW], [])
+    here.log = Raising(str(tmp_path))
+    here.performer().feed(Side.AGENT, b"x\n")
+    assert here.sent == [] and here.script.events == [Failed(1, "ZeroDivisionError: defect")]
+
+
+def test_with_fsync_only_what_depends_on_the_record_waits(tmp_path: Path) -> None:
+    here = bench(tmp_path, [RECORD, ALLOW, Send(Side.CLIENT, b"2\n")])
+    performer = here.performer()
+    syncer = performer.durable = Syncer(here.log, lambda keys, why: performer.post((keys, why)))
+    performer.feed(Side.AGENT, b"x\n")
+    assert here.sent == [(Side.CLIENT, b"2\n")] and performer.busy()
+    until(performer, lambda: not performer.busy())
+    assert here.sent[-1] == (Side.AGENT, b"allow\n")
+    syncer.stop()
+
+
+def test_a_record_that_did_not_become_durable_counts_as_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = bench(tmp_path, [RECORD, ALLOW], [Send(Side.AGENT, b"no\n")])
+
+    def broken() -> None:
+        raise AuditError("EIO")
+
+    monkeypatch.setattr(here.log, "fsync", broken)
+    performer = here.performer()
+    syncer = performer.durable = Syncer(here.log, lambda keys, why: performer.post((keys, why)))
+    performer.feed(Side.AGENT, b"x\n")
+    until(performer, lambda: bool(here.sent))
+    assert here.sent == [(Side.AGENT, b"no\n")] and here.script.events == [Failed(1, "EIO")]
+    syncer.stop()
+
+
+# ---- asking ----------------------------------------------------------------------------------------
+
+
+def hook(tmp_path: Path, text: str) -> str:
+    """Write a prompt program."""
+    path = tmp_path / "hook"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o700)
+    return str(path)
+
+
+def asked(path: str, seconds: float = 10.0) -> Ask:
+    """Return a question for a program."""
+    return Ask(7, f"command:{path}", {"nonce": "n"}, monotonic() + seconds)
+
+
+def test_a_programs_answer_comes_back_as_a_reply(tmp_path: Path) -> None:
+    here = bench(tmp_path, [asked(hook(tmp_path, 'cat > /dev/null; echo "{\\"decision\\": \\"allow\\"}"'))])
+    performer = here.performer()
+    performer.steps = ProgramSteps(performer.post)
+    performer.feed(Side.AGENT, b"x\n")
+    until(performer, lambda: bool(here.script.events))
+    assert here.script.events == [Reply(7, {"decision": "allow"})]
+
+
+@pytest.mark.parametrize("step", ["inbox", "callable", "command:relative", "command:/nowhere/at/all"])
+def test_a_step_that_cannot_be_run_has_failed(tmp_path: Path, step: str) -> None:
+    here = bench(tmp_path, [replace(asked(""), step=step)])
+    performer = here.performer()
+    performer.steps = ProgramSteps(performer.post)
+    performer.feed(Side.AGENT, b"x\n")
+    until(performer, lambda: bool(here.script.events))
+    assert isinstance(here.script.events[0], Failed)
+
+
+def test_without_steps_a_question_has_failed(tmp_path: Path) -> None:
+    here = bench(tmp_path, [asked("/x"), Withdraw(7)])
+    here.performer().feed(Side.AGENT, b"x\n")
+    assert isinstance(here.script.events[0], Failed)
+
+
+def test_an_answer_that_cannot_be_remembered_is_said_and_sent_all_the_same(tmp_path: Path) -> None:
+    here = bench(tmp_path, [RECORD, Remember((), 1), ALLOW])
+    performer = here.performer()
+
+    def broken(command: Remember) -> None:
+        raise OSError("disk")
+
+    performer._remember = broken
+    performer.feed(Side.AGENT, b"x\n")
+    assert here.sent == [(Side.AGENT, b"allow\n")] and "disk" in here.notes[0]
+
+
+def test_a_closed_side_and_a_reload_reach_the_enforcement(tmp_path: Path) -> None:
+    here = bench(tmp_path)
+    performer = here.performer()
+    performer.reloaded = lambda found: True
+    performer.closed(Side.CLIENT)
+    performer.post("a change")
+    performer.wake()
+    assert here.script.events == [Closed(Side.CLIENT), Reloaded()]
+
+
+def test_the_tally_counts_effects_and_rules() -> None:
+    tally = Tally()
+    for effect, rule in (("allow", "user:a"), ("deny", "user:b"), ("deny", "user:b")):
+        tally.add({"event": "decision", "effect": effect, "rules": [{"rule": rule}]})
+    tally.add({"event": "unasked"})
+    tally.add({"event": "reload"})
+    assert tally.lines() == ["1 allowed, 2 rejected, 1 unasked", "  2  deny user:b", "  1  allow user:a"]
+    assert tally.refused
+
+
+# ---- policies in force -----------------------------------------------------------------------------
+
+DENY = '[[rule]]\nid = "d"\neffect = "deny"\ncommand = "rm"\n'
+ALLOW_LS = '[[rule]]\nid = "a"\neffect = "allow"\ncommand = "ls"\n'
+ALLOW_CAT = '[[rule]]\nid = "c"\neffect = "allow"\ncommand = "cat **"\n'
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    """A home with a directory for policies, no managed layer."""
+    (tmp_path / "home/.config/policyd/policies.d").mkdir(parents=True)
+    found = where.find(home=str(tmp_path / "home"), environ={})
+    return replace(found, managed=("/nowhere/policyd",))
+
+
+def put(places: Places, name: str, text: str) -> Path:
+    """Write a user policy file, as an editor would: a new file renamed over the old one."""
+    path = Path(places.user_policies) / name
+    fresh = path.with_suffix(".new")
+    fresh.write_text("version = 1\n" + text)
+    os.rename(fresh, path)
+    return path
+
+
+def book(places: Places, *, tighten: bool = False) -> PolicyBook:
+    """Return a started book."""
+    made = PolicyBook(places, version="0.1.0", tighten=tighten)
+    made.start()
+    return made
+
+
+def ids(policy: Policy, effect: Effect) -> set[str]:
+    """Return the rules of an effect."""
+    return {rule.ref.id for rule in policy.rules if rule.effect is effect and not rule.void}
+
+
+def looked(made: PolicyBook) -> Change:
+    """Look, take, return the change."""
+    change = made.look()
+    assert change is not None
+    made.take(change)
+    return change
+
+
+def test_a_changed_file_is_in_force_after_a_look(places: Places) -> None:
+    put(places, "a.toml", ALLOW_LS)
+    made = book(places)
+    assert made.look() is None
+    put(places, "a.toml", DENY)
+    assert not looked(made).loosens
+    assert ids(made.policy, Effect.DENY) == {"d"} and ids(made.policy, Effect.ALLOW) == set()
+
+
+def test_a_bad_edit_changes_nothing_and_is_reported_once(places: Places) -> None:
+    put(places, "a.toml", DENY)
+    made = book(places)
+    before = made.policy
+    put(places, "a.toml", ALLOW_LS.replace("effect", "efect"))
+    put(places, "b.toml", ALLOW_CAT)
+    assert any("efect" in problem for problem in looked(made).problems)
+    assert made.policy is before and made.look() is None
+    put(places, "a.toml", DENY)
+    assert looked(made).problems == () and ids(made.policy, Effect.ALLOW) == {"c"}
+
+
+def test_a_vanished_file_keeps_its_denials_until_it_is_back(places: Places) -> None:
+    gone = put(places, "a.toml", DENY + ALLOW_LS + '[defaults]\nedit = "deny"\nread = "allow"\n')
+    put(places, "b.toml", ALLOW_CAT)
+    made = book(places)
+    gone.unlink()
+    looked(made)
+    assert ids(made.policy, Effect.DENY) == {"d"} and ids(made.policy, Effect.ALLOW) == {"c"}
+    assert [dict(each.entries).keys() for each in made.policy.defaults if "edit" in each.entries] == [{"edit"}]
+    put(places, "b.toml", ALLOW_LS)
+    looked(made)
+    assert ids(made.policy, Effect.DENY) == {"d"}
+    put(places, "a.toml", "")
+    looked(made)
+    assert ids(made.policy, Effect.DENY) == set()
+
+
+def test_tighten_takes_new_denials_and_no_new_allows(places: Places) -> None:
+    put(places, "a.toml", ALLOW_LS + DENY)
+    made = book(places, tighten=True)
+    put(places, "a.toml", ALLOW_LS + ALLOW_CAT + DENY.replace("rm", "mv").replace('"d"', '"e"'))
+    looked(made)
+    assert ids(made.policy, Effect.ALLOW) == {"a"} and ids(made.policy, Effect.DENY) == {"d", "e"}
+    put(places, "a.toml", ALLOW_CAT)
+    looked(made)
+    assert ids(made.policy, Effect.ALLOW) == set() and ids(made.policy, Effect.DENY) == {"d", "e"}
+
+
+LOOSER = (
+    (DENY, DENY + ALLOW_LS, True),
+    (DENY + ALLOW_LS, DENY, False),
+    (DENY, "", True),
+    (ALLOW_LS, ALLOW_LS + DENY, False),
+    (DENY + '[defaults]\nread = "ask"\n', DENY + '[defaults]\nread = "allow"\n', True),
+    (
+        '[sets]\nx = ["ls"]\n' + ALLOW_LS.replace('"ls"', '"@x"'),
+        '[sets]\nx = ["**"]\n' + ALLOW_LS.replace('"ls"', '"@x"'),
+        True,
+    ),
+)
+
+
+@pytest.mark.parametrize(("old", "new", "looser"), LOOSER)
+def test_what_may_allow_more_counts_as_loosening(places: Places, old: str, new: str, looser: bool) -> None:
+    put(places, "a.toml", old)
+    before = book(places).policy
+    put(places, "a.toml", new)
+    assert loosens(before, book(places).policy) is looser
+
+
+def test_a_project_tightens_its_own_sessions_only(places: Places, tmp_path: Path) -> None:
+    put(places, "a.toml", ALLOW_LS)
+    project = tmp_path / "project"
+    (project / ".policyd").mkdir(parents=True)
+    (project / ".policyd/p.toml").write_text("version = 1\n" + DENY)
+    made = book(places)
+    assert ids(made.of((str(project),)).policy, Effect.DENY) == {"d"}
+    assert made.of((str(tmp_path / "other"),)).policy is made.policy
+    (project / ".policyd/p.toml").write_text("version = 1\n" + DENY + "nonsense = 1\n")
+    change = looked(made)
+    assert ids(made.of((str(project),)).policy, Effect.DENY) == {"d"} and change.problems
+    assert made.look() is None
+
+
+def test_a_policy_inside_the_workspace_only_tightens(places: Places, tmp_path: Path) -> None:
+    path = tmp_path / "work/ci.toml"
+    path.parent.mkdir()
+    path.write_text("version = 1\n" + ALLOW_LS + DENY)
+    made = PolicyBook(places, version="0.1.0", files=[str(path)])
+    made.start()
+    assert ids(made.policy, Effect.ALLOW) == {"a"}
+    inside = made.of((str(tmp_path / "work"),)).policy
+    assert ids(inside, Effect.ALLOW) == set() and ids(inside, Effect.DENY) == {"d"}
+
+
+def test_at_start_everything_wrong_is_told_at_once(places: Places) -> None:
+    put(places, "a.toml", DENY.replace("effect", "efect"))
+    put(places, "b.toml", "nonsense = 1\n")
+    with pytest.raises(PolicyError) as error:
+        book(places)
+    assert len(error.value.diagnostics) >= 2
