@@ -1,0 +1,294 @@
+"""What agents sent, and what it would do: captured traffic, trimmed, with the actions each request stands for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes import FakeFilesystem
+from policyd.actions import Conversation, Machine
+from policyd.actions.profiles import shipped
+from policyd.model import Action, Role
+from tests.told import MACHINE, replay, told
+
+CAPTURES = Path(__file__).parent / "data" / "captures"
+OPTIONS = [{"optionId": "yes", "kind": "allow_once"}, {"optionId": "no", "kind": "reject_once"}]
+
+
+def cases() -> list[Any]:
+    found = []
+    for path in sorted(CAPTURES.glob("*.jsonl")):
+        expected = json.loads(path.with_suffix(".expected.json").read_text())
+        for row in path.read_text().splitlines():
+            case = json.loads(row)
+            found.append(pytest.param(case["lines"], expected[case["case"]], id=f"{path.stem}/{case['case']}"))
+    return found
+
+
+@pytest.mark.parametrize(("lines", "expected"), cases())
+def test_captured_requests_stand_for_what_they_would_do(lines: list[Any], expected: list[list[str]]) -> None:
+    assert [[told(action) for action in request.actions] for request in replay(lines)] == expected
+
+
+def talk(agent: str = "", **machine: Any) -> Conversation:
+    conversation = Conversation(Machine("/home/dev", MACHINE.fs, **machine), agent=agent)
+    conversation.observe(
+        "c2a", {"id": 1, "method": "session/new", "params": {"cwd": "/home/dev/project", "mcpServers": []}}
+    )
+    conversation.observe("a2c", {"id": 1, "result": {"sessionId": "s"}})
+    return conversation
+
+
+def update(conversation: Conversation, **fields: Any) -> None:
+    fields = {"sessionUpdate": "tool_call", "toolCallId": "c", **fields}
+    conversation.observe("a2c", {"method": "session/update", "params": {"sessionId": "s", "update": fields}})
+
+
+def ask(conversation: Conversation, *, number: int = 7, **fields: Any) -> list[str]:
+    params = {"sessionId": "s", "toolCall": {"toolCallId": "c", **fields}, "options": OPTIONS}
+    conversation.observe("a2c", {"id": number, "method": "session/request_permission", "params": params})
+    return [told(action) for action in conversation.request(params).actions]
+
+
+def answer(conversation: Conversation, option: str = "yes", number: int = 7) -> None:
+    result = {"outcome": {"outcome": "selected", "optionId": option}}
+    conversation.observe("c2a", {"id": number, "result": result})
+
+
+# ---- evidence --------------------------------------------------------------------------------------
+
+
+def test_an_empty_request_is_filled_from_the_updates() -> None:
+    conversation = talk()
+    update(conversation, kind="edit", locations=[{"path": "/home/dev/project/a.py"}])
+    assert ask(conversation) == ["edit /home/dev/project/a.py"]
+
+
+def test_the_latest_update_counts_for_a_collection() -> None:
+    conversation = talk()
+    update(conversation, kind="edit", locations=[{"path": "README.md"}])
+    update(conversation, sessionUpdate="tool_call_update", locations=[{"path": "src/a.py"}])
+    assert ask(conversation) == ["edit /home/dev/project/src/a.py"]
+
+
+def test_what_a_request_says_and_what_an_update_said_are_both_judged() -> None:
+    conversation = talk()
+    update(conversation, kind="edit", locations=[{"path": "/home/dev/project/a.py"}])
+    told_now = ask(conversation, locations=[{"path": "/etc/passwd"}])
+    assert told_now == ["edit /etc/passwd", "edit /home/dev/project/a.py"]
+
+
+def test_old_evidence_never_satisfies_a_later_request_with_the_same_id() -> None:
+    conversation = talk()
+    update(conversation, kind="execute", rawInput={"command": "ls src"})
+    assert ask(conversation)[0] == "execute $ ls src"
+    answer(conversation)
+    assert ask(conversation, number=8) == ["execute opaque: the request does not say what it would do"]
+
+
+def test_evidence_ends_with_the_call() -> None:
+    conversation = talk()
+    update(conversation, kind="execute", rawInput={"command": "ls"}, status="completed")
+    assert ask(conversation)[0].startswith("execute opaque")
+
+
+def test_old_paths_are_mentions_of_a_later_request() -> None:
+    conversation = talk()
+    update(conversation, kind="read", locations=[{"path": "/etc/shadow"}])
+    ask(conversation)
+    answer(conversation)
+    assert "any /etc/shadow (mention)" in ask(conversation, number=8, rawInput={"command": "true"})
+
+
+def test_replayed_history_supports_no_request() -> None:
+    conversation = talk()
+    load = {"sessionId": "s", "cwd": "/home/dev/project", "mcpServers": []}
+    conversation.observe("c2a", {"id": 2, "method": "session/load", "params": load})
+    update(conversation, kind="execute", rawInput={"command": "ls"})
+    conversation.observe("a2c", {"id": 2, "result": {}})
+    assert ask(conversation) == ["other opaque: nothing announced this tool call"]
+
+
+def test_a_refused_update_makes_its_call_opaque() -> None:
+    conversation = talk()
+    update(conversation, kind="read", locations=[{"path": "/home/dev/project/a.py"}])
+    conversation.refuse("s", "c", "two keys are the same")
+    assert "read opaque: two keys are the same" in ask(conversation)
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ('{"command": "ls src"}', "execute $ ls src"),
+        ('{"command": "ls', "execute opaque: rawInput is text: not one complete JSON value"),
+        ('{"command": "ls", "command": "rm -rf ~"}', "execute opaque: rawInput is text: a key stands twice"),
+        ('{"a": {"b": 1, "b": 2}}', "execute opaque: rawInput is text: a key stands twice"),
+        ('{"n": NaN}', "execute opaque: rawInput is text: `NaN`"),
+        ("[" * 100_000, "execute opaque: rawInput is text: not one complete JSON value"),
+        (["ls"], "execute opaque: rawInput is a list, not a table"),
+    ],
+)
+def test_raw_input_in_a_text_counts_only_as_one_json_table(raw: object, expected: str) -> None:
+    assert ask(talk(), kind="execute", rawInput=raw)[0].startswith(expected)
+
+
+@pytest.mark.parametrize("field", [{"title": 7}, {"locations": "src/a.py"}, {"content": {}}, {"kind": ["edit"]}])
+def test_a_field_of_the_wrong_type_is_opaque(field: dict[str, Any]) -> None:
+    wrong = f"`{next(iter(field))}` of the request has the wrong type"
+    assert any(wrong in line for line in ask(talk(), **{"kind": "edit", "rawInput": {"path": "a.py"}, **field}))
+
+
+def test_an_unknown_shape_is_one_opaque_action() -> None:
+    params = {"sessionId": "s", "subject": {"type": "command", "command": "ls"}, "options": OPTIONS}
+    (action,) = talk().request(params).actions
+    assert action.opaque
+    assert action.role is Role.PRIMARY
+
+
+def test_forgotten_calls_find_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policyd.actions.conversation.MOST_CALLS", 2)
+    conversation = talk()
+    update(conversation, kind="execute", rawInput={"command": "ls"})
+    for ident in "xyz":
+        update(conversation, toolCallId=ident)
+    assert "opaque" in ask(conversation)[0]
+
+
+# ---- an agent that nobody described ----------------------------------------------------------------
+
+LIARS = [
+    ({"kind": "read", "rawInput": {"path": "README.md", "command": "rm -rf src"}}, "execute+read $ rm -rf src"),
+    ({"kind": "read", "rawInput": {"path": "README.md", "shell": "rm -rf ~"}}, "read opaque: no profile says what"),
+    ({"kind": "read", "rawInput": {"path": "a", "file_path": "/etc/passwd"}}, "read /etc/passwd"),
+    ({"kind": "read", "rawInput": {"path": "a"}, "locations": [{"path": "/etc/passwd"}]}, "read /etc/passwd"),
+    ({"kind": "read", "title": "/etc/passwd"}, "read opaque: nothing announced"),
+    ({"kind": "execute", "title": "ls"}, "execute opaque: nothing announced"),
+    ({"kind": "read", "content": [{"type": "diff", "path": "b.py", "newText": ""}]}, "edit /home/dev/project/b.py"),
+    ({"kind": "fetch", "rawInput": {"url": "https://a.example\\@b.example/"}}, "fetch opaque: the URL holds"),
+    ({"kind": "other", "rawInput": {"path": "a.py"}}, "other opaque: the kind of the request does not say"),
+    ({"kind": "execute", "rawInput": {"command": ["rm", "-rf", "x"]}}, "execute $ rm -rf x"),
+    ({"kind": "execute", "rawInput": {"command": "bash", "args": ["-c", "rm -rf x"]}}, "execute $ rm -rf x"),
+    ({"kind": "execute", "rawInput": {"command": "ls", "env": {"PATH": "/x"}}}, "execute $ PATH=/x ls"),
+    ({"kind": "execute", "rawInput": {"command": "ls", "cwd": "/etc"}}, "execute $ ls (in /etc)"),
+    ({"kind": "execute", "rawInput": {"command": 7}}, "execute opaque: the command is no text"),
+    ({"kind": "search", "rawInput": {"pattern": "/etc/**"}}, "search /etc/**"),
+    ({"kind": "read", "rawInput": {"path": "a\0b"}}, "read opaque"),
+]
+
+
+@pytest.mark.parametrize(("fields", "expected"), LIARS, ids=lambda value: str(value)[:60])
+def test_a_lie_is_seen_beside_the_label(fields: dict[str, Any], expected: str) -> None:
+    assert any(line.startswith(expected) for line in ask(talk(), **fields)), ask(talk(), **fields)
+
+
+def test_mcp_arguments_are_mentions_and_the_stated_kind_stays() -> None:
+    lines = ask(
+        talk(), title="mcp__files__read_file", kind="read", rawInput={"path": "/etc/passwd", "u": "https://a.b/x"}
+    )
+    assert lines[0].startswith("other+read tool files/read_file")
+    assert {"any /etc/passwd (mention)", "any https://a.b/x (mention)"} <= set(lines)
+
+
+def test_every_split_of_a_joined_name_is_kept() -> None:
+    assert ask(talk(), title="mcp__a__b__run", kind="other")[0].startswith("other tool a/b__run|a__b/run")
+
+
+def test_a_known_server_decides_the_split() -> None:
+    conversation = talk()
+    conversation.session("s").servers = ("a__b",)
+    assert ask(conversation, title="mcp__a__b__run", kind="other")[0].startswith("other tool a__b/run ")
+
+
+# ---- policyd's own things --------------------------------------------------------------------------
+
+OWN = ("/home/dev/.config/policyd",)
+
+
+def guarded(**fields: Any) -> bool:
+    conversation = talk(reserved=OWN)
+    ask(conversation, **fields)
+    params = {"sessionId": "s", "toolCall": {"toolCallId": "c", **fields}, "options": OPTIONS}
+    return any(action.guarded for action in conversation.request(params).actions)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/home/dev/.config/policyd/policies.d/a.toml",
+        "~/.config/policyd/policyd.toml",
+        ".policyd/x.toml",
+        "sub/../.policyd",
+    ],
+)
+def test_policyds_own_files_are_guarded_under_any_name(path: str) -> None:
+    assert guarded(kind="edit", rawInput={"path": path})
+    assert guarded(kind="execute", rawInput={"command": f"some-tool {path}"})
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "policyd trust",
+        "/usr/bin/policyd grants add x",
+        "timeout 5 policyd prompts answer 1 allow",
+        "python3 -m policyd trust",
+        "pkill -f policyd",
+        "kill $(pidof policyd)",
+        "kill -9 -1",
+        "rm -rf ~/.config",
+        "sh -c 'policyd trust'",
+    ],
+)
+def test_commands_that_touch_policyd_are_guarded(command: str) -> None:
+    assert guarded(kind="execute", rawInput={"command": command})
+
+
+@pytest.mark.parametrize("command", ["kill 1234", "git commit -m policyd", "ls", "python3 -m pytest", "kill -0 77"])
+def test_other_commands_are_not_guarded(command: str) -> None:
+    assert not guarded(kind="execute", rawInput={"command": command})
+
+
+def test_a_hard_link_to_a_policy_is_guarded() -> None:
+    class Linked(FakeFilesystem):
+        def identity(self, path: str) -> tuple[int, int] | None:
+            return (1, 9) if path.endswith((".toml", "/innocent.txt")) else None
+
+    files = Linked(
+        {"/home/dev/project": None, "/home/dev/.config/policyd/a.toml": "", "/home/dev/project/innocent.txt": ""}
+    )
+    conversation = Conversation(Machine("/home/dev", files, reserved=OWN), cwd="/home/dev/project")
+    params = {
+        "sessionId": "s",
+        "toolCall": {"toolCallId": "c", "kind": "edit", "rawInput": {"path": "innocent.txt"}},
+        "options": OPTIONS,
+    }
+    assert [action.guarded for action in conversation.request(params).actions] == ["policyd's own files"]
+
+
+# ---- laws ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("short", sorted(shipped()))
+@pytest.mark.parametrize("raw", [{}, {"x": "y"}, {"command": "rm -rf ~"}, {"path": "/etc/passwd"}, "{", ["x"], None])
+@pytest.mark.parametrize("kind", ["read", "edit", "execute", "other", "fetch", "_own", ""])
+def test_no_request_stands_for_nothing(short: str, raw: object, kind: str) -> None:
+    fields = {"kind": kind} if kind else {}
+    assert any(not line.endswith("(mention)") for line in ask(talk(short), rawInput=raw, title="x: y", **fields))
+
+
+@pytest.mark.parametrize("short", sorted(shipped()))
+def test_a_field_that_no_profile_knows_is_never_harmless(short: str) -> None:
+    conversation = talk(short)
+    options = [{"optionId": "yes", "kind": "allow_once"}]
+    for kind in ("read", "edit", "execute", "fetch"):
+        raw = {"path": "a.py", "command": "true", "url": "https://a.b/", "also_run": "rm -rf ~"}
+        params = {"sessionId": "s", "toolCall": {"toolCallId": "c", "kind": kind, "rawInput": raw}, "options": options}
+        actions = conversation.request(params).actions
+        assert any(needs_asking(action) for action in actions), [told(action) for action in actions]
+
+
+def needs_asking(action: Action) -> bool:
+    return bool(action.opaque) or bool(action.escalate)
