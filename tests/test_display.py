@@ -17,6 +17,13 @@ from policyd.display import SHORTEST, safe
 
 END = "rm -rf ~/END"
 WIDTH, HEIGHT = 200, 50
+INVISIBLE = "\u00ad\u034f\u061c\u115f\u1160\u17b4\u180e\u200b\u200c\u200d\u2060\u2064\u2800\u3164\ufeff\uffa0"
+ATTACKS = ("\x1b[8m", "\r", "\b\b", "\x9b2K")
+SEQUENCES = (
+    *["[2J", "[H", "[1;31m", "[8m", "[1A", "[200D", "[K", "[?25l", "[?1049h", "[6n", "c", "7", "(0", "P+q\x1b\\"],
+    *["]0;title\x07", "]2;title\x1b\\", "]8;;https://evil.example\x1b\\", "]52;c;cm0=\x07", "]1337;x\x07"],
+    "_x\x1b\\",
+)
 
 
 def _corpus() -> Iterator[str]:
@@ -46,17 +53,7 @@ def _corpus() -> Iterator[str]:
         0xFFFF,
     ):
         yield f"tag{chr(code)} {END}"
-    for sequence in (
-        *["[2J", "[H", "[1;31m", "[8m", "[1A", "[200D", "[K", "[?25l", "[?1049h", "[6n", "c", "7", "(0", "P+q\x1b\\"],
-        *[
-            "]0;title\x07",
-            "]2;title\x1b\\",
-            "]8;;https://evil.example\x1b\\",
-            "]52;c;cm0=\x07",
-            "]1337;x\x07",
-            "_x\x1b\\",
-        ],
-    ):
+    for sequence in SEQUENCES:
         yield f"echo \x1b{sequence} {END}"
         yield f"echo \x9b{sequence[1:]} {END}"
         yield f"\x1b{sequence}" * 100 + END

@@ -9,15 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyd.model import PathRef, Reach, Truth, Workspace
-from policyd.paths import PathIndex, PathPattern, linear, open_workspace
+from policyd.paths import PathIndex, PathPattern, linear, open_workspace, ref
 from policyd.paths.globs import segments as glob_segments
 from policyd.paths.segments import Segment, covers, meets
 from policyd.paths.syntax import expand, segment
 from tests.fakes import FakeFilesystem
 from tests.path_scenes import APP, HOME, scene
 
-NAMES = st.sampled_from(["a", "b", "ab", ".a", "app", "x.py", "A"])
-PARTS = st.sampled_from(["a", "b", "*", "**", "a*", "*b", "?", "[ab]", "{a,b}", ".a", "*.py", "a*b", "*a*", "[!a]?"])
+NAMES = st.sampled_from(["a", "b", "ab", ".a", "app", "x.py", "A", "\u00df", "a\u200b", "ss"])
+PARTS = st.sampled_from(
+    ["a", "b", "*", "**", "a*", "*b", "?", "[ab]", "{a,b}", ".a", "*.py", "a*b", "*a*", "[!a]?", "B", "\u00df"]
+)
 PATTERNS = st.builds(
     lambda start, parts: start + "/".join(parts),
     st.sampled_from(["", "", "/", "~/", "./", "/home/dev/app/", "{a,/}"]),
@@ -42,8 +44,6 @@ def _compile(text: str) -> PathPattern:
 
 
 def _refs(path: str, glob: list[str], workspace: Workspace) -> list[PathRef]:
-    from policyd.paths import ref
-
     plain = [ref(path, base=(APP,), workspace=workspace, fs=FS, reach=reach) for reach in Reach]
     text = path.rstrip("/") + "/" + "/".join(glob)
     return [*plain, *(ref(text, base=(APP,), workspace=workspace, fs=FS, reach=r, glob=True) for r in Reach)]

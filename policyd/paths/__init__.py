@@ -10,8 +10,9 @@ Rules of this room:
 
 from policyd.paths.forms import OpaquePath, ref
 from policyd.paths.index import PathIndex, linear
+from policyd.paths.lexical import inside
 from policyd.paths.names import LookedFor, looked_for
-from policyd.paths.pattern import PathPattern, inside
+from policyd.paths.pattern import PathPattern
 from policyd.paths.roots import open_workspace
 from policyd.paths.segments import escape
 from policyd.paths.syntax import PatternError

@@ -9,14 +9,12 @@ Rules of this module:
 
 from __future__ import annotations
 
-import posixpath
 import re
-import unicodedata
 from collections.abc import Iterator
 
 from policyd.model import Filesystem, PathRef, Reach, Workspace
 from policyd.paths import globs
-from policyd.paths.pattern import inside
+from policyd.paths.lexical import compose, fold, inside
 from policyd.paths.segments import Segment
 
 LONGEST = 16_384
@@ -143,19 +141,6 @@ def _homes(text: str, home: str) -> Iterator[str]:
 # ---- forms: absolute, folded, NFC ------------------------------------------------------------------
 
 
-def fold(path: str) -> str:
-    """Fold `.`, `..` and doubled slashes of an absolute path, as written."""
-    if "//" not in path and "/." not in path and not path.endswith("/"):
-        return path or "/"
-    folded = posixpath.normpath(path)
-    return folded[1:] if folded.startswith("//") else folded
-
-
-def compose(path: str) -> str:
-    """Return the NFC spelling."""
-    return path if path.isascii() else unicodedata.normalize("NFC", path)
-
-
 def _forms(spellings: tuple[str, ...], fs: Filesystem | None) -> tuple[str, ...]:
     forms: dict[str, None] = {}
     for each in spellings:
@@ -173,9 +158,12 @@ def walked(path: str, fs: Filesystem) -> str:
         OpaquePath: it cannot be told.
     """
     try:
-        return fold(fs.resolve(path))
+        found = fold(fs.resolve(path))
     except OSError as error:
         raise OpaquePath(f"the path cannot be resolved: {error.strerror or error}") from error
+    if not found.isascii() and _SURROGATE.search(found):
+        raise OpaquePath("the path leads to a name that is no valid Unicode")
+    return found
 
 
 def _is_file(path: str, fs: Filesystem) -> bool:

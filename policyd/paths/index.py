@@ -6,7 +6,7 @@ Rules of this module:
    twin names exactly those that do.
 2. All patterns lie in three tries over path components: absolute ones, relative ones, and those that float. A walk
    starts at `/`; at a root of the session, or at a directory the head of a relative pattern leads to, it goes on in the
-   relative trie as well. Names are case-folded throughout: a filter may be wide.
+   relative trie as well. A file system that folds case has tries of its own beside these.
 3. The walk is remembered a directory, bounded, for the last sessions that asked.
 """
 
@@ -17,7 +17,8 @@ from dataclasses import dataclass
 
 from policyd.model import PathRef, Reach, Truth, Workspace
 from policyd.paths import globs
-from policyd.paths.pattern import Alternative, PathPattern, below
+from policyd.paths.lexical import below, caseless
+from policyd.paths.pattern import Alternative, PathPattern
 from policyd.paths.segments import DEEP, Matcher, Segment, Wild, literal
 
 DIRECTORIES = 4_096
@@ -71,7 +72,6 @@ class Node:
                 return self
             self.deep = self.deep or Node(loops=True)
             return self.deep
-        segment = segment.fold()
         name = segment.literal
         if name is not None:
             return self.literals.setdefault(name, Node())
@@ -213,64 +213,87 @@ class _Walks:
         return nodes, ids
 
 
-class PathIndex:
-    """The tries over many patterns."""
+class _Tries:
+    """The tries over many patterns, over names as they are or case-folded."""
 
-    def __init__(self, items: Iterable[tuple[PathPattern, int]]) -> None:
+    def __init__(self, items: Iterable[tuple[PathPattern, int]], *, folded: bool) -> None:
+        self._fold = folded
         self._absolute, self._relative, self._floating = Node(), Node(), Node()
         self._heads: dict[str, Node] = {}
-        self._walks: dict[int, _Walks] = {}
         for pattern, each in items:
             for alternative in pattern.alternatives:
                 self._add(alternative, each)
 
-    def candidates(self, ref: PathRef, workspace: Workspace) -> Iterable[int]:
-        """Return the ids of all patterns that may match `ref`, each once, and some that do not."""
-        walks = self._session(workspace)
-        if ref.glob:
-            return dict.fromkeys(i for form in ref.forms for i in walks.reached(globs.head(form).casefold()))
-        if ref.reach is Reach.CONTENT:
-            return dict.fromkeys(i for form in ref.forms for i in walks.reached(form.casefold()))
-        if len(ref.forms) == 1:
-            return walks.ids(ref.forms[0].casefold())
-        return dict.fromkeys(i for form in ref.forms for i in walks.ids(form.casefold()))
+    def walks(self, workspace: Workspace) -> _Walks:
+        """Return the walks of a session, none taken yet."""
+        starts: dict[str, list[Node]] = {"/": [self._absolute, self._floating]}
+        for root in workspace.roots:
+            starts.setdefault(self._text(root), []).append(self._relative)
+        for head, node in self._heads.items():
+            for directory in workspace.heads.get(head, ()) if head else ():
+                starts.setdefault(self._text(directory), []).append(node)
+        return _Walks(workspace, starts)
+
+    def _text(self, path: str) -> str:
+        return caseless(path) if self._fold else path
 
     def _add(self, alternative: Alternative, each: int) -> None:
         if alternative.floats is not None:
-            _put(self._floating, alternative.floats.segments, each)
+            self._put(self._floating, alternative.floats.segments, each)
         for place in alternative.places:
-            _put(self._absolute, (*_names(place), *alternative.tail.segments), each)
+            self._put(self._absolute, (*_names(place), *alternative.tail.segments), each)
         if alternative.relative and (alternative.floats is None or alternative.head):
-            _put(self._relative, (*_names(alternative.head), *alternative.tail.segments), each)
-            self._heads[alternative.head] = _put(self._relative, _names(alternative.head), None)
+            node = self._put(self._relative, _names(alternative.head), None)
+            self._heads[alternative.head] = node
+            self._put(node, alternative.tail.segments, each)
 
-    def _session(self, workspace: Workspace) -> _Walks:
-        found = self._walks.get(id(workspace))
+    def _put(self, node: Node, segments: Iterable[Segment], each: int | None) -> Node:
+        """Walk down, making nodes; note the pattern at the end."""
+        for segment in segments:
+            node = node.child(segment.fold() if self._fold and segment is not DEEP else segment)
+        if each is not None:
+            node.ids.append(each)
+        return node
+
+
+class PathIndex:
+    """A filter over many patterns."""
+
+    def __init__(self, items: Iterable[tuple[PathPattern, int]]) -> None:
+        self._items = tuple(items)
+        self._exact = _Tries(self._items, folded=False)
+        self._folded: _Tries | None = None
+        """Made when a session first needs it: a case-folding file system is the exception."""
+        self._walks: dict[tuple[int, bool], _Walks] = {}
+
+    def candidates(self, ref: PathRef, workspace: Workspace) -> Iterable[int]:
+        """Return the ids of all patterns that may match `ref`, each once, and some that do not."""
+        walks = self._session(workspace, folded=False)
+        if len(ref.forms) == 1 and not ref.glob and not ref.folded and ref.reach is not Reach.CONTENT:
+            return walks.ids(ref.forms[0])
+        paths = tuple(map(globs.head, ref.forms)) if ref.glob else ref.forms
+        find = walks.reached if ref.glob or ref.reach is Reach.CONTENT else walks.ids
+        found = dict.fromkeys(each for path in paths for each in find(path))
+        if ref.folded:
+            walks = self._session(workspace, folded=True)
+            find = walks.reached if ref.glob or ref.reach is Reach.CONTENT else walks.ids
+            found.update(dict.fromkeys(each for path in paths for each in find(caseless(path))))
+        return found
+
+    def _session(self, workspace: Workspace, *, folded: bool) -> _Walks:
+        found = self._walks.get((id(workspace), folded))
         if found is None or found.workspace is not workspace:
             if len(self._walks) >= SESSIONS:
                 self._walks.clear()
-            found = self._walks[id(workspace)] = _Walks(workspace, self._starts(workspace))
+            found = self._walks[id(workspace), folded] = self._tries(folded=folded).walks(workspace)
         return found
 
-    def _starts(self, workspace: Workspace) -> dict[str, list[Node]]:
-        """Absolute paths, case-folded, at which a walk enters a trie."""
-        starts: dict[str, list[Node]] = {"/": [self._absolute, self._floating]}
-        for root in workspace.roots:
-            starts.setdefault(root.casefold(), []).append(self._relative)
-        for head, node in self._heads.items():
-            for directory in workspace.heads.get(head, ()) if head else ():
-                starts.setdefault(directory.casefold(), []).append(node)
-        return starts
+    def _tries(self, *, folded: bool) -> _Tries:
+        if not folded:
+            return self._exact
+        self._folded = self._folded or _Tries(self._items, folded=True)
+        return self._folded
 
 
 def _names(path: str) -> tuple[Segment, ...]:
     return tuple(literal(name) for name in path.split("/") if name)
-
-
-def _put(node: Node, segments: Iterable[Segment], each: int | None) -> Node:
-    """Walk down, making nodes; note the pattern at the end, where a final `**` is no step of its own."""
-    for segment in segments:
-        node = node.child(segment)
-    if each is not None:
-        node.ids.append(each)
-    return node

@@ -17,6 +17,11 @@ class LookedFor:
     last: Segment
     """What the last name of a match looks like."""
 
+    @property
+    def floats(self) -> bool:
+        """Whether it may begin at any depth."""
+        return self.tail.segments[0] is DEEP
+
 
 def looked_for(names: tuple[str, ...], *, fold_case: bool = False) -> tuple[LookedFor, ...]:
     """Compile the names of a look; one without `/` is looked for at any depth.

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 
 from policyd.model import Filesystem, PathRef, Reach, Truth, Workspace
 from policyd.paths import globs
+from policyd.paths.lexical import below, caseless, inside, resolved
 from policyd.paths.segments import DEEP, literal
 from policyd.paths.syntax import Written, read
 from policyd.paths.tails import Tail
@@ -56,20 +57,7 @@ class Place:
 
     def fold(self) -> Place:
         """Return the place for forms that are case-folded."""
-        return Place(self.directory.casefold(), self.tail.fold(), anchored=self.anchored)
-
-
-def below(directory: str, path: str) -> str | None:
-    """Return `path` relative to `directory` ("" for itself), None if it does not lie there."""
-    if path == directory:
-        return ""
-    start = directory if directory == "/" else directory + "/"
-    return path[len(start) :] if path.startswith(start) else None
-
-
-def inside(path: str, directories: tuple[str, ...]) -> bool:
-    """Say whether `path` is one of `directories` or lies below one."""
-    return any(below(directory, path) is not None for directory in directories)
+        return Place(caseless(self.directory), self.tail.fold(), anchored=self.anchored)
 
 
 View = tuple[Workspace, tuple[Place, ...]]
@@ -123,16 +111,6 @@ class Alternative:
         return True
 
 
-def resolved(path: str, fs: Filesystem | None) -> tuple[str, ...]:
-    """Return `path` as written and, where it can be told, as the kernel walks it."""
-    if fs is None:
-        return (path,)
-    try:
-        return tuple(dict.fromkeys((path, fs.resolve(path))))
-    except OSError:
-        return (path,)
-
-
 @dataclass(frozen=True, slots=True)
 class PathPattern:
     """A pattern of the policy language, ready to be judged.
@@ -177,32 +155,19 @@ class PathPattern:
     def sure(self, ref: PathRef, workspace: Workspace) -> bool:
         """Say whether every form matches as written (allow rules; `unless` of deny and ask rules)."""
         places = self._places("sure", workspace)
-        deep = ref.reach is Reach.CONTENT
+        if ref.reach is Reach.CONTENT:
+            places = tuple(place for place in places if place.tail.whole())
         if ref.glob:
-            return all(any(_glob_covered(place, form, deep) for place in places) for form in ref.forms)
-        for form in ref.forms:
-            for place in places:
-                rest = place.below(form)
-                if rest is not None and place.matches(rest) and (not deep or place.tail.whole()):
-                    break
-            else:
-                return False
-        return True
+            return all(any(_glob_covered(place, form) for place in places) for form in ref.forms)
+        return all(_matched(form, places) for form in ref.forms)
 
     def maybe(self, ref: PathRef, workspace: Workspace, fs: Filesystem | None, *, widen: bool) -> Truth:
         """Say whether some form matches (deny and ask rules: `widen`; `unless` of allow rules: not)."""
-        truth = Truth.NO
-        places = self._places(("wide" if widen else "plain") if not ref.folded else f"folded {widen}", workspace)
-        for form in ref.forms:
-            text = form.casefold() if ref.folded else form
-            for place in places:
-                rest = place.below(text)
-                if not ref.glob and rest is not None and place.matches(rest):
-                    return Truth.YES
-                if ref.glob or ref.reach is Reach.CONTENT:
-                    hit = _glob_hit if ref.glob else _reached
-                    truth = max(truth, hit(place, text, form, ref.reach, fs))
-        return truth
+        truth = _some(ref, ref.forms, self._places("wide" if widen else "plain", workspace), fs)
+        if truth is Truth.YES or not ref.folded:
+            return truth
+        folded = self._places("wide folded" if widen else "plain folded", workspace)
+        return max(truth, _some(ref, tuple(map(caseless, ref.forms)), folded, fs))
 
     def _places(self, view: str, workspace: Workspace) -> tuple[Place, ...]:
         found = self._views.get(view)
@@ -215,16 +180,35 @@ class PathPattern:
 def _seen(alternative: Alternative, view: str, workspace: Workspace) -> Iterator[Place]:
     if view == "sure":
         return alternative.sure(workspace)
-    places = alternative.strict(workspace, widen=view in {"wide", "folded True"})
-    return (place.fold() for place in places) if view.startswith("folded") else places
+    places = alternative.strict(workspace, widen=view.startswith("wide"))
+    return (place.fold() for place in places) if view.endswith("folded") else places
 
 
-# ---- one form against one place --------------------------------------------------------------------
+# ---- one form against the places -------------------------------------------------------------------
 
 
-def _glob_covered(place: Place, form: str, deep: bool) -> bool:
+def _matched(form: str, places: tuple[Place, ...]) -> bool:
+    for place in places:
+        rest = place.below(form)
+        if rest is not None and place.matches(rest):
+            return True
+    return False
+
+
+def _some(ref: PathRef, texts: tuple[str, ...], places: tuple[Place, ...], fs: Filesystem | None) -> Truth:
+    """The widest truth over all forms and places; `texts` are the forms as they are compared."""
+    if not ref.glob and any(_matched(text, places) for text in texts):
+        return Truth.YES
+    if not ref.glob and ref.reach is not Reach.CONTENT:
+        return Truth.NO
+    hit = _glob_hit if ref.glob else _reached
+    pairs = zip(texts, ref.forms, strict=True)
+    return max((hit(place, *pair, ref.reach, fs) for pair in pairs for place in places), default=Truth.NO)
+
+
+def _glob_covered(place: Place, form: str) -> bool:
     tail = place.from_root()
-    return tail.ends(tail.run_glob(globs.segments(form), sure=True)) and (not deep or tail.whole())
+    return tail.ends(tail.run_glob(globs.segments(form), sure=True))
 
 
 def _reached(place: Place, text: str, form: str, reach: Reach, fs: Filesystem | None) -> Truth:

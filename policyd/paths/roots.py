@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from policyd.model import Filesystem, Workspace
-from policyd.paths.forms import compose, fold
-from policyd.paths.pattern import below, resolved
+from policyd.paths.lexical import below, compose, fold, resolved
 
 
 def open_workspace(
@@ -62,7 +61,7 @@ def open_workspace(
 
 
 def _spellings(path: str, fs: Filesystem | None) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(compose(each) for each in resolved(fold(path), fs)))
+    return resolved(fold(path), fs)
 
 
 def _root(
@@ -95,4 +94,4 @@ def _unsound(root: str, homes: tuple[str, ...], kept: tuple[str, ...]) -> str:
 
 def _stands_for(head: str, roots: tuple[str, ...], fs: Filesystem | None) -> tuple[str, ...]:
     starts = tuple(f"{root.rstrip('/')}/{head}" for root in roots)
-    return tuple(dict.fromkeys(compose(each) for start in starts for each in resolved(start, fs)))
+    return tuple(dict.fromkeys(each for start in starts for each in resolved(start, fs)))

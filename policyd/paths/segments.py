@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from policyd.paths.lexical import caseless
+
 LONGEST = 1_024
 """Tokens of a shell glob's segment that are compared one by one; a longer one may match anything."""
 SPECIAL = frozenset("*?[]{},\\!~$^")
@@ -71,7 +73,7 @@ class Segment:
 
     def fold(self) -> Segment:
         """Return the segment for names that are case-folded before they are matched."""
-        chars = (c for t in self.tokens for c in (t.casefold() if isinstance(t, str) else (t,)))
+        chars = (c for t in self.tokens for c in (caseless(t) if isinstance(t, str) else (t,)))
         return Segment(tuple(chars), folded=True)
 
 

@@ -4,8 +4,8 @@ Rules of this module:
 
 1. `resolve` walks like the kernel: component by component, `..` after each link, at most 40 links. What does not exist
    is kept below the nearest existing ancestor; everything else that fails is an `OSError`, and the path opaque.
-2. A link of another process (`/proc/self/cwd`, `/dev/fd/3`) leads somewhere else for the agent than for policyd: an
-   `OSError` as well.
+2. A link of a process (`/proc/self/cwd`, `/dev/fd/3`) leads somewhere else for the agent than for policyd: an
+   `OSError` as well, unless it leads to `/`.
 3. Every look is bounded by entries and by time, about 40 ms; what was not looked at to the end is None, not "nothing".
 4. A look is remembered for a tenth of a second: one decision asks for many patterns below the same directory.
 5. Nothing is opened but directories, and no file is ever read.
@@ -126,6 +126,6 @@ def _link(path: str) -> str:
         return ""
     except ValueError as error:
         raise OSError(errno.EINVAL, str(error), path) from error
-    if _FOREIGN.match(path):
+    if target != "/" and _FOREIGN.match(path):
         raise OSError(errno.EXDEV, "a link of another process", path)
     return target

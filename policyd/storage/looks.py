@@ -6,6 +6,7 @@ not, their targets are seen where they lie.
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 import unicodedata
@@ -34,6 +35,7 @@ class Look:
         self._resolve = resolve
         self._deadline = time.monotonic() + SECONDS
         self._count = 0
+        self._stopped = False
         self._seen = {directory}
         self._paths: dict[str, list[str]] = {}
         self._walk()
@@ -47,8 +49,8 @@ class Look:
                 return True
             if number % STRIDE == 0 and time.monotonic() > deadline:
                 return None
-        deep = any(len(each.tail.segments) > 2 for each in names)
-        return False if self.complete and not (self.leaves and deep) else None
+        floats = any(each.floats and len(each.tail.segments) > 2 for each in names)
+        return False if self.complete and not (self.leaves and floats) else None
 
     def _candidates(self, names: tuple[LookedFor, ...]) -> Iterator[bool]:
         """For every path whose last name fits a pattern: whether the path does."""
@@ -59,39 +61,43 @@ class Look:
 
     def _walk(self) -> None:
         todo = [(self.directory, "")]
-        while todo and self.complete:
+        while todo and not self._stopped:
             directory, start = todo.pop()
             try:
                 with os.scandir(directory) as entries:
                     for entry in entries:
                         todo += self._take(entry, start)
-                        if not self.complete:
-                            return
+                        if self._stopped:
+                            break
             except OSError:
                 self.complete = False
 
-    def _take(self, entry: os.DirEntry[str], start: str) -> Iterator[tuple[str, str]]:
-        """Note an entry; yield the directory to look into."""
+    def _take(self, entry: os.DirEntry[str], start: str) -> list[tuple[str, str]]:
+        """Note an entry; return the directory to look into."""
         self._count += 1
         if self._count > ENTRIES or (self._count % STRIDE == 0 and time.monotonic() > self._deadline):
-            self.complete = False
-            return
+            self._stopped, self.complete = True, False
+            return []
         path = start + entry.name
         self._note(path)
         if entry.is_symlink():
-            yield from self._follow(entry, path)
-        elif entry.is_dir(follow_symlinks=False):
-            yield entry.path, path + "/"
+            return self._follow(entry, path)
+        return [(entry.path, path + "/")] if entry.is_dir(follow_symlinks=False) else []
 
-    def _follow(self, entry: os.DirEntry[str], path: str) -> Iterator[tuple[str, str]]:
-        target = self._resolve(entry.path)
+    def _follow(self, entry: os.DirEntry[str], path: str) -> list[tuple[str, str]]:
+        try:
+            target = self._resolve(entry.path)
+        except OSError as error:
+            self.complete = self.complete and error.errno == errno.ELOOP
+            return []
         if inside(target, (self.directory,)) or target in self._seen:
-            return
+            return []
         self._seen.add(target)
         self._note(target[1:])
-        if entry.is_dir():
-            self.leaves = True
-            yield target, path + "/"
+        if not entry.is_dir():
+            return []
+        self.leaves = True
+        return [(target, path + "/")]
 
     def _note(self, path: str) -> None:
         path = path if path.isascii() else unicodedata.normalize("NFC", path)
