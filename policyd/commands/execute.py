@@ -83,7 +83,7 @@ def is_special(name: str, argv: Words) -> bool:
         marks = _MARKS[name] = frozenset() if name in builtins.BUILTINS else wrappers.marks(name)
     if marks is None:
         return False
-    return not marks or any([word.text in marks or word.kind is WordKind.UNKNOWN for word in argv])
+    return not marks or any(word.text in marks or word.kind is WordKind.UNKNOWN for word in argv)
 
 
 def simple(run: Run, state: State, call: Call, script: Script) -> tuple[int, Pair]:

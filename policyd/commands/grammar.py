@@ -10,6 +10,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -291,7 +292,7 @@ class Reader:
     def command(self, node: Node, behind: list[Node] | None = None) -> Pair:
         """Read a simple command; `behind` are redirections that the tree hangs on what is around it."""
         words: list[Node] = []
-        assignments: list[Node] = []
+        assignments: list[tuple[Node, int]] = []
         targets: list[Node] = []
         groups: list[Node] = []
         for child in self.children(node):
@@ -299,7 +300,10 @@ class Reader:
             if kind in _REDIRECTS:
                 targets.append(child)
             elif kind == "variable_assignment" and not words:
-                assignments.append(child)
+                assignments.append((child, child.end_byte))
+            elif assignments and not words and assignments[-1][1] == child.start_byte:
+                self.note(child)
+                assignments[-1] = (assignments[-1][0], child.end_byte)
             elif kind == "command_name":
                 if child.end_byte > child.start_byte:
                     words += child.children
@@ -314,13 +318,21 @@ class Reader:
             self.run_node(group)
         return pair
 
-    def call(self, words: list[Node], assignments: list[Node], targets: list[Node], source: str) -> Pair:
+    def call(self, words: list[Node], assignments: list[tuple[Node, int]], targets: list[Node], source: str) -> Pair:
         """Run words with assignments before them and redirections around them."""
         spans = self.spans(words)
         if targets:
             spans = redirects.behind(self, targets, spans)
+        more: list[list[tuple[int, int]]] = []
+        if spans and self.source.find("\n", spans[0][0], spans[-1][1]) >= 0:
+            spans, *more = self._lines(spans)
+        late: list[tuple[int, int]] = []
+        while spans and (assignments or late) and _ASSIGNED.match(self.source, *spans[0]):
+            late.append(spans.pop(0))
         argv = self.scan(spans)
-        env = [found for child in assignments if (found := self.assignment(child, prefix=bool(argv))) is not None]
+        read = [self.assignment(child, end, prefix=bool(argv)) for child, end in assignments]
+        read += [self.assignment(None, end, start=start, prefix=bool(argv)) for start, end in late]
+        env = [found for found in read if found is not None]
         fed, document = self.fed, self.document
         uses = redirects.read(self, targets) if targets else None
         here = self.state.cwd
@@ -330,10 +342,22 @@ class Reader:
             self._keyword(argv[0])
             call = Call(tuple(argv), source, tuple(env), self.via, self.fed, self.document)
             index, pair = simple(self.run, self.state, call, script)
+        for line in more:
+            pair = simple(self.run, self.state, Call(tuple(self.scan(line)), source, (), self.via, self.fed), script)[1]
         if uses is not None:
             redirects.add(self, uses, index if argv else -1, here)
         self.fed, self.document = fed, document
         return pair
+
+    def _lines(self, spans: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+        """Divide words between which the grammar overlooked the end of a line."""
+        lines = [[spans[0]]]
+        for before, span in itertools.pairwise(spans):
+            if self.source.find("\n", before[1], span[0]) >= 0:
+                self.opaque("a line ends inside what the grammar takes for one command")
+                lines.append([])
+            lines[-1].append(span)
+        return lines
 
     def _keyword(self, word: Word) -> None:
         if (
@@ -343,23 +367,25 @@ class Reader:
         ):
             self.opaque(f"`{word.text}` stands where a command was expected")
 
-    def assignment(self, node: Node, *, prefix: bool) -> Assignment | None:
-        """Read `name=value`; without a command behind it, it sets the variable."""
-        start, end = node.start_byte, node.end_byte
+    def assignment(self, node: Node | None, end: int, *, start: int = 0, prefix: bool) -> Assignment | None:
+        """Read `name=value` up to `end`; without a command behind it, it sets the variable."""
+        start = node.start_byte if node is not None else start
         match = _ASSIGNED.match(self.source, start, end)
         self.run.spend()
         if match is None:
             self.opaque(f"`{self.text(start, end)[:_SHOWN]}` is not understood")
-            self.hidden(node)
+            if node is not None:
+                self.hidden(node)
             return None
         name = match[1]
         if match[2] and not re.fullmatch(r"\[\d+\]", match[2]):
             self.opaque(f"the subscript in `{self.text(start, end)[:_SHOWN]}` is evaluated, which may run something")
-            self.note(node)
+            if node is not None:
+                self.note(node)
             Scanner(self).live(match.start(2), match.end(2), quotes=True)
         value: Word | None = None
-        last = node.children[-1]
-        if last.type == "array":
+        last = node.children[-1] if node is not None and end == node.end_byte else None
+        if last is not None and last.type == "array":
             self.scan(self.spans(list(last.children[1:-1])))
         else:
             value = self.value(node, match.end(), end)
@@ -395,7 +421,7 @@ class Reader:
 
     def _declared(self, node: Node) -> Word:
         start, end = node.start_byte, node.end_byte
-        pair = self.assignment(node, prefix=True)
+        pair = self.assignment(node, end, prefix=True)
         match = _ASSIGNED.match(self.source, start, end)
         head = match[0] if match is not None else ""
         if pair is not None and pair.value.kind is WordKind.CONST and match is not None and match[3] == "=":
@@ -541,7 +567,7 @@ class Reader:
         """Read `name=value` that stands alone, or several."""
         nodes = [node] if node.type == "variable_assignment" else list(self.children(node))
         for child in nodes:
-            self.assignment(child, prefix=False)
+            self.assignment(child, child.end_byte, prefix=False)
         return self.state.cwd, self.state.cwd
 
     # ---- tests ----
@@ -562,6 +588,8 @@ class Reader:
                 self.opaque(f"`{shown}` may evaluate a subscript, which may run something")
             Scanner(self).live(start, end, quotes="'" not in text)
         if behind:
+            if redirects.behind(self, behind, []):
+                self.opaque("words stand behind the redirection of a test")
             uses = redirects.read(self, behind)
             redirects.add(self, uses, -1, here)
         return here, here

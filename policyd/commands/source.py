@@ -30,6 +30,7 @@ _COMMAND_START = re.compile(r"(?:^|[;&|({\n!]|\b(?:if|while|until|then|do|else|e
 _OPEN_SUBSCRIPT = re.compile(r"\[[^\]\s]*\Z")
 _BRACE = re.compile(r"((?:\A|[;&|(\n!`{]|\b(?:do|then|else|elif|if|while|until|time))[ \t]*)\{(?=[^\s{}][^\s]*[,.])")
 _CASE = re.compile(r"\bcase\b")
+_ESAC = re.compile(r"\besac\b")
 _DESCRIPTOR = re.compile(r"(^|[\s;&|()])\d+\Z")
 _DOUBLE_RUN = re.compile(r"[^\\\"$`]+")
 _ANSI = re.compile(r"\$'(?:\\.|[^'\\])*'", re.DOTALL)
@@ -82,6 +83,8 @@ class _Scan:
     out: list[str] = field(default_factory=list)
     stack: list[str] = field(default_factory=list)
     """`)` a list, `"` double quotes, a backtick, `}` an expansion, `A` arithmetic, `a` a parenthesis in it."""
+    marks: list[int] = field(default_factory=list)
+    """How much was put out when each of `stack` was opened."""
     pending: list[_Pending] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     cases: bool | None = None
@@ -96,9 +99,15 @@ class _Scan:
                 self._arithmetic()
             else:
                 self._code(top)
+        if self.stack:
+            raise UnsureError
         if self.pending:
             self.problems.append("a here-document has no body")
         return "".join(self.out)
+
+    def _push(self, state: str) -> None:
+        self.marks[len(self.stack) :] = [len(self.out)]
+        self.stack.append(state)
 
     def _copy(self, count: int) -> None:
         self.out.append(self.text[self.at : self.at + count])
@@ -115,7 +124,7 @@ class _Scan:
         for opening, state in (("$((", "A"), ("$(", ")"), ("${", "}")):
             if self.text.startswith(opening, self.at):
                 self._copy(len(opening))
-                self.stack.append(state)
+                self._push(state)
                 return
         if self.text.startswith("$[", self.at):
             raise UnsureError
@@ -127,7 +136,7 @@ class _Scan:
         elif "`" in self.stack:
             raise UnsureError
         else:
-            self.stack.append("`")
+            self._push("`")
         self._copy(1)
 
     def _double(self) -> None:
@@ -152,14 +161,14 @@ class _Scan:
             return
         char = self.text[self.at]
         if char == "(":
-            self.stack.append("a")
+            self._push("a")
             self._copy(1)
         elif char == ")":
             self._close_arithmetic()
         elif char in "\\$`":
             {"\\": self._backslash, "$": self._dollar, "`": self._tick}[char]()
         elif char == '"':
-            self.stack.append('"')
+            self._push('"')
             self._copy(1)
         else:
             self._copy(1)
@@ -183,7 +192,7 @@ class _Scan:
         elif char == "'":
             self._single(top)
         elif char == '"':
-            self.stack.append('"')
+            self._push('"')
             self._copy(1)
         elif char == "`":
             self._tick()
@@ -233,16 +242,21 @@ class _Scan:
     def _parenthesis(self, char: str, top: str) -> None:
         if char == "(":
             arithmetic = self.text.startswith("((", self.at) and _COMMAND_START.search(self._before())
-            self.stack.append("A" if arithmetic else ")")
+            self._push("A" if arithmetic else ")")
             self._copy(2 if arithmetic else 1)
             return
-        if top == ")":
-            if self.cases is None:
-                self.cases = bool(_CASE.search(self.text))
-            if self.cases:
-                raise UnsureError
+        if top == ")" and not self._in_case():
             self.stack.pop()
         self._copy(1)
+
+    def _in_case(self) -> bool:
+        """Say whether a `case` is open since the last parenthesis: then this one may end a pattern."""
+        if self.cases is None:
+            self.cases = bool(_CASE.search(self.text))
+        if not self.cases:
+            return False
+        since = "".join(self.out[self.marks[len(self.stack) - 1] :])
+        return len(_CASE.findall(since)) > len(_ESAC.findall(since))
 
     def _comment(self, top: str) -> None:
         before = self._before()[-1:]
