@@ -159,7 +159,10 @@ class PathPattern:
             places = tuple(place for place in places if place.tail.whole())
         if ref.glob:
             return all(any(_glob_covered(place, form) for place in places) for form in ref.forms)
-        return all(_matched(form, places) for form in ref.forms)
+        for form in ref.forms:
+            if not _matched(form, places):
+                return False
+        return True
 
     def maybe(self, ref: PathRef, workspace: Workspace, fs: Filesystem | None, *, widen: bool) -> Truth:
         """Say whether some form matches (deny and ask rules: `widen`; `unless` of allow rules: not)."""
@@ -189,20 +192,24 @@ def _seen(alternative: Alternative, view: str, workspace: Workspace) -> Iterator
 
 def _matched(form: str, places: tuple[Place, ...]) -> bool:
     for place in places:
-        rest = place.below(form)
-        if rest is not None and place.matches(rest):
+        if form.startswith(place.start):
+            if place.matches(form[place.size :]):
+                return True
+        elif form == place.directory and place.matches(""):
             return True
     return False
 
 
 def _some(ref: PathRef, texts: tuple[str, ...], places: tuple[Place, ...], fs: Filesystem | None) -> Truth:
     """The widest truth over all forms and places; `texts` are the forms as they are compared."""
-    if not ref.glob and any(_matched(text, places) for text in texts):
-        return Truth.YES
-    if not ref.glob and ref.reach is not Reach.CONTENT:
-        return Truth.NO
+    if not ref.glob:
+        for text in texts:
+            if _matched(text, places):
+                return Truth.YES
+        if ref.reach is not Reach.CONTENT:
+            return Truth.NO
     hit = _glob_hit if ref.glob else _reached
-    pairs = zip(texts, ref.forms, strict=True)
+    pairs = tuple(zip(texts, ref.forms, strict=True))
     return max((hit(place, *pair, ref.reach, fs) for pair in pairs for place in places), default=Truth.NO)
 
 
