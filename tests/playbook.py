@@ -205,11 +205,14 @@ class ScriptedDecider:
             steps.append(("session/set_config_option", {"sessionId": session_id, "configId": "all", "value": "off"}))
         return Asking(tuple(steps), "default", {"mode": "default", "all": "off"})
 
-    def unasked(self, session_id: str, call_id: str, now: Moment, fs: Filesystem | None) -> Verdict | None:
+    def unasked(
+        self, session_id: str, update: Mapping[str, object], now: Moment, fs: Filesystem | None
+    ) -> Verdict | None:
         self._may_fail("unasked")
+        call_id = str(update.get("toolCallId"))
         if call_id in self.named:
             return None
-        title = str(self.calls.get(call_id, {}).get("title", ""))
+        title = str({**self.calls.get(call_id, {}), **update}.get("title", ""))
         return self._verdict(Request(session_id, call_id, title, (), (_command_action(title),)), title, now)
 
 
@@ -519,7 +522,8 @@ def _set(line: str, decider: ScriptedDecider, settings: Settings) -> Settings:
     _, word, rest = line.split(maxsplit=2)
     if word == "settings":
         fields: dict[str, Any] = json.loads(rest)
-        return replace(settings, **{key: tuple(one) if isinstance(one, list) else one for key, one in fields.items()})
+        changed: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in fields.items()}
+        return replace(settings, **changed)
     if word == "policy":
         name, effect = shlex.split(rest)
         decider.table[name] = effect

@@ -51,7 +51,7 @@ class Interleavings(RuleBasedStateMachine):
         self.time = 0.0
         self.fail_next_record = False
         self.requests: Counter[bytes] = Counter()
-        self.answers: Counter[bytes] = Counter()
+        self.answered: Counter[bytes] = Counter()
         self.allowed: list[str] = []
         self.titles: dict[object, list[str]] = {}
         self.to_client: dict[object, bytes] = {}
@@ -122,8 +122,8 @@ class Interleavings(RuleBasedStateMachine):
         raw = raw_id(line)
         if raw == b"null" and not self.requests[raw] and "error" in message:
             return
-        self.answers[raw] += 1
-        assert self.answers[raw] <= self.requests[raw], f"answered twice: {raw!r}"
+        self.answered[raw] += 1
+        assert self.answered[raw] <= self.requests[raw], f"answered twice: {raw!r}"
         result = message.get("result")
         outcome = result.get("outcome") if isinstance(result, dict) else None
         if isinstance(outcome, dict) and outcome.get("optionId") == "yes":
@@ -308,7 +308,7 @@ class Interleavings(RuleBasedStateMachine):
         self.happens(Tick())
         self.happens(Tick())
         self.happens(Closed(Side.CLIENT))
-        missing = {raw: count - self.answers[raw] for raw, count in self.requests.items() if count != self.answers[raw]}
+        missing = {raw: count - self.answered[raw] for raw, count in self.requests.items() if count != self.answered[raw]}
         assert not missing, f"never answered: {missing}"
         lost = {line for (side, line), count in (self.expected - self.passed).items() if side == "agent"}
         assert not lost, f"lost on the way to the agent: {lost}"

@@ -234,6 +234,8 @@ class Connection:
         update = params.get("update")
         kind = text_of(update, "sessionUpdate") if isinstance(update, dict) else ""
         session = self._core.session(text_of(params, "sessionId"))
+        if kind in CALLS and isinstance(update, dict) and update.get("status") == "completed":
+            self._tripwire.completed(session, update)
         self._observe(Side.AGENT, message, params)
         if kind in SWITCHES and session.opened:
             self._modes.agent_switch(session, params, line)
@@ -252,8 +254,6 @@ class Connection:
             while len(session.diffs) > self._core.settings.calls_kept:
                 session.diffs.popitem(last=False)
         self._permissions.details(session, call_id)
-        if update.get("status") == "completed":
-            self._tripwire.completed(session, call_id)
 
     # ---- from the client ----------------------------------------------------------------------------
 

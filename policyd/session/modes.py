@@ -92,6 +92,7 @@ class Modes:
             self._confirmed(session)
             return
         method, params = task.asking.steps[task.step]
+        self._observe(Side.CLIENT, {"id": f"policyd:{task.step}:{session.id}", "method": method, "params": params})
         task.own = self._core.ask_side(Side.AGENT, method, params, lambda reply: self._replied(session, task, reply))
 
     def _replied(self, session: Session, task: Hold | SetBack, reply: acp.Envelope) -> None:
@@ -101,8 +102,16 @@ class Modes:
             method = task.asking.steps[task.step][0]
             self._failed(session, f"the agent refused {method}")
             return
+        self._observe(Side.AGENT, {"id": f"policyd:{task.step}:{session.id}", "result": {}})
         task.step += 1
         self._next(session)
+
+    def _observe(self, side: Side, message: Mapping[str, object]) -> None:
+        """Let the decider see policyd's own settings as if the client had made them."""
+        try:
+            self._core.decider.observe(side, message)
+        except Exception as error:
+            self._core.note(f"a mode could not be observed: {type(error).__name__}")
 
     def _confirmed(self, session: Session) -> None:
         hold = session.hold
@@ -270,7 +279,7 @@ class Modes:
         self, session: Session, params: Mapping[str, object], line: bytes, *, passed: bool = False
     ) -> None:
         """Judge a switch the agent tells of; pass the update on (unless it has passed), or undo the switch."""
-        verdict = self._judge("session/update", params)
+        verdict = None if session.unwatched else self._judge("session/update", params)
         if verdict is None or not self._refusal("session/update", verdict):
             if not passed:
                 self._core.passes(Side.CLIENT, line)

@@ -84,5 +84,5 @@ class Decider(Protocol):
     def asking(self, session_id: str, opened: Message) -> Asking:
         """Return what to set in a session whose opening response has this result."""
 
-    def unasked(self, session_id: str, call_id: str, now: Moment, fs: Filesystem | None) -> Verdict | None:
-        """Decide a completed call that no request named or covered; None = it was asked, or cannot be told."""
+    def unasked(self, session_id: str, update: Message, now: Moment, fs: Filesystem | None) -> Verdict | None:
+        """Decide a call that `update`, not yet observed, says is completed; None = it was asked, or cannot be told."""

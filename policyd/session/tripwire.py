@@ -6,9 +6,11 @@ named or covered the call, and whether the agent's statuses can be trusted, the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from policyd import acp
 from policyd.model import Effect
-from policyd.session.core import Core
+from policyd.session.core import Core, text_of
 from policyd.session.events import Side
 from policyd.session.records import Records
 from policyd.session.state import Session, remember
@@ -22,13 +24,14 @@ class Tripwire:
         self._core = core
         self._records = records
 
-    def completed(self, session: Session, call_id: str) -> None:
-        """Look at a call that an update reports as completed."""
+    def completed(self, session: Session, update: Mapping[str, object]) -> None:
+        """Look at a call that an update, not yet observed, reports as completed."""
+        call_id = text_of(update, "toolCallId")
         if not session.opened or call_id in session.judged:
             return
         remember(session.judged, call_id, self._core.settings.calls_kept)
         try:
-            verdict = self._core.decider.unasked(session.id, call_id, self._core.now, self._core.fs)
+            verdict = self._core.decider.unasked(session.id, update, self._core.now, self._core.fs)
         except Exception as error:
             self._core.note(f"session {session.id}: an unasked call could not be judged: {type(error).__name__}")
             return
