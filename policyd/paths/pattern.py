@@ -159,10 +159,9 @@ class PathPattern:
             places = tuple(place for place in places if place.tail.whole())
         if ref.glob:
             return all(any(_glob_covered(place, form) for place in places) for form in ref.forms)
-        for form in ref.forms:
-            if not _matched(form, places):
-                return False
-        return True
+        if len(ref.forms) == 1:
+            return _matched(ref.forms[0], places)
+        return all(_matched(form, places) for form in ref.forms)
 
     def maybe(self, ref: PathRef, workspace: Workspace, fs: Filesystem | None, *, widen: bool) -> Truth:
         """Say whether some form matches (deny and ask rules: `widen`; `unless` of allow rules: not)."""

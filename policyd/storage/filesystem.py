@@ -28,6 +28,8 @@ NAMES = 10_000
 """Names of one directory that are listed."""
 REMEMBERED = 0.1
 """Seconds a look below a directory is remembered."""
+KEPT = 16
+"""Looks that are remembered."""
 
 _FOREIGN = re.compile(r"/(proc/(\d+|self|thread-self)/(.*/)?(cwd|exe|root|fd/[^/]+|ns/[^/]+|map_files/[^/]+))\Z")
 
@@ -37,7 +39,7 @@ class RealFilesystem:
 
     def __init__(self, *, fold_case: bool = False) -> None:
         self.fold_case = fold_case
-        self._last: Look | None = None
+        self._looks: dict[str, Look] = {}
 
     def resolve(self, path: str) -> str:
         """Return the absolute `path` as the kernel walks it.
@@ -71,9 +73,11 @@ class RealFilesystem:
             return None
 
     def _look(self, directory: str) -> Look:
-        last, now = self._last, time.monotonic()
-        if last is None or last.directory != directory or now - last.ended > REMEMBERED:
-            last = self._last = Look(directory, self.resolve, fold_case=self.fold_case)
+        last = self._looks.get(directory)
+        if last is None or time.monotonic() - last.ended > REMEMBERED:
+            if len(self._looks) >= KEPT:
+                self._looks.clear()
+            last = self._looks[directory] = Look(directory, self.resolve, fold_case=self.fold_case)
         return last
 
     def is_dir(self, path: str) -> bool | None:
