@@ -30,6 +30,7 @@ from policyd.storage.grants import files, merged
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 DURATION = re.compile(r"(\d{1,7})([smhd])")
+WIDE = 1000
 PROMOTED = ".policyd/promoted.toml"
 
 
@@ -161,7 +162,7 @@ def print_table(found: Sequence[Held], clock: Clock, *, every: bool) -> None:
         answer = Text(grant.effect.word, style="green" if grant.effect is Effect.ALLOW else "red")
         cells = [safe(grant.covers), safe(grant.agent), grant.scope, left(grant.until - clock.wall)]
         table.add_row(grant.id, answer, *map(Text, cells), *([Text(safe(one.file.root))] if every else []))
-    Console(soft_wrap=not sys.stdout.isatty(), highlight=False).print(table)
+    Console(width=None if sys.stdout.isatty() else WIDE, highlight=False).print(table)
 
 
 # ---- taking back ------------------------------------------------------------------------------------
@@ -292,9 +293,8 @@ def project(args: argparse.Namespace) -> str:
 
 def held(kept: str, clock: Clock, root: str | None = None) -> Iterator[Held]:
     """Yield the grants that are not over, of one project and the user's own, or of all."""
-    for file in files(kept):
-        if root is None or file.root in {"", root}:
-            yield from (Held(grant, file) for grant in file.grants(clock) if grant.until > clock.wall)
+    for file in files(kept) if root is None else (GrantFile(kept, ""), GrantFile(kept, root)):
+        yield from (Held(grant, file) for grant in file.grants(clock) if grant.until > clock.wall)
         for problem in file.take_problems():
             print(f"policyd grants: {safe(problem)}", file=sys.stderr)
 
