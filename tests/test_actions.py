@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.fakes import FakeFilesystem
 from policyd.actions import Conversation, Machine
 from policyd.actions.profiles import shipped
 from policyd.model import Action, Role
+from tests.fakes import FakeFilesystem
 from tests.told import MACHINE, replay, told
 
 CAPTURES = Path(__file__).parent / "data" / "captures"
@@ -275,7 +275,7 @@ def test_a_hard_link_to_a_policy_is_guarded() -> None:
 @pytest.mark.parametrize("raw", [{}, {"x": "y"}, {"command": "rm -rf ~"}, {"path": "/etc/passwd"}, "{", ["x"], None])
 @pytest.mark.parametrize("kind", ["read", "edit", "execute", "other", "fetch", "_own", ""])
 def test_no_request_stands_for_nothing(short: str, raw: object, kind: str) -> None:
-    fields = {"kind": kind} if kind else {}
+    fields: dict[str, Any] = {"kind": kind} if kind else {}
     assert any(not line.endswith("(mention)") for line in ask(talk(short), rawInput=raw, title="x: y", **fields))
 
 

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from tests.fakes import FakeFilesystem
 from policyd.actions import ASKING, SIDE_DOORS, Conversation, Machine
 from policyd.model import Action, Request
+from tests.fakes import FakeFilesystem
 
 PROJECT = FakeFilesystem(
     files={

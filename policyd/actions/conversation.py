@@ -21,7 +21,7 @@ from policyd import commands, paths
 from policyd.actions import guard, profiles, resources
 from policyd.actions.builder import Builder, Surroundings
 from policyd.actions.derive import derive
-from policyd.actions.evidence import Call, Evidence, merge
+from policyd.actions.evidence import Call, Evidence, merge, table
 from policyd.actions.fields import Found
 from policyd.actions.identity import identify
 from policyd.actions.profiles import Profile
@@ -254,9 +254,8 @@ class Conversation:
         elif sort in ("tool_call", "tool_call_update") and not session.replaying:
             call_id = update.get("toolCallId")
             if isinstance(call_id, str):
-                call = session.call(call_id)
-                call.update(update)
-                self._follow(session, call, update)
+                self._follow(session, call_id, update)
+                session.call(call_id).update(update)
 
     def refuse(self, session_id: str, call_id: str, why: str) -> None:
         """Take in that an update of the call was refused: what is known of it no longer counts."""
@@ -264,15 +263,15 @@ class Conversation:
 
     # ---- where a shell stands --------------------------------------------------------------------
 
-    def _follow(self, session: Session, call: Call, update: Mapping[str, object]) -> None:
+    def _follow(self, session: Session, ident: str, update: Mapping[str, object]) -> None:
         """Note where a command takes a shell that keeps its directory, once it is known to have run."""
         if not self._profile.data.sticky_cwd:
             return
-        text = call.raw.get("command")
+        text = table(update.get("rawInput"))[0].get("command")
         if isinstance(text, str) and ("cd" in text or "pushd" in text or "popd" in text):
-            session.leaving[call.call_id] = self._leads(session, text)
-        if update.get("status") in ("completed", "failed") and call.call_id in session.leaving:
-            self._moved(session, session.leaving.pop(call.call_id))
+            session.leaving[ident] = self._leads(session, text)
+        if update.get("status") in ("completed", "failed") and ident in session.leaving:
+            self._moved(session, session.leaving.pop(ident))
 
     def _leads(self, session: Session, text: str) -> tuple[str, ...] | None:
         found: list[str] = []

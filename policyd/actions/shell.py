@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from policyd import commands, paths
 from policyd.actions.builder import Builder
-from policyd.model import Action, FileUse, PathRef, Reach, Reading, Role, SimpleCommand, WordKind
+from policyd.model import Action, FileUse, PathRef, Reach, Reading, Role, SimpleCommand, Word, WordKind
 
 EXECUTE = frozenset({"execute"})
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
@@ -39,12 +39,15 @@ def text_actions(
         return
     around = build.around
     reading = commands.read(text, cwd=cwd, home=around.workspace.home, shell=around.shell, fs=around.fs)
-    typing = [command for command in reading.commands if stdin and command.argv and command.argv[0].text == stdin]
-    told = tuple(replace(command, idle=True) if command in typing else command for command in reading.commands)
-    reading_actions(build, replace(reading, commands=told), origin, known=known, strict=strict)
-    for command in typing:
-        last = command.argv[-1]
-        typed = last.text if last.kind is WordKind.CONST and len(command.argv) > 1 else None
+    typing = {at for at, command in enumerate(reading.commands) if stdin and command.argv[:1] == (Word(stdin),)}
+    if typing:
+        told = tuple(replace(one, idle=True) if at in typing else one for at, one in enumerate(reading.commands))
+        beside = tuple(use for use in reading.files if use.command not in typing)
+        reading = replace(reading, commands=told, files=beside)
+    reading_actions(build, reading, origin, known=known, strict=strict)
+    for at in typing:
+        words = reading.commands[at].argv
+        typed = words[-1].text if len(words) > 1 and words[-1].kind is WordKind.CONST else None
         text_actions(build, typed, f"{origin} {stdin}", cwd, known=False)
 
 

@@ -1,0 +1,422 @@
+"""Requests in the shapes of agents that are described but of which no traffic is kept here, and a few rare ones."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from policyd.actions import Conversation
+from tests.told import MACHINE, told
+
+ONCE = [{"optionId": "yes", "kind": "allow_once"}, {"optionId": "no", "kind": "reject_once"}]
+DEEP = [
+    {"optionId": "approve", "kind": "allow_once"},
+    {"optionId": "reject", "kind": "reject_once"},
+    {"optionId": "approve_always", "kind": "allow_always"},
+]
+
+
+def opened(name: str, version: str = "1.0", servers: tuple[str, ...] = ()) -> Conversation:
+    talk = Conversation(MACHINE)
+    info = {"agentInfo": {"name": name, "version": version}} if name else {}
+    talk.observe("c2a", {"id": 0, "method": "initialize", "params": {}})
+    talk.observe("a2c", {"id": 0, "result": {"protocolVersion": 1, **info}})
+    named = [{"name": server} for server in servers]
+    talk.observe("c2a", {"id": 1, "method": "session/new", "params": {"cwd": "/home/dev/project", "mcpServers": named}})
+    talk.observe("a2c", {"id": 1, "result": {"sessionId": "s"}})
+    return talk
+
+
+def update(talk: Conversation, **fields: Any) -> None:
+    fields = {"sessionUpdate": "tool_call", "toolCallId": "c", **fields}
+    talk.observe("a2c", {"method": "session/update", "params": {"sessionId": "s", "update": fields}})
+
+
+def asked(talk: Conversation, options: list[dict[str, str]] = ONCE, **fields: Any) -> list[str]:
+    params = {"sessionId": "s", "toolCall": {"toolCallId": "c", **fields}, "options": options}
+    return [told(action) for action in talk.request(params).actions]
+
+
+ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
+    (
+        "qwen-code",
+        {
+            "title": "Shell: rm notes.txt (Delete)",
+            "kind": "execute",
+            "rawInput": {"command": "rm notes.txt", "description": "Delete", "is_background": False},
+            "_meta": {"toolName": "run_shell_command"},
+        },
+        ["execute $ rm notes.txt", "delete /home/dev/project/notes.txt (operand, carried by 0)"],
+    ),
+    (
+        "qwen-code",
+        {
+            "title": "Shell: ls [in /etc]",
+            "kind": "execute",
+            "rawInput": {"command": "ls", "directory": "/etc", "is_background": True},
+        },
+        ["execute $ ls (in /etc)", "search /etc to names (operand, carried by 0)"],
+    ),
+    (
+        "qwen-code",
+        {
+            "title": "Edit: a.py",
+            "kind": "edit",
+            "rawInput": {"file_path": "/home/dev/project/a.py", "old_string": "a", "new_string": "b"},
+            "locations": [{"path": "/home/dev/project/a.py", "line": None}],
+            "content": [{"type": "diff", "path": "/home/dev/project/a.py", "oldText": "a", "newText": "b"}],
+            "_meta": {"toolName": "edit"},
+        },
+        ["edit /home/dev/project/a.py"],
+    ),
+    (
+        "qwen-code",
+        {
+            "title": 'delete_note (notes MCP Server): {"id":"42"}',
+            "kind": "other",
+            "rawInput": {"id": "42"},
+        },
+        ['other tool notes/delete_note {"id": "42"}'],
+    ),
+    (
+        "qwen-code",
+        {
+            "title": "delete_note",
+            "kind": "other",
+            "rawInput": {"name": "mcp__notes__delete_note", "arguments": {"id": "9"}},
+            "_meta": {"toolName": "tool_call"},
+        },
+        ['other tool notes/delete_note {"id": "9"}'],
+    ),
+    (
+        "qwen-code",
+        {"title": "WebSearch", "kind": "search", "rawInput": {"query": "x"}, "_meta": {"toolName": "web_search"}},
+        ["fetch tool web_search"],
+    ),
+    ("qwen-code", {"title": "delete", "kind": "other", "rawInput": {"id": "42"}}, ["other opaque: the MCP server"]),
+    (
+        "agentao",
+        {
+            "title": "run_shell_command",
+            "kind": "execute",
+            "rawInput": {"command": "rm -rf build", "description": "Clean", "working_directory": "sub"},
+        },
+        [
+            "execute $ rm -rf build (in /home/dev/project/sub)",
+            "delete /home/dev/project/sub/build to content (operand, carried by 0)",
+        ],
+    ),
+    (
+        "agentao",
+        {"title": "write_file", "kind": "edit", "rawInput": {"file_path": "n.txt", "content": "x", "append": True}},
+        ["edit /home/dev/project/n.txt"],
+    ),
+    (
+        "agentao",
+        {"title": "mcp_demo_delete_records", "kind": "other", "rawInput": {"table": "users"}},
+        ['other tool demo/delete_records|demo_delete/records {"table": "users"}'],
+    ),
+    (
+        "codex-acp",
+        {
+            "title": "touch a.txt",
+            "kind": "execute",
+            "rawInput": {
+                "call_id": "c",
+                "turn_id": "t",
+                "command": ["/bin/bash", "-lc", "touch a.txt && ls"],
+                "cwd": "/home/dev/project/sub",
+                "reason": "because",
+                "parsed_cmd": [{"type": "unknown", "cmd": "touch a.txt"}],
+            },
+        },
+        [
+            "execute $ touch a.txt (in /home/dev/project/sub)",
+            "execute $ ls (in /home/dev/project/sub)",
+            "edit /home/dev/project/sub/a.txt (operand, carried by 0)",
+            "search /home/dev/project/sub to names (operand, carried by 1)",
+        ],
+    ),
+    (
+        "codex-acp",
+        {
+            "title": "Edit 2 files",
+            "kind": "edit",
+            "rawInput": {
+                "call_id": "c",
+                "changes": {
+                    "/home/dev/project/old.txt": {"type": "delete", "content": "x"},
+                    "/home/dev/project/a.py": {"type": "update", "unified_diff": "@@", "move_path": "/tmp/b.py"},
+                },
+            },
+        },
+        ["delete+edit /home/dev/project/old.txt", "edit /home/dev/project/a.py", "edit+move /tmp/b.py"],
+    ),
+    (
+        "Kilo",
+        {
+            "title": "2 files",
+            "kind": "edit",
+            "rawInput": {
+                "filepath": "a.py, b.py",
+                "diff": "…",
+                "files": [
+                    {"filePath": "/home/dev/project/a.py", "type": "delete"},
+                    {"filePath": "/home/dev/project/b.py", "movePath": "/tmp/c.py", "type": "move"},
+                ],
+            },
+        },
+        [
+            "delete+edit /home/dev/project/a.py",
+            "edit /home/dev/project/b.py",
+            "edit+move /tmp/c.py",
+            "any /home/dev/project/a.py, b.py (mention)",
+        ],
+    ),
+    (
+        "pi-acp",
+        {
+            "title": "Allow write?",
+            "kind": "other",
+            "rawInput": {"method": "confirm", "title": "Allow write?", "message": "/home/dev/outside.txt"},
+        },
+        ["other opaque: an extension asks in words", "any /home/dev/outside.txt (mention)"],
+    ),
+    (
+        "@agentclientprotocol/codex-acp",
+        {
+            "title": "write_stdin --session-id 4 'rm -rf src\n'",
+            "kind": "execute",
+            "rawInput": {"command": "write_stdin --session-id 4 'rm -rf src\n'", "cwd": "/home/dev/project"},
+        },
+        ["execute $ write_stdin", "execute $ rm -rf src (in ?)", "delete /home/dev/project/src"],
+    ),
+    (
+        "@agentclientprotocol/codex-acp",
+        {
+            "title": "touch x",
+            "kind": "execute",
+            "rawInput": {
+                "command": "touch x",
+                "cwd": "/home/dev/project",
+                "additionalPermissions": {"network": None, "fileSystem": {"write": ["/home/dev-outside"]}},
+            },
+        },
+        [
+            "execute $ touch x",
+            "edit /home/dev/project/x",
+            "execute - (escalate additionalPermissions)",
+            "any /home/dev-outside (mention)",
+        ],
+    ),
+    (
+        "cline",
+        {
+            "title": 'apply_patch: {"input":"*** Begin Patch…',
+            "kind": "other",
+            "rawInput": {
+                "input": "*** Begin Patch\n*** Delete File: notes.txt\n*** Update File: README.md\n"
+                "*** Move to: ../outside.txt\n@@\n-# Demo\n+# Moved\n*** End Patch"
+            },
+        },
+        [
+            "delete /home/dev/project/notes.txt",
+            "edit+move /home/dev/project/README.md",
+            "edit+move /home/dev/outside.txt",
+        ],
+    ),
+    (
+        "cline",
+        {"title": "apply_patch: x", "kind": "other", "rawInput": {"input": "*** Begin Patch\n*** Frobnicate: a"}},
+        ["edit opaque: not a whole patch"],
+    ),
+    (
+        "cline",
+        {
+            "title": "read_files: x",
+            "kind": "read",
+            "rawInput": {"files": [{"path": "README.md"}, {"path": "/etc/hostname"}]},
+        },
+        ["read /home/dev/project/README.md", "read /etc/hostname"],
+    ),
+    (
+        "gemini-cli",
+        {
+            "toolCallId": "run_shell_command__run_shell_command_1_0",
+            "title": "ls",
+            "kind": "execute",
+            "content": [
+                {"type": "content", "content": {"type": "text", "text": "[current working directory /etc] (List)"}}
+            ],
+        },
+        ["execute $ ls (in /etc)", "search /etc to names (operand, carried by 0)"],
+    ),
+    (
+        "gemini-cli",
+        {"toolCallId": "run_shell_command__run_shell_command_1_0", "title": "ls", "kind": "execute"},
+        ["execute $ ls (in ?)", "search /home/dev/project to names (operand, carried by 0)"],
+    ),
+    (
+        "@agentclientprotocol/claude-agent-acp",
+        {"name": "WebSearch", "kind": "fetch", "rawInput": {"query": "acp"}},
+        ["fetch tool WebSearch"],
+    ),
+    (
+        "@agentclientprotocol/claude-agent-acp",
+        {"name": "Glob", "kind": "search", "rawInput": {"pattern": "/etc/*.conf"}},
+        ["search /etc/*.conf to names"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "fields", "expected"), ROWS, ids=[f"{row[0]}-{at}" for at, row in enumerate(ROWS)])
+def test_a_request_stands_for_what_its_agent_means(name: str, fields: dict[str, Any], expected: list[str]) -> None:
+    found = asked(opened(name), **fields)
+    assert len(found) == len(expected), found
+    assert all(line.startswith(start) for line, start in zip(found, expected, strict=True)), found
+
+
+def test_an_agent_without_a_name_is_known_by_what_it_offers() -> None:
+    raw = {"file_path": "src/app.py", "old_string": "a", "new_string": "b"}
+    assert asked(opened(""), DEEP, title="Edit `src/app.py`", rawInput=raw) == ["edit /src/app.py"]
+    assert asked(opened("else"), DEEP, title="Edit `src/app.py`", rawInput=raw) == ["edit /home/dev/project/src/app.py"]
+
+
+def test_one_id_may_be_asked_twice_for_different_things() -> None:
+    talk = opened("")
+    assert asked(talk, DEEP, title="Execute: `touch a`", rawInput={"command": "touch a"})[0] == "execute $ touch a"
+    assert asked(talk, DEEP, title="Execute: `touch b`", rawInput={"command": "touch b"})[0] == "execute $ touch b"
+
+
+def test_older_vibe_sends_its_arguments_as_json_text() -> None:
+    talk = opened("@mistralai/mistral-vibe", "2.0.2")
+    assert talk.agent.profile == "vibe-2"
+    update(talk, title="bash", kind="execute", rawInput=json.dumps({"command": "rm -rf src", "timeout": None}))
+    assert asked(talk)[0] == "execute $ rm -rf src"
+    update(talk, toolCallId="d", kind="edit", rawInput=json.dumps({"path": "n.txt", "content": "x", "overwrite": True}))
+    assert asked(talk, toolCallId="d") == ["edit /home/dev/project/n.txt"]
+    assert opened("@mistralai/mistral-vibe", "3.0.2").agent.profile == "vibe"
+
+
+def test_a_request_before_its_call_waits_for_the_details() -> None:
+    talk = opened("Kilo")
+    params = {
+        "sessionId": "s",
+        "toolCall": {"toolCallId": "c", "title": "read", "kind": "read", "locations": [], "rawInput": {}},
+        "options": ONCE,
+    }
+    assert talk.waits(params)
+    assert [told(action) for action in talk.request(params).actions] == [
+        "read opaque: its details have not come: rawInput.filePath"
+    ]
+    update(talk, title="read", kind="read", rawInput={})
+    assert talk.waits(params)
+    update(talk, sessionUpdate="tool_call_update", title="read", rawInput={"filePath": "/home/dev/project/.env"})
+    assert not talk.waits(params)
+    assert [told(action) for action in talk.request(params).actions] == ["read /home/dev/project/.env"]
+
+
+def test_without_its_late_details_a_command_runs_nobody_knows_where() -> None:
+    talk = opened("OpenCode")
+    update(talk, title="bash", kind="execute", rawInput={"cwd": "/home/dev/project"})
+    lines = asked(talk, title="ls", kind="execute", rawInput={"command": "ls"})
+    assert lines[0] == "execute $ ls (in ?)"
+
+
+def test_a_tool_name_never_comes_out_of_a_requests_prose() -> None:
+    talk = opened("OpenCode")
+    lines = asked(talk, title="todowrite", kind="execute", rawInput={"command": "todowrite"})
+    assert lines[0].startswith("execute $ todowrite")
+
+
+def test_a_shell_that_keeps_its_directory_may_stand_where_it_went() -> None:
+    talk = opened("@agentclientprotocol/claude-agent-acp")
+    update(talk, name="Bash", kind="execute", rawInput={"command": "cd sub && ls"}, toolCallId="a")
+    assert asked(talk, toolCallId="b", name="Bash", kind="execute", rawInput={"command": "pwd"})[0] == (
+        "execute $ pwd (idle)"
+    )
+    update(talk, sessionUpdate="tool_call_update", toolCallId="a", status="completed")
+    line = asked(talk, toolCallId="b", name="Bash", kind="execute", rawInput={"command": "rm x"})[0]
+    assert line == "execute $ rm x (in /home/dev/project|/home/dev/project/sub)"
+    update(talk, name="Bash", kind="execute", rawInput={"command": "cd $X"}, toolCallId="e", status="completed")
+    line = asked(talk, toolCallId="f", name="Bash", kind="execute", rawInput={"command": "rm x"})[0]
+    assert line == "execute $ rm x (in ?)"
+
+
+def test_a_refused_command_moved_no_shell() -> None:
+    talk = opened("@agentclientprotocol/claude-agent-acp")
+    params = {
+        "sessionId": "s",
+        "toolCall": {"toolCallId": "a", "name": "Bash", "kind": "execute", "rawInput": {"command": "cd /etc && ls"}},
+        "options": ONCE,
+    }
+    update(talk, name="Bash", kind="execute", rawInput={"command": "cd /etc && ls"}, toolCallId="a")
+    talk.observe("a2c", {"id": 5, "method": "session/request_permission", "params": params})
+    talk.observe("c2a", {"id": 5, "result": {"outcome": {"outcome": "selected", "optionId": "no"}}})
+    update(talk, sessionUpdate="tool_call_update", toolCallId="a", status="failed")
+    assert asked(talk, toolCallId="b", name="Bash", kind="execute", rawInput={"command": "rm x"})[0] == "execute $ rm x"
+
+
+def test_a_request_that_names_no_call_stands_for_every_open_one() -> None:
+    talk = opened("OpenHands CLI ACP Agent")
+    for ident, command in (("a", "touch a"), ("b", "rm -rf src")):
+        update(
+            talk,
+            toolCallId=ident,
+            kind="execute",
+            rawInput={"kind": "TerminalAction", "command": command},
+            status="pending",
+        )
+    assert [line for line in asked(talk, toolCallId="confirmation-1", kind="other") if line.startswith("execute")] == [
+        "execute $ touch a",
+        "execute $ rm -rf src",
+    ]
+    assert "carried by 2" in asked(talk, toolCallId="confirmation-1", kind="other")[-1]
+    update(talk, sessionUpdate="tool_call_update", toolCallId="a", status="completed")
+    update(talk, sessionUpdate="tool_call_update", toolCallId="b", status="failed")
+    assert asked(talk, toolCallId="confirmation-1", kind="other") == [
+        "other opaque: it names no tool call that is known to be open"
+    ]
+
+
+def test_text_typed_into_a_running_program_is_opaque() -> None:
+    talk = opened("OpenHands CLI ACP Agent")
+    raw = {"kind": "TerminalAction", "command": "yes", "is_input": True}
+    update(talk, kind="execute", rawInput=raw, status="pending")
+    lines = asked(talk, toolCallId="confirmation-1", kind="other")
+    assert lines[0] == "execute opaque: the text is typed into a running program"
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        ({"command": "ls", "args": ["-la"]}, ["execute $ ls -la"]),
+        ({"command": "cd sub && rm -rf build"}, ["execute $ cd sub (idle)", "execute $ rm -rf build"]),
+        ({"command": "/bin/sh", "args": ["-lc", "rm -rf src"]}, ["execute $ rm -rf src"]),
+        ({"command": "git", "args": ["log", "$(rm x)"]}, ["execute $ git log $(rm x)", "execute $ rm x"]),
+        ({"command": "ls", "cwd": "/etc"}, ["execute $ ls (in /etc)"]),
+        ({"command": "ls", "env": [{"name": "PATH", "value": "/x y"}]}, ["execute $ PATH=/x y ls"]),
+        ({"command": "ls", "env": ["PATH"]}, ["execute opaque: the arguments or the environment"]),
+        ({}, ["execute opaque: the command is no text"]),
+    ],
+)
+def test_a_terminal_is_read_as_words_and_as_text(params: dict[str, Any], expected: list[str]) -> None:
+    found = [told(action) for action in opened("x").side_door("terminal/create", {"sessionId": "s", **params}).actions]
+    commands = [line for line in found if line.startswith("execute")]
+    assert all(any(line.startswith(start) for line in commands) for start in expected), commands
+
+
+def test_the_joined_reading_of_a_terminal_is_never_allowed() -> None:
+    door = opened("x").side_door("terminal/create", {"sessionId": "s", "command": "git", "args": ["log", "$(rm x)"]})
+    joined = [action.command for action in door.actions if action.command and action.origin.endswith("joined")]
+    assert joined
+    assert all(command.strict_only for command in joined)
+
+
+@pytest.mark.parametrize(("method", "kind"), [("fs/read_text_file", "read"), ("fs/write_text_file", "edit")])
+def test_files_through_the_client_are_paths(method: str, kind: str) -> None:
+    door = opened("x").side_door(method, {"sessionId": "s", "path": "/home/dev/project/.env", "content": "x"})
+    assert [told(action) for action in door.actions] == [f"{kind} /home/dev/project/.env"]
+    assert door.side_door == method
