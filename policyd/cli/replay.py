@@ -121,8 +121,8 @@ def malformed(line: Line) -> str:
         return "the request names no session"
     if line.method != ASKING:
         return ""
-    if not isinstance(params.get("options"), list):
-        return "the request has no list of options"
+    if not isinstance(params.get("options"), list) or not params["options"]:
+        return "the request offers no option"
     if not any(isinstance(params.get(key), Mapping) for key in ("toolCall", "subject")):
         return "the request has no `toolCall`"
     return ""
