@@ -22,7 +22,7 @@ PARTS = st.sampled_from(
 )
 PATTERNS = st.builds(
     lambda start, parts: start + "/".join(parts),
-    st.sampled_from(["", "", "/", "~/", "./", "/home/dev/app/", "{a,/}"]),
+    st.sampled_from(["", "", "/", "~/", "./", "/home/dev/app/", "{a/,/}"]),
     st.lists(PARTS, min_size=1, max_size=4),
 )
 PATHS = st.builds(
@@ -104,6 +104,7 @@ WORLD = ["".join(chars) for size in (1, 2, 3, 4) for chars in itertools.product(
 @settings(max_examples=400, deadline=None)
 @given(SEGMENTS, SEGMENTS)
 def test_two_wildcards_meet_and_cover_as_their_names_do(left: str, right: str) -> None:
+    left, right = re.sub(r"\*+", "*", left), re.sub(r"\*+", "*", right)
     pattern, glob = segment(left, left), _one(right)
     expanded = [name for name in WORLD if glob.matches(name) and (name[0] != "." or right[0] == ".")]
     hits = [name for name in expanded if pattern.matches(name)]

@@ -73,6 +73,8 @@ class _Scene:
                 path.mkdir(parents=True, exist_ok=True)
             elif kind == "file":
                 path.write_text("")
+            elif kind == "hardlink":
+                path.hardlink_to(self.here(target))
             else:
                 path.symlink_to(self.here(target))
         return RealFilesystem()

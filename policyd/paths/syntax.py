@@ -5,7 +5,7 @@ Rules of this module:
 1. A pattern that other tools would read differently is an error that says what to write; nothing loads and
    silently never matches.
 2. Braces expand before anything else is looked at, at most `MOST` alternatives.
-3. `**` inside a segment (`a**`) is `*`; a trailing `/` is `/**`.
+3. `**` beside other characters (`**.pem`) is refused: tools disagree whether it crosses `/`. A trailing `/` is `/**`.
 4. A backslash makes the next character literal; before a letter, digit, `.` or `/` it is a separator or a regular
    expression of another tool, and refused.
 """
@@ -241,10 +241,11 @@ def segment(name: str, text: str) -> Segment:
     while here < len(name):
         end = _unit(name, here)
         token = _token(name[here:end], text)
-        if not (token is Wild.STAR and tokens[-1:] == [Wild.STAR]):
-            tokens.append(token)
+        if token is Wild.STAR and tokens[-1:] == [Wild.STAR]:
+            raise PatternError(f"`{text}`: `**` is a segment of its own; write `**/*` or `*` in place of `{name}`")
+        tokens.append(token)
         here = end
-    return DEEP if tokens == [Wild.STAR] and len(name) > 1 else Segment(tuple(tokens))
+    return Segment(tuple(tokens))
 
 
 def _token(unit: str, text: str) -> Token:
