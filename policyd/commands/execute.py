@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from policyd.commands import builtins, wrappers
 from policyd.commands.run import FullError, Run
-from policyd.commands.state import Cwd, Pair, State, enter, union
+from policyd.commands.state import Cwd, Pair, State, enter
 from policyd.commands.taint import loose
 from policyd.commands.variables import harmless
 from policyd.commands.wrapper_table import SHELLS
@@ -47,7 +47,7 @@ _KEEPS_PREFIX = frozenset(
 """Builtins after which a POSIX shell keeps the assignments in front of them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
     """One simple command about to run."""
 
@@ -258,8 +258,3 @@ def _document(run: Run, state: State, call: Call, script: Script, name: str) -> 
         script(run, call.document or "", state.fresh(state.cwd), (*call.via, name))
     finally:
         run.depth -= 1
-
-
-def either(pair: Pair) -> Cwd:
-    """Return where the shell may be after a command, however it ended."""
-    return union(*pair)

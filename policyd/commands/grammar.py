@@ -19,14 +19,14 @@ import tree_sitter
 import tree_sitter_bash
 
 from policyd.commands import loops, quoting, redirects
-from policyd.commands.execute import Call, either, simple
-from policyd.commands.plain import KEYWORDS
+from policyd.commands.execute import Call, simple
+from policyd.commands.plain import KEYWORDS, constant
 from policyd.commands.quoting import decoded
 from policyd.commands.rough import pieces
-from policyd.commands.run import Run
+from policyd.commands.run import DEPTH, Run
 from policyd.commands.source import odd_characters, prepare
-from policyd.commands.state import Pair, State, union
-from policyd.commands.words import Scanner
+from policyd.commands.state import NO_NAMES, Pair, State, then, union
+from policyd.commands.words import QUICK, Scanner
 from policyd.model import Assignment, Word, WordKind
 
 Node = tree_sitter.Node
@@ -120,11 +120,13 @@ class Reader:
         method = _METHODS.get(node.type)
         if method is None:
             return self.hidden(node)
-        self.run.deeper()
-        try:
-            return method(self, node)
-        finally:
-            self.run.depth -= 1
+        run = self.run
+        if run.depth >= DEPTH:
+            run.deeper()
+        run.depth += 1
+        pair = method(self, node)
+        run.depth -= 1
+        return pair
 
     def hidden(self, node: Node) -> Pair:
         """Read the commands inside a node that is not understood."""
@@ -192,7 +194,12 @@ class Reader:
         """Return the words at the places given."""
         found: list[Word] = []
         for start, end in spans:
-            found += Scanner(self).words(start, end)
+            quick = QUICK(self.source, start, end)
+            if quick is None:
+                found += Scanner(self).words(start, end)
+            else:
+                text = quick[quick.lastindex or 0]
+                found.append(constant(text if text.isascii() else decoded(text)))
         return found
 
     def value(self, node: Node | None, start: int, end: int) -> Word:
@@ -488,14 +495,13 @@ class Reader:
         return parts[0], parts[1].type, parts[2]
 
     def _then(self, pair: Pair, operator: str, node: Node, behind: list[Node]) -> Pair:
-        success, failure = pair
-        self.state.cwd = success if operator == "&&" else failure
-        before = dict(self.state.names)
-        after = self.with_redirects(node, behind) if behind else self.run_node(node)
-        self.state.join(before)
-        if operator == "&&":
-            return after[0], union(failure, after[1])
-        return union(success, after[0]) if not _leaves(node) else success, after[1]
+        return then(
+            self.state,
+            pair,
+            operator,
+            lambda: self.with_redirects(node, behind) if behind else self.run_node(node),
+            leaves=operator == "||" and _leaves(node),
+        )
 
     def pipeline(self, node: Node, behind: list[Node] | None = None) -> Pair:
         """Read `a | b`: each part in a shell of its own, all but the first fed by the one before."""
@@ -515,7 +521,7 @@ class Reader:
                 break
         here, fed, document = self.state.cwd, self.fed, self.document
         for number, (part, own) in enumerate(reversed(parts)):
-            before = dict(self.state.names)
+            before = dict(self.state.names) if self.state.names else NO_NAMES
             self.state.cwd = here
             if number:
                 self.fed, self.document = "|", None
@@ -715,4 +721,4 @@ _REDIRECTED: dict[str, Callable[[Reader, Node, list[Node]], Pair]] = {
     "unset_command": Reader.declaration,
 }
 
-__all__ = ["Reader", "either", "script"]
+__all__ = ["Reader", "script"]

@@ -10,16 +10,16 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache, partial
 
-from policyd.commands.execute import Call, is_special, simple
+from policyd.commands.execute import Call, Script, is_special, simple
 from policyd.commands.operands import uses
-from policyd.commands.plain import constant, split
+from policyd.commands.plain import Part, constant, divide, split
 from policyd.commands.rough import pieces
 from policyd.commands.run import LENGTH, FullError, Run
 from policyd.commands.source import odd_characters
-from policyd.commands.state import State
+from policyd.commands.state import NO_NAMES, Pair, State, then, union
 from policyd.model import Assignment, Filesystem, Reading, SimpleCommand
 
 _KEPT = 2_048
@@ -39,6 +39,14 @@ def read(text: str, *, cwd: tuple[str, ...], home: str, shell: str = "bash", fs:
     """
     bare = _kept(text, cwd, home, shell) if len(text) <= _KEPT_LENGTH else _read(text, cwd, home, shell)
     return _filled(bare, home, fs)
+
+
+@cache
+def _grammar() -> Script:
+    """Return the reader of shell text; it is not loaded before a text needs it."""
+    from policyd.commands.grammar import script
+
+    return script
 
 
 def _filled(bare: Reading, home: str, fs: Filesystem | None) -> Reading:
@@ -77,9 +85,7 @@ def _read(text: str, cwd: tuple[str, ...], home: str, shell: str) -> Reading:
 
 
 def _called(run: Run, state: State, call: Call) -> None:
-    from policyd.commands.grammar import script
-
-    simple(run, state, call, script)
+    simple(run, state, call, _grammar())
 
 
 def _parse(run: Run, state: State, text: str, shell: str) -> None:
@@ -90,7 +96,11 @@ def _parse(run: Run, state: State, text: str, shell: str) -> None:
         run.opaque(f"the command is longer than {LENGTH // 1024} KiB; the rest was not read")
         text = text[:LENGTH]
     if shell in _BASH:
-        _script(run, state, text)
+        parts = divide(text)
+        if parts is None:
+            _script(run, state, text)
+        else:
+            _plain_list(run, state, parts, text.strip(" \t\n"))
         return
     run.opaque(f"text for {shell} is not parsed")
     run.strict = True
@@ -99,11 +109,44 @@ def _parse(run: Run, state: State, text: str, shell: str) -> None:
     _rough(run, state, text)
 
 
-def _script(run: Run, state: State, text: str) -> None:
-    from policyd.commands.grammar import script
+def _plain_list(run: Run, state: State, parts: list[Part], text: str) -> None:
+    """Read a list of plain commands as `grammar` reads it."""
+    pair: Pair = (state.cwd, state.cwd)
+    for operator, pipeline in _pipelines(parts):
+        read = partial(_pipeline, run, state, pipeline, text)
+        if operator in {"&&", "||"}:
+            leaves = operator == "||" and len(pipeline) == 1 and pipeline[0].words[0].text in {"exit", "return"}
+            pair = then(state, pair, operator, read, leaves=leaves)
+        else:
+            state.cwd = union(*pair)
+            pair = read()
 
+
+def _pipelines(parts: list[Part]) -> Iterator[tuple[str, list[Part]]]:
+    first = 0
+    for place in range(1, len(parts) + 1):
+        if place == len(parts) or parts[place].operator != "|":
+            yield parts[first].operator, parts[first:place]
+            first = place
+
+
+def _pipeline(run: Run, state: State, parts: list[Part], text: str) -> Pair:
+    if len(parts) == 1:
+        part = parts[0]
+        return simple(run, state, Call(tuple(part.words), text[part.start : part.end].rstrip()), _grammar())[1]
+    here = state.cwd
+    for number, part in enumerate(parts):
+        before = dict(state.names) if state.names else NO_NAMES
+        state.cwd = here
+        source = text[part.start : part.end].rstrip()
+        simple(run, state, Call(tuple(part.words), source, fed="|" if number else ""), _grammar())
+        state.join(before)
+    return here, here
+
+
+def _script(run: Run, state: State, text: str) -> None:
     try:
-        script(run, text, state, ())
+        _grammar()(run, text, state, ())
     except FullError as full:
         run.opaque(f"the command is {full}; the rest was not read")
         run.strict = True
@@ -112,12 +155,10 @@ def _script(run: Run, state: State, text: str) -> None:
 
 def _rough(run: Run, state: State, text: str) -> None:
     """Add the plainly readable words, for strict rules only."""
-    from policyd.commands.grammar import script
-
     text, _ = odd_characters(text)
     run.depth = 0
     for words in pieces(text):
-        simple(run, state.fork(), Call(words, " ".join([word.text for word in words])), script)
+        simple(run, state.fork(), Call(words, " ".join([word.text for word in words])), _grammar())
 
 
 def read_argv(

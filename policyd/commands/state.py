@@ -11,6 +11,7 @@ Rules of this module:
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from policyd.commands.plain import constant
@@ -144,3 +145,19 @@ class State:
                 name: names.get(name) if names.get(name, missing) == other.get(name, missing) else None
                 for name in {**names, **other}
             }
+
+
+NO_NAMES: dict[str, Word | None] = {}
+"""What is known of variables where none was set; never changed."""
+
+
+def then(state: State, pair: Pair, operator: str, read: Callable[[], Pair], *, leaves: bool = False) -> Pair:
+    """Read what stands behind `&&` or `||`, which may not run; `leaves` = it ends the shell if it does."""
+    success, failure = pair
+    state.cwd = success if operator == "&&" else failure
+    before = dict(state.names) if state.names else NO_NAMES
+    after = read()
+    state.join(before)
+    if operator == "&&":
+        return after[0], union(failure, after[1])
+    return (success if leaves else union(success, after[0])), after[1]

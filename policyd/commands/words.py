@@ -20,7 +20,8 @@ from policyd.commands.source import BRACE
 from policyd.commands.state import State
 from policyd.model import Word, WordKind
 
-_QUICK = re.compile(r"[A-Za-z0-9_./@%+,:=-]+|'([^']*)'|\"([^\"$`\\]*)\"")
+QUICK = re.compile(r"[A-Za-z0-9_./@%+,:=-]+|'([^'\x04]*)'|\"([^\"$`\\\x04]*)\"").fullmatch
+"""Words that are read at a glance: plain ones, and those in one pair of quotes (its group is the value)."""
 _RUN = re.compile(r"[^\\'\"$`<>;&|()\s\x01\x02]+")
 _QUOTED_RUN = re.compile(r"[^\"\\$`]+")
 _ANSI = re.compile(r"\$'((?:\\.|[^'\\])*)'", re.DOTALL)
@@ -70,9 +71,6 @@ class Scanner:
 
     def words(self, start: int, end: int) -> list[Word]:
         """Return the words that the bytes from `start` to `end` become."""
-        quick = _QUICK.fullmatch(self.text, start, end)
-        if quick is not None:
-            return [constant(quoting.decoded(quick[quick.lastindex or 0]))]
         self._scan(start, end, splits=True)
         source = self.text[start:end]
         try:

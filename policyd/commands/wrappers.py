@@ -9,7 +9,6 @@ Rules of this module:
 
 from __future__ import annotations
 
-import posixpath
 import re
 from dataclasses import dataclass, field
 
@@ -82,7 +81,7 @@ class _Options:
 
 def base(word: Word) -> str:
     """Return the name of a constant program word, without its directory; empty if it is not constant."""
-    return posixpath.basename(word.text) if word.kind is WordKind.CONST else ""
+    return word.text.rpartition("/")[2] if word.kind is WordKind.CONST else ""
 
 
 def marks(name: str) -> frozenset[str] | None:
