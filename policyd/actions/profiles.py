@@ -183,8 +183,10 @@ class ToolSpec:
     label: str
     """`tool.bash` or `kind.execute`, for explanations."""
     refs: dict[str, tuple[Ref, ...]]
+    used: frozenset[str]
+    """Keys of `rawInput` that the table reads a fact from."""
     claimed: frozenset[str]
-    """Keys of `rawInput` that the table uses or calls inert."""
+    """Those, and the ones it calls inert."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +201,8 @@ class Profile:
     kinds: dict[str, ToolSpec]
     patterns: tuple[tuple[str, ToolSpec], ...] = field(default=())
     """Tool names with `*`, in the order written."""
+    names: frozenset[str] = frozenset()
+    """Every key of `rawInput` that some table reads a fact from: case variants of them are refused on the wire."""
 
     def named(self, tool: str, stated: str) -> ToolSpec | None:
         """Return how to read a call of `tool` whose request states the kind `stated`; None if no table names it."""
@@ -212,12 +216,6 @@ class Profile:
         order = [kind for kind in (*KINDS, "*") if kind in self.kinds]
         said = set(kinds)
         return next((self.kinds[kind] for kind in order if kind in said or kind == "*"), None)
-
-    @property
-    def names(self) -> frozenset[str]:
-        """Every key of `rawInput` that some table reads: case variants of them are refused on the wire."""
-        specs = (*self.tools.values(), *self.kinds.values(), *(spec for _, spec in self.patterns))
-        return frozenset(name for spec in specs for name in spec.claimed)
 
     def mode(self, name: str) -> Mode:
         """Return what the profile says of mode `name`; an unknown mode is unsafe."""
@@ -273,6 +271,7 @@ def compile_profile(short: str, data: ProfileTable) -> Profile:
         {name: spec for name, spec in tools.items() if "*" not in name},
         kinds,
         tuple((name, spec) for name, spec in tools.items() if "*" in name),
+        frozenset(name for spec in (*tools.values(), *kinds.values()) for name in spec.used),
     )
 
 
@@ -283,9 +282,10 @@ def _spec(label: str, table: ToolTable) -> ToolSpec:
         raise ValueError(f"[{label}]: {error}") from error
     used = {ref.key for group in refs.values() for ref in group}
     used |= {"args", "env"} if table.argv else set()
-    used |= set(table.written)
     used |= {table.args} if table.args else set()
-    return ToolSpec(table, label, refs, frozenset(used | {*table.inert, *table.widens, *table.opaque_if} - {""}))
+    used |= {*table.widens, *table.opaque_if}
+    used.discard("")
+    return ToolSpec(table, label, refs, frozenset(used), frozenset({*used, *table.inert, *table.written}))
 
 
 @cache

@@ -54,7 +54,7 @@ class Replay:
 
     def run(self, raw: Iterable[bytes]) -> Iterator[Result]:
         """Yield a result for each line that asks for a decision."""
-        lines = transcript.read(raw)
+        lines = transcript.read(raw, lambda: self.authorizer.conversation.profile.names)
         ahead: deque[Line] = deque()
         while (line := ahead.popleft() if ahead else next(lines, None)) is not None:
             self._observe(line)

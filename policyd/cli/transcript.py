@@ -7,7 +7,7 @@ for permission is a malformed request, a refused update makes its call opaque, a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from policyd.acp import ProtocolError, strict_object
@@ -52,11 +52,11 @@ class Line:
         return self.direction == "a2c" and self.method in (ASKING, *SIDE_DOORS)
 
 
-def read(raw: Iterable[bytes], names: Iterable[str] = ()) -> Iterator[Line]:
-    """Yield the lines of a transcript; blank ones are left out. `names` are keys of `rawInput` the agent reads."""
+def read(raw: Iterable[bytes], names: Callable[[], Iterable[str]] = tuple) -> Iterator[Line]:
+    """Yield the lines of a transcript; blank ones are left out. `names` tells the keys the agent reads."""
     for number, text in enumerate(raw, 1):
         if text.strip():
-            yield line(number, text.strip(), names)
+            yield line(number, text.strip(), names())
 
 
 def line(number: int, text: bytes, names: Iterable[str] = ()) -> Line:
