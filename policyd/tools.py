@@ -17,8 +17,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-import re2
-
 from policyd.model import Tool, Truth
 
 LONGEST = 512
@@ -273,6 +271,8 @@ def _special(key: str, table: Mapping[str, object]) -> Test:
 def _regex(key: str, text: object) -> Test:
     if not isinstance(text, str):
         raise ValueError(f"`input.{key}`: `regex` wants a string")
+    import re2
+
     options = re2.Options()
     options.log_errors = False
     try:

@@ -20,8 +20,6 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-import re2
-
 from policyd.model import Truth, Url
 
 PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21, "ssh": 22, "git": 9418}
@@ -333,20 +331,26 @@ def _matcher(path: str, *, below: bool) -> Matcher:
     spellings = dict.fromkeys((path, _decoded(path)))
     if "*" not in path and not below:
         return spellings.__contains__
-    pattern = re2.compile("|".join(_expression(each, below=below) for each in spellings))
-    return lambda text: pattern.fullmatch(text) is not None
+    return _whole("|".join(_expression(each, below=below) for each in spellings))
 
 
 def _expression(path: str, *, below: bool) -> str:
     tree = below or path.endswith("/**")
     path = path.removesuffix("/**").rstrip("/") if tree else path
-    words = (re2.escape(word).replace(r"\*", "[^/]*") for word in path.split("**"))
-    return "(?s)" + "(?:.*)".join(words) + ("(?:/.*)?" if tree else "")
+    words = ("[^/]*".join(map(re.escape, word.split("*"))) for word in path.split("**"))
+    return ".*".join(words) + ("(?:/.*)?" if tree else "")
 
 
 def _query(pattern: str | None) -> Matcher:
     """Match a whole query; `*` crosses everything."""
     if pattern is None:
         return lambda text: True
-    compiled = re2.compile("(?s)" + ".*".join(map(re2.escape, pattern.split("*"))))
+    return _whole(".*".join(map(re.escape, pattern.split("*"))))
+
+
+def _whole(expression: str) -> Matcher:
+    """Compile where a pattern needs it: a policy without URLs does not pay for the library."""
+    import re2
+
+    compiled = re2.compile(f"(?s){expression}")
     return lambda text: compiled.fullmatch(text) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import time
@@ -120,6 +121,40 @@ def _forest(factory: pytest.TempPathFactory, seed: int) -> Path:
             (where / f"l{number}").symlink_to(text)
         _FORESTS[seed] = root
     return _FORESTS[seed]
+
+
+def test_walking_agrees_with_the_kernel(tmp_path: Path) -> None:
+    dice, files = random.Random(7), RealFilesystem()  # noqa: S311 - the same paths every time
+    names = ["a", "b", "a", "b", "l1", "l2", "..", "f"]
+    places = [tmp_path.joinpath(*parts) for size in range(4) for parts in itertools.product("ab", repeat=size)]
+    for place in places:
+        place.mkdir(exist_ok=True)
+        (place / "f").write_text("")
+        for number in range(1, 3):
+            target = "/".join(dice.choices(names, k=dice.randrange(1, 3)))
+            (place / f"l{number}").symlink_to(target if dice.random() < 0.7 else f"{dice.choice(places)}/{target}")
+    paths = ["/".join(dice.choices(names, k=dice.randrange(1, 6))) for _ in range(10_000)]
+    outcomes = [_kernel_agrees(files, f"{tmp_path}/{path}") for path in paths]
+    assert outcomes.count("same") > 2_000
+    assert outcomes.count("refused") > 100
+
+
+def _kernel_agrees(files: RealFilesystem, path: str) -> str:
+    """Compare with what the kernel opens; what it does not open has no place to compare."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return "missing"
+    except NotADirectoryError:
+        return "no directory"
+    except OSError:
+        with pytest.raises(OSError, match=r"(?i)too many levels"):
+            files.resolve(path)
+        return "refused"
+    walked = files.resolve(path)
+    assert os.path.samestat(found, os.lstat(walked))
+    assert walked == os.path.realpath(path)
+    return "same"
 
 
 LOOKS = [

@@ -525,13 +525,13 @@ def test_a_pattern_tells_what_the_policy_needs_to_know() -> None:
 
 def test_hostile_texts_are_answered_at_once() -> None:
     here = scene("*a" * 200 + "b", "**/a/" * 40)
-    long_name = here.path("a" * 16_000)
-    deep_path = here.path("a/" * 8_000)
+    long_name = here.path("a" * 4_000)
+    deep_path = here.path("a/" * 2_000)
     for text in ("*a" * 200 + "b", "**/a/" * 40 + "b", "?" * 200 + "*" + "[bc]" * 200):
         pattern = here.pattern(text)
         for given in (long_name, deep_path):
             assert not pattern.sure(given, here.workspace)
-    glob = here.path("*a" * 8_000, glob=True)
+    glob = here.path("*a" * 2_000, glob=True)
     assert here.pattern("*a" * 200 + "b").maybe(glob, here.workspace, here.fs, widen=True) is not YES
 
 

@@ -17,8 +17,8 @@ from policyd.paths import globs
 from policyd.paths.lexical import compose, fold, inside
 from policyd.paths.segments import Segment
 
-LONGEST = 16_384
-"""Characters of a path; no kernel of today opens a longer one."""
+LONGEST = 4_096
+"""Characters of a path; Linux and macOS open no longer one."""
 MATCHES = 1_000
 """Names a glob may expand to before it may lead anywhere."""
 SHOWN = 16
