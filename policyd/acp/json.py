@@ -14,6 +14,7 @@ import json
 import math
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -87,7 +88,6 @@ NAMES = frozenset(
         "version",
     }
 )
-_FOLDED = {name.casefold(): name for name in NAMES}
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -106,7 +106,7 @@ def strict(raw: bytes, names: Iterable[str] = ()) -> object:
     """
     _count(raw)
     value = _decode(raw)
-    _walk(value, {name.casefold(): name for name in names})
+    _walk(value, frozenset(names))
     return value
 
 
@@ -183,7 +183,7 @@ def _constant(text: str) -> object:
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_number, parse_constant=_constant)
 
 
-def _walk(value: object, profile: dict[str, str]) -> None:
+def _walk(value: object, profile: frozenset[str]) -> None:
     """Check depth and keys, without recursion: level by level."""
     level: list[tuple[object, bool]] = [(value, False)]
     depth = 0
@@ -212,11 +212,16 @@ def _keys(item: dict[str, Any], free: bool) -> None:
     if len(folded) != len(item):
         raise ProtocolError("two keys of one object differ only in case")
     if not free:
-        _variants(item, _FOLDED)
+        _variants(item, NAMES)
 
 
-def _variants(item: dict[str, Any], folded: dict[str, str]) -> None:
+def _variants(item: dict[str, Any], names: frozenset[str]) -> None:
+    folded = _folded(names)
     for key in item:
-        name = folded.get(key.casefold(), key)
-        if name != key:
-            raise ProtocolError(f"the key {key[:80]!r} is a case variant of {name!r}")
+        if key not in names and key.casefold() in folded:
+            raise ProtocolError(f"the key {key[:80]!r} is a case variant of {folded[key.casefold()]!r}")
+
+
+@lru_cache(maxsize=64)
+def _folded(names: frozenset[str]) -> dict[str, str]:
+    return {name.casefold(): name for name in sorted(names)}

@@ -131,6 +131,7 @@ class Connection:
             self._refused(side, line, str(error))
         except Exception as error:
             self._core.rewind(mark)
+            self._permissions.forget(line)
             self._refused(side, line, f"policyd failed: {type(error).__name__}: {error}")
 
     def _route(self, side: Side, line: bytes) -> None:

@@ -127,7 +127,7 @@ class Judge:
         if session.replaying or (call is not None and call.asked):
             return None
         request = self.authorizer.request({"sessionId": session_id, "toolCall": update, "options": []})
-        verdict = self._verdict(request, now)
+        verdict = self._verdict(replace(request, title=request.title or (call.first_title if call else "")), now)
         return None if verdict.decision.source is Source.ERROR else verdict
 
     def _verdict(self, request: Request, now: Moment) -> Verdict:

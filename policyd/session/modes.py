@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from policyd import acp
 from policyd.audit import event
@@ -262,6 +263,8 @@ class Modes:
             self._core.note(f"{method}: the client switches the agent's asking off", loud=True)
             return ""
         allowed = named(verdict)
+        if not allowed:
+            verdict = replace(verdict, decision=replace(verdict.decision, effect=Effect.DENY))
         self._records.decision(verdict, outcome="passed" if allowed else "error", extra={"method": method})
         if allowed:
             return ""

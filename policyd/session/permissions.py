@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from policyd import acp
@@ -61,34 +61,20 @@ class Permissions:
         if self._core.closed:
             self._cancel(held, "a side is gone", by="policyd")
             return
-        try:
-            waits = not held.door and self._core.decider.late(params)
-        except Exception as error:
-            self._fail(held, error)
-            return
-        if waits:
-            held.wait_until = self._core.now.mono + self._core.settings.details_after_ms / 1000.0
-            return
-        self._judge(held)
+        held.wait_until = self._core.now.mono + self._core.settings.details_after_ms / 1000.0
+        self._try(held, self._judge_if_complete)
 
     def details(self, session: Session, call_id: str) -> None:
         """An update came: judge the requests that waited for it."""
         for held in self._of(session):
-            if held.wait_until is None or held.call_id not in ("", call_id):
-                continue
-            try:
-                waits = self._core.decider.late(held.params)
-            except Exception as error:
-                self._fail(held, error)
-                continue
-            if not waits:
-                self._judge(held)
+            if held.wait_until is not None and held.call_id in ("", call_id):
+                self._try(held, self._judge_if_complete)
 
     def tick(self) -> None:
         """Judge what has waited long enough, let prompts run out."""
         for held in list(self.held.values()):
             if held.wait_until is not None and self._core.now.mono >= held.wait_until:
-                self._judge(held)
+                self._try(held, self._judge)
         self._asker.tick()
 
     def deadline(self) -> float | None:
@@ -99,16 +85,24 @@ class Permissions:
 
     # ---- judging ------------------------------------------------------------------------------------
 
-    def _judge(self, held: Held) -> None:
-        held.wait_until = None
+    def _try(self, held: Held, step: Callable[[Held], None]) -> None:
+        """Take one step with a request; whatever fails is a rejection."""
         try:
-            held.verdict = verdict = self._decide(held)
-            if held.door:
-                self._judge_door(held, verdict)
-            else:
-                self._judge_permission(held, verdict)
+            step(held)
         except Exception as error:
             self._fail(held, error)
+
+    def _judge_if_complete(self, held: Held) -> None:
+        if held.door or not self._core.decider.late(held.params):
+            self._judge(held)
+
+    def _judge(self, held: Held) -> None:
+        held.wait_until = None
+        held.verdict = verdict = self._decide(held)
+        if held.door:
+            self._judge_door(held, verdict)
+        else:
+            self._judge_permission(held, verdict)
 
     def _decide(self, held: Held) -> Verdict:
         core = self._core
@@ -159,12 +153,8 @@ class Permissions:
         waiters = talk.session.desk.close(talk.prompt, self._core.now.mono)
         for number in waiters:
             held = self.held.get(number) if isinstance(number, int) else None
-            if held is None:
-                continue
-            try:
-                self._outcome(held, talk)
-            except Exception as error:
-                self._fail(held, error)
+            if held is not None:
+                self._try(held, lambda one: self._outcome(one, talk))
 
     def _outcome(self, held: Held, talk: Talk) -> None:
         outcome, verdict = talk.prompt.outcome, held.verdict
@@ -230,6 +220,11 @@ class Permissions:
 
     # ---- the end ------------------------------------------------------------------------------------
 
+    def forget(self, line: bytes) -> None:
+        """A line failed as a whole and is answered as such: what it left behind is not answered again."""
+        for held in [one for one in self.held.values() if one.line is line]:
+            del self.held[held.number]
+
     def cancel_session(self, session: Session) -> None:
         """The client cancelled the turn: answer everything of the session `cancelled`, once."""
         for held in self._of(session):
@@ -250,15 +245,17 @@ class Permissions:
     def reload(self) -> None:
         """The policy changed: what it denies now is rejected, also while a question is open."""
         for held in list(self.held.values()):
-            if held.talk is None or held.verdict is None:
-                continue
-            try:
-                now = self._core.decider.again(held.verdict, self._core.now, self._core.fs)
-                if now.effect is Effect.DENY:
-                    self._asker.leave(held, tell=True)
-                    self._settle(held, now, self._rejection(held.verdict, now, ""), by=spoke(now))
-            except Exception as error:
-                self._fail(held, error)
+            if held.talk is not None:
+                self._try(held, self._judge_again)
+
+    def _judge_again(self, held: Held) -> None:
+        verdict = held.verdict
+        if verdict is None:
+            return
+        now = self._core.decider.again(verdict, self._core.now, self._core.fs)
+        if now.effect is Effect.DENY:
+            self._asker.leave(held, tell=True)
+            self._settle(held, now, self._rejection(verdict, now, ""), by=spoke(now))
 
     def _cancel(self, held: Held, why: str, *, by: str, tell: bool = False) -> None:
         self._asker.leave(held, tell=tell)

@@ -1,0 +1,222 @@
+"""Whatever fails, at whichever point: nothing is allowed, every request gets its one answer, nothing hangs."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+from collections.abc import Callable
+
+import pytest
+
+from policyd.session import Closed, Connection, Failed, Frame, Record, Send, Settings, Side, Tick
+from tests.playbook import MACROS, ScriptedDecider, moment
+
+METHODS = [
+    *("observe", "refused", "names", "client", "context", "project", "remembers", "late"),
+    *("permission", "again", "door", "switch", "chosen", "asking", "unasked"),
+]
+FAILURES: dict[str, Callable[[], BaseException]] = {
+    "error": lambda: RuntimeError("no"),
+    "type": lambda: TypeError("no"),
+    "recursion": RecursionError,
+    "memory": MemoryError,
+    "key": lambda: KeyError("x"),
+}
+
+
+class Breaking(ScriptedDecider):
+    """A decider of which one method raises, or answers with nonsense."""
+
+    def broken(self, method: str, how: str) -> Breaking:
+        def fail(*args: object, **kwargs: object) -> object:
+            if how == "nonsense":
+                return object()
+            if how == "none":
+                return None
+            raise FAILURES[how]()
+
+        setattr(self, method, fail)
+        return self
+
+
+def conversation() -> list[tuple[str, dict[str, object]]]:
+    """A conversation through every part of the enforcement, every request of the agent to be refused but one kind."""
+    return [
+        ("client", MACROS["new"]("1")),
+        ("agent", MACROS["opened"]("1", "default")),
+        ("client", MACROS["prompt"]("2")),
+        ("agent", MACROS["update"]("a", "title=npm test")),
+        ("agent", MACROS["permission"]("10", "a", "npm test")),
+        ("agent", MACROS["permission"]("11", "b", "late npm test")),
+        ("agent", MACROS["update"]("b", 'rawInput={"command":"x"}')),
+        ("agent", MACROS["permission"]("12", "c", "asked")),
+        ("agent", MACROS["write"]("13", "/w/a", "text")),
+        ("agent", MACROS["terminal"]("14", "npm", "test")),
+        ("agent", MACROS["update"]("z", "title=rm", "status=completed")),
+        ("client", MACROS["mode"]("3", "auto")),
+        ("agent", MACROS["in-mode"]("auto")),
+    ]
+
+
+def run(decider: ScriptedDecider, settings: Settings) -> tuple[dict[object, list[dict[str, object]]], list[str]]:
+    """Play the conversation, the client saying yes to everything; return the agent's answers and what it was let do."""
+    connection = Connection(decider, settings, nonce="n")
+    answers: dict[object, list[dict[str, object]]] = {}
+    let: list[str] = []
+    todo: list[tuple[str, bytes]] = [
+        (side, json.dumps({"jsonrpc": "2.0", **message}).encode()) for side, message in conversation()
+    ]
+    time = 0.0
+    while todo:
+        side, line = todo.pop(0)
+        time += 1.0
+        for command in connection.handle(Frame(Side(side), line), moment(time), None):
+            for sent in command.data.splitlines() if isinstance(command, Send) else []:
+                message = json.loads(sent)
+                assert isinstance(command, Send)
+                if command.side is Side.AGENT and "method" not in message:
+                    answers.setdefault(message["id"], []).append(message)
+                elif command.side is Side.CLIENT and "options" in message.get("params", {}):
+                    option = next(one for one in message["params"]["options"] if one["kind"] == "allow_once")
+                    reply = MACROS["chose"](json.dumps(message["id"]), option["optionId"])
+                    reply["id"] = message["id"]
+                    todo.insert(0, ("client", json.dumps({"jsonrpc": "2.0", **reply}).encode()))
+                elif command.side is Side.CLIENT and message.get("method", "").startswith(("fs/", "terminal/")):
+                    let.append(message["method"])
+    for event in (Tick(), Closed(Side.CLIENT)):
+        for command in connection.handle(event, moment(time + 2000), None):
+            for sent in command.data.splitlines() if isinstance(command, Send) and command.side is Side.AGENT else []:
+                message = json.loads(sent)
+                if "method" not in message:
+                    answers.setdefault(message["id"], []).append(message)
+    return answers, let
+
+
+def allowed(answers: dict[object, list[dict[str, object]]]) -> list[object]:
+    return [ident for ident, found in answers.items() for one in found if "yes" in json.dumps(one)]
+
+
+def test_the_conversation_is_allowed_where_nothing_fails() -> None:
+    table = {"npm test": "allow", "late npm test": "allow", "/w/a": "allow", "asked": "ask"}
+    answers, let = run(ScriptedDecider(table), Settings())
+    assert allowed(answers) == [10, 11, 12]
+    assert let == ["fs/write_text_file", "terminal/create"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("how", [*FAILURES, "nonsense", "none"])
+def test_a_decider_that_fails_allows_nothing_it_was_needed_for(method: str, how: str) -> None:
+    table = {"npm test": "allow", "late npm test": "allow", "/w/a": "allow", "asked": "ask"}
+    answers, let = run(Breaking(table).broken(method, how), Settings())
+    for ident in (10, 11, 12):
+        assert len(answers.get(ident, [])) == 1, (ident, answers.get(ident))
+    if method == "permission":
+        assert not allowed(answers)
+    if method == "door":
+        assert not let
+    if method in ("again", "client", "project") or (method == "remembers" and how not in ("nonsense", "none")):
+        assert 12 not in allowed(answers)
+    if method == "names":
+        assert not allowed(answers)
+        assert not let
+
+
+@pytest.mark.parametrize("how", [*FAILURES, "nonsense", "none"])
+def test_asking_that_cannot_be_told_leaves_a_session_without_prompts(how: str) -> None:
+    decider = Breaking().broken("asking", how)
+    connection = Connection(decider, Settings(strict=True), nonce="n")
+    sent: list[str] = []
+    for side, message in conversation()[:3]:
+        line = json.dumps({"jsonrpc": "2.0", **message}).encode()
+        commands = connection.handle(Frame(Side(side), line), moment(0.0), None)
+        sent += [one.data.decode() for one in commands if isinstance(one, Send) and one.side is Side.AGENT]
+    assert not any("session/prompt" in line for line in sent)
+
+
+@pytest.mark.parametrize("how", [*FAILURES, "nonsense"])
+def test_a_mode_that_cannot_be_judged_is_not_set(how: str) -> None:
+    connection = Connection(Breaking().broken("switch", how), Settings(), nonce="n")
+    line = json.dumps({"jsonrpc": "2.0", **MACROS["mode"]("3", "auto")}).encode()
+    commands = connection.handle(Frame(Side.CLIENT, line), moment(0.0), None)
+    assert not [one for one in commands if isinstance(one, Send) and one.side is Side.AGENT]
+
+
+def test_a_record_that_cannot_be_built_is_a_rejection() -> None:
+    decider = Breaking({"npm test": "allow"}).broken("client", "error")
+    answers, let = run(decider, Settings())
+    assert not allowed(answers)
+    assert not let
+
+
+def test_every_failed_record_turns_its_allow_into_one_rejection() -> None:
+    connection = Connection(ScriptedDecider({"npm test": "allow"}), Settings(), nonce="n")
+    for at in range(50):
+        line = json.dumps({"jsonrpc": "2.0", **MACROS["permission"](str(at), f"c{at}", "npm test")}).encode()
+        commands = connection.handle(Frame(Side.AGENT, line), moment(0.0), None)
+        key = next(one.key for one in commands if isinstance(one, Record))
+        held = [one for one in commands if isinstance(one, Send) and one.side is Side.AGENT]
+        assert [one.record for one in held] == [key]
+        after = connection.handle(Failed(key, "disk full"), moment(0.0), None)
+        sent = [json.loads(one.data) for one in after if isinstance(one, Send)]
+        assert [one["result"]["outcome"] for one in sent] == [{"outcome": "cancelled"}]
+        assert connection.handle(Failed(key, "disk full"), moment(0.0), None) == []
+
+
+# ---- a failure at every function -----------------------------------------------------------------------
+
+ROOMS = ["acp.answer", "acp.envelope", "acp.json", "acp.messages"]
+ROOMS += [f"session.{name}" for name in ("asking", "connection", "core", "doors", "modes", "permissions")]
+ROOMS += ["session.records", "session.report", "session.tripwire", "prompts.prompt", "prompts.desk", "prompts.question"]
+
+
+def _functions() -> list[tuple[str, str, str]]:
+    """Every function and method of the rooms on the way of a decision, private ones included."""
+    found = []
+    for room in ROOMS:
+        module = importlib.import_module(f"policyd.{room}")
+        for name, thing in vars(module).items():
+            if getattr(thing, "__module__", "") != module.__name__:
+                continue
+            if inspect.isfunction(thing):
+                found.append((module.__name__, "", name))
+            elif inspect.isclass(thing) and not hasattr(thing, "__struct_fields__"):
+                names = [key for key, value in vars(thing).items() if inspect.isfunction(value) and key[:2] != "__"]
+                found += [(module.__name__, name, key) for key in names]
+    return found
+
+
+FUNCTIONS = _functions()
+
+
+def test_there_are_many_points_of_failure() -> None:
+    assert len(FUNCTIONS) > 150
+
+
+@pytest.mark.parametrize("nth", [1, 2, 5])
+def test_no_failure_anywhere_allows_what_is_denied(nth: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    denied = {"npm test": "deny", "late npm test": "deny", "/w/a": "deny", "asked": "deny"}
+    for module, owner, name in FUNCTIONS:
+        home = importlib.import_module(module)
+        with monkeypatch.context() as patch:
+            _fail_at(patch, getattr(home, owner) if owner else home, name, nth)
+            try:
+                answers, let = run(ScriptedDecider(denied), Settings(prompt=()))
+            except Exception:  # noqa: S112 - the proxy ends, and with it the agent
+                continue
+        assert not allowed(answers), (module, owner, name)
+        assert not let, (module, owner, name)
+        assert all(len(found) == 1 for found in answers.values()), (module, owner, name)
+
+
+def _fail_at(patch: pytest.MonkeyPatch, owner: object, name: str, nth: int) -> None:
+    original, count = getattr(owner, name), 0
+
+    def failing(*args: object, **kwargs: object) -> object:
+        nonlocal count
+        count += 1
+        if count == nth:
+            raise RuntimeError("injected")
+        return original(*args, **kwargs)
+
+    patch.setattr(owner, name, failing)
