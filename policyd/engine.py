@@ -206,7 +206,7 @@ def ground(
             continue
         sure, may = matching(action, index.candidates(action, context), context, fs, mentions)
         spoken = [Entry(rule.ref, rule.effect, rule.delegate) for rule in sure] or layer.of(action)
-        spoken += [Entry(rule.ref, ASK, rule.delegate) for rule in may]
+        spoken += [Entry(replace(rule.ref, effect=ASK), ASK, rule.delegate) for rule in may]
         found += [entry for entry in spoken if not (entry.delegate and rank >= Layer.USER)]
     return found
 
@@ -251,7 +251,7 @@ def reaches(
     """Yield where an allow would reach further than any word of it says."""
     named = any(rule.resource == "path" or rule.encloses for rule in allows)
     path, command = action.path, action.command
-    if path is not None and not path.inside and not named and not any(entry.outside for entry in lenient):
+    if path is not None and not path.inside and not named and not ground_opens(action, policy):
         yield "outside the workspace"
     if command is not None:
         if not action.cwd_inside and not any(rule.places for rule in allows):
@@ -284,6 +284,11 @@ def named_outside(action: Action, policy: Policy, context: Context, fs: Filesyst
     rules = [rule for rule in policy.candidates(action, context) if rule.effect is ALLOW and rule.resource == "path"]
     if any(rule.holds(action, context, fs) is YES for rule in rules):
         return True
+    return ground_opens(action, policy)
+
+
+def ground_opens(action: Action, policy: Policy) -> bool:
+    """Say whether the ground lets `action` reach outside: some `outside` allows, and no entry is stricter."""
     entries = [entry for layer in policy.defaults for entry in layer.of(action)]
     return any(entry.outside for entry in entries) and all(entry.effect is ALLOW for entry in entries)
 

@@ -30,7 +30,7 @@ from policyd.model import (
     Workspace,
 )
 from policyd.urls import parse
-from tests.reference import File
+from tests.ground import File
 
 NOW = datetime(2026, 11, 29, tzinfo=UTC)
 KINDS = ("read", "edit", "delete", "move", "search", "execute", "fetch", "other", "switch_mode", "think")

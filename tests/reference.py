@@ -9,12 +9,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from policyd.model import Action, Context, Request, Role
+from tests.ground import ALLOW, ASK, EFFECTS, File, counts, entries, opened, voices
 from tests.naive import MAYBE, NO, YES, as_list, command_truth, host_matches, path_matches, tool_matches
 
-File = tuple[int, bool, dict[str, Any]]
-"""Layer (0 project, 1 user, 2 managed), trusted, the table as TOML gives it."""
-ALLOW, ASK, DENY = 0, 1, 2
-EFFECTS = {"allow": 0, "ask": 1, "deny": 2}
 ATTRIBUTES = ("kind", "tool", "input", "mode", "label", "interactive")
 
 
@@ -106,50 +103,7 @@ def holds(rule: dict[str, Any], action: Action, context: Context, managed: bool,
     return found
 
 
-# ---- defaults --------------------------------------------------------------------------------------
-
-
-def ground(files: list[dict[str, Any]], action: Action) -> Iterator[tuple[int, bool, bool]]:
-    """Yield effect, delegate and "it is `outside`" of each entry of one layer's `[defaults]` that speaks."""
-    entries: dict[str, tuple[int, bool]] = {}
-    for table in files:
-        own = dict(table.get("defaults", {}))
-        delegate = own.pop("delegate", False)
-        for key, word in own.items():
-            new, old = (EFFECTS[word], delegate), entries.get(key)
-            entries[key] = new if old is None else max(new, old, key=lambda e: (e[0], not e[1]))
-    every = entries.get("*")
-    strict = every if every and every[0] else None
-    if action.mcp:
-        chosen = entries.get("mcp") or strict
-        yield from [(*chosen, False)] if chosen else []
-        return
-    out = action.path is not None and not action.path.inside
-    own_entries: list[tuple[int, bool]] = []
-    for kind in action.kinds or {"other"}:
-        if kind in entries:
-            own_entries.append(entries[kind])
-            continue
-        implied = {"search": ["read"], "move": ["delete", "edit"]}.get(kind, [])
-        own_entries += [entries[k] for k in implied if k in entries and entries[k][0]]
-        reach = not (out or action.opaque or kind == "switch_mode")
-        own_entries += [e for e in [every if reach else strict] if e]
-    outside = entries.get("outside") if out else None
-    if outside:
-        yield (*outside, True)
-    yield from ((*e, False) for e in own_entries if not outside or e[0])
-
-
 # ---- the decision ----------------------------------------------------------------------------------
-
-
-def counts(effect: str, layer: int, trusted: bool, refuse: set[str]) -> bool:
-    """Say whether an allow of a file counts."""
-    if effect != "allow" or layer == 2:
-        return True
-    if layer == 1:
-        return "user.allow" not in refuse
-    return trusted and not refuse & {"user.allow", "project.allow"}
 
 
 def judge(
@@ -175,7 +129,7 @@ def judge(
     allows = [hit for hit in hits if hit[1]["effect"] == "allow"]
     effects += [EFFECTS[rule["effect"]] for _, rule, _ in hits]
     top = max((rank for rank, _, _ in hits), default=-1)
-    grounds = [] if silent else list(defaults(action, files, context, refuse, top, mentions))
+    grounds: list[tuple[int, bool]] = [] if silent else list(defaults(action, files, context, refuse, top, mentions))
     effects += [effect for effect, _ in grounds]
     lenient = [outside for effect, outside in grounds if effect == ALLOW]
     named = any("path" in rule for _, rule, _ in allows)
@@ -186,7 +140,7 @@ def judge(
         floor |= bool(context.broken)
     if not silent and (allows or lenient):
         out = action.path is not None and not action.path.inside
-        floor |= out and not named and not any(lenient)
+        floor |= out and not named and not opened(action, files, refuse)
         floor |= action.command is not None and not action.cwd_inside
         floor |= not context.resolved and (not allows or (action.path is not None and not named))
     effects += [ASK] if floor else []
@@ -197,20 +151,14 @@ def defaults(
     action: Action, files: list[File], context: Context, refuse: set[str], top: int, mentions: list[Action]
 ) -> Iterator[tuple[int, bool]]:
     """Yield effect and "it is `outside`" of the defaults that count."""
-    for layer, trusted in {(layer, trusted) for layer, trusted, _ in files}:
-        rank = max(layer, int(trusted))
-        if top >= max(rank, 1):
+    for layer, trusted, own in voices(files):
+        if top >= max(layer, 1):
             continue
-        own = [table for at, sure, table in files if (at, sure) == (layer, trusted)]
         blocks = [b for t in own for b in t.get("default", []) if counts(b["effect"], layer, trusted, refuse)]
         found = [(holds(block, action, context, layer == 2, mentions), block) for block in blocks]
         spoken = [(EFFECTS[b["effect"]], b.get("delegate", False), False) for held, b in found if held == YES]
         if not spoken:
-            words = {e: counts(e, layer, trusted, refuse) for e in EFFECTS}
-            kept = [
-                {**t, "defaults": {k: v for k, v in t.get("defaults", {}).items() if words.get(v, True)}} for t in own
-            ]
-            spoken = list(ground(kept, action))
+            spoken = list(entries(action, own, layer, trusted, refuse))
         spoken += [
             (ASK, b.get("delegate", False), False) for held, b in found if held == MAYBE and b["effect"] != "allow"
         ]

@@ -15,7 +15,7 @@ from policyd import engine, policy
 from policyd.model import Action, Context, Decision, Effect, Judged, Layer, PathRef, Request, Role, Source, Truth
 from tests import random_policies as draw
 from tests import reference
-from tests.reference import File
+from tests.ground import File
 
 SEEDS = st.integers(0, 2**48).map(Random)
 LAW = settings(max_examples=150, deadline=None)
@@ -113,10 +113,13 @@ def test_adding_a_user_file_never_loosens_what_managed_said(rng: Random) -> None
 
 def managed_word(judged: Judged, managed: policy.Policy) -> Effect:
     """What the managed layer says of an action in so many words, leaving out what it delegates."""
-    delegated = {entry.ref for layer in managed.defaults for entry in layer.entries.values() if entry.delegate}
-    delegated |= {rule.ref for layer in managed.defaults for rule in layer.rules if rule.delegate}
-    refs = [*judged.hits, *(ref for ref in judged.defaults if ref not in delegated)]
-    asks = [Effect.ASK] if [ref for ref in judged.possible if ref not in delegated] else []
+    every: list[policy.Entry | policy.Rule] = [
+        *(e for layer in managed.defaults for e in layer.entries.values()),
+        *(r for layer in managed.defaults for r in layer.rules),
+    ]
+    delegated = {(one.ref.file, one.ref.line) for one in every if one.delegate}
+    refs = [*judged.hits, *(ref for ref in judged.defaults if (ref.file, ref.line) not in delegated)]
+    asks = [Effect.ASK] if judged.possible else []
     return max([ref.effect for ref in refs] + asks, default=Effect.ALLOW)
 
 
@@ -227,17 +230,12 @@ def test_a_mention_asks_for_nothing_and_is_never_allowed_anything(rng: Random) -
 )
 @LAW
 @given(SEEDS)
-def test_knowing_less_never_loosens(change: Callable[[Context], Context], rng: Random) -> None:
-    files = draw.files(rng)
-    loaded = draw.load(files)
+def test_knowing_less_never_allows_more(change: Callable[[Context], Context], rng: Random) -> None:
+    loaded = draw.load(draw.files(rng))
     for asked, context in requests(rng):
         less = decide(loaded, asked, change(context)).effect
-        assert less >= decide(loaded, asked, replace(context, broken="", resolved=True)).effect
-        if (
-            any(action.role is not Role.MENTION and not action.idle for action in asked.actions)
-            and change(context).broken
-        ):
-            assert less is not Effect.ALLOW
+        more = decide(loaded, asked, replace(context, broken="", resolved=True)).effect
+        assert more is Effect.ALLOW or less is not Effect.ALLOW
 
 
 def test_layers_are_ordered() -> None:

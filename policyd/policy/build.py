@@ -31,7 +31,9 @@ from policyd.policy.source import PolicySource
 from policyd.policy.wording import in_words
 
 Group = tuple[Layer, bool]
-"""Files that speak with one voice: a layer, and whether a project's files are trusted."""
+"""Files that see the same sets: a layer, and whether a project's files are trusted."""
+Voice = tuple[Layer, bool, str]
+"""Files whose defaults merge: a group, but each untrusted file for itself, so that one more never loosens another."""
 
 
 def load(
@@ -116,6 +118,12 @@ def group(parsed: Parsed) -> Group:
     return source.layer, source.layer is not Layer.PROJECT or source.trusted
 
 
+def voice_of(parsed: Parsed) -> Voice:
+    """Return the voice a file speaks with in the defaults."""
+    layer, trusted = group(parsed)
+    return layer, trusted, "" if trusted else parsed.source.name
+
+
 def set_mistake(name: str, table: Mapping[str, object]) -> Mistake | None:
     """Return what is wrong with the name of a set."""
     if not NAME.match(name):
@@ -135,18 +143,18 @@ class Builder:
     lock: Lock
     sets: Mapping[Group, Sets]
     rules: list[Rule] = field(default_factory=list)
-    defaults: list[tuple[Group, Rule]] = field(default_factory=list)
-    entries: dict[Group, dict[str, Entry]] = field(default_factory=dict)
+    defaults: list[tuple[Voice, Rule]] = field(default_factory=list)
+    entries: dict[Voice, dict[str, Entry]] = field(default_factory=dict)
     examples: list[Example] = field(default_factory=list)
     ids: dict[tuple[Layer, str], str] = field(default_factory=dict)
     """Layer and id -> where it was first used."""
 
     def file(self, parsed: Parsed) -> None:
         """Take in one file; mistakes go to its diagnostics."""
-        key = group(parsed)
-        self.ground(parsed, key)
+        key, voice = group(parsed), voice_of(parsed)
+        self.ground(parsed, voice)
         for number, block in parsed.defaults:
-            self.defaults.append((key, self.block(parsed, key, "default", number, block)))
+            self.defaults.append((voice, self.block(parsed, key, "default", number, block)))
         for number, rule_block in parsed.rules:
             rule = self.block(parsed, key, "rule", number, rule_block)
             self.rules.append(rule)
@@ -185,7 +193,7 @@ class Builder:
             wanted = "give each rule of a layer an id of its own"
             parsed.report(Mistake(f"the id `{own}` is taken by {first}", wanted, key="id"), name, number)
 
-    def ground(self, parsed: Parsed, key: Group) -> None:
+    def ground(self, parsed: Parsed, key: Voice) -> None:
         """Take in `[defaults]`, without the allows that do not count."""
         table = {name: word for name, word in parsed.file.defaults.items() if word in EFFECTS}
         void = self.lock.voids(key[0], trusted=key[1])
@@ -210,7 +218,7 @@ class Builder:
             rules=tuple(numbered[id(rule)] for rule in self.rules),
             defaults=tuple(
                 LayerDefaults(
-                    Layer.USER if key == (Layer.PROJECT, True) else key[0],
+                    Layer.USER if key[0] is Layer.PROJECT and key[1] else key[0],
                     self.entries.get(key, {}),
                     tuple(numbered[id(rule)] for owner, rule in self.defaults if owner == key and not rule.void),
                 )
