@@ -87,19 +87,22 @@ class LineAgent:
         outcome = answer.outcome
         allowed = isinstance(outcome, AllowedOutcome) and outcome.option_id in {"once", "always"}
         said = (answer.field_meta or {}).get("policyd", {})
-        if allowed:
-            result = await asyncio.to_thread(do, verb, what, folder)
-        else:
-            result = said.get("reason", "refused")
+        result = await asyncio.to_thread(do, verb, what, folder) if allowed else ""
+        texts = filter(None, [spoken(said), result])
         update = acp.update_tool_call(
             call_id,
             status="completed" if allowed else "failed",
-            content=[acp.tool_content(acp.text_block(result))],
+            content=[acp.tool_content(acp.text_block(text)) for text in texts],
         )
         await self.client.session_update(session_id, update)
 
     async def cancel(self, session_id: str, **_: Any) -> None:
         """Nothing runs in the background here."""
+
+
+def spoken(said: dict[str, Any]) -> str:
+    """Return what policyd said beside its answer."""
+    return f"policyd: {said['reason']}" if said.get("reason") else ""
 
 
 def do(verb: str, what: str, folder: Path) -> str:

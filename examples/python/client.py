@@ -56,13 +56,13 @@ class TerminalClient:
         return next((option for option in options if option.kind == kind), None)
 
     async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
-        """Print each finished call with its title and its text."""
+        """Print each finished call with its title and its text; policyd's own note of a refusal says the same."""
         call_id = getattr(update, "tool_call_id", None)
-        if call_id is None:
+        if call_id is None or call_id.startswith("policyd-"):
             return
         self.titles[call_id] = getattr(update, "title", None) or self.titles.get(call_id, call_id)
         if update.status in {"completed", "failed"}:
-            word = "DONE " if update.status == "completed" else "NOT  "
+            word = "ALLOW" if update.status == "completed" else "DENY "
             print(f"{word}  {self.titles[call_id]}")
             for part in update.content or []:
                 text = getattr(getattr(part, "content", None), "text", "") or ""
