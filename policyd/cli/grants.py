@@ -30,7 +30,7 @@ from policyd.storage.grants import files, merged
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 DURATION = re.compile(r"(\d{1,7})([smhd])")
-WIDE = 1000
+MOST_COLOURED = 500
 PROMOTED = ".policyd/promoted.toml"
 
 
@@ -149,20 +149,37 @@ def facts(one: Held, clock: Clock) -> dict[str, object]:
 
 
 def print_table(found: Sequence[Held], clock: Clock, *, every: bool) -> None:
-    """Print grants for a person; plain lines where nobody sees colours."""
+    """Print grants as a table: in colours for a person at a terminal, in plain columns otherwise."""
+    names = ["id", "answer", "covers", "agent", "scope", "ends in", *(["project"] if every else [])]
+    rows = [row(one, clock)[: len(names)] for one in found]
+    if sys.stdout.isatty() and len(rows) <= MOST_COLOURED:
+        print_coloured(names, rows)
+        return
+    widths = [max(len(line[at]) for line in (names, *rows)) for at in range(len(names))]
+    for line in (names, *rows):
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def print_coloured(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows with `rich`."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("id", "answer", "covers", "agent", "scope", "ends in", *(["project"] if every else [])):
+    for name in names:
         table.add_column(name, overflow="fold", no_wrap=name in {"id", "answer"})
-    for one in found:
-        grant = one.grant
-        answer = Text(grant.effect.word, style="green" if grant.effect is Effect.ALLOW else "red")
-        cells = [safe(grant.covers), safe(grant.agent), grant.scope, left(grant.until - clock.wall)]
-        table.add_row(grant.id, answer, *map(Text, cells), *([Text(safe(one.file.root))] if every else []))
-    Console(width=None if sys.stdout.isatty() else WIDE, highlight=False).print(table)
+    for cells in rows:
+        answer = Text(cells[1], style="green" if cells[1] == Effect.ALLOW.word else "red")
+        table.add_row(cells[0], answer, *map(Text, cells[2:]))
+    Console(highlight=False).print(table)
+
+
+def row(one: Held, clock: Clock) -> list[str]:
+    """Return the cells of one grant, safe to print."""
+    grant = one.grant
+    ends = left(grant.until - clock.wall)
+    return [grant.id, grant.effect.word, safe(grant.covers), safe(grant.agent), grant.scope, ends, safe(one.file.root)]
 
 
 # ---- taking back ------------------------------------------------------------------------------------

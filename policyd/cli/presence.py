@@ -7,7 +7,6 @@ give their commands pseudo-terminals.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 
 DEEPEST = 100
@@ -51,6 +50,8 @@ def _process(pid: int) -> tuple[int, list[str]]:
 
 
 def _by_ps(pid: int) -> tuple[int, list[str]]:
+    import subprocess
+
     said = subprocess.run(
         ["/bin/ps", "-o", "ppid=,command=", "-p", str(pid)], capture_output=True, text=True, check=False
     )

@@ -81,4 +81,5 @@ def grant_id(effect: Effect, scope: str, agent: str, members: tuple[Key, ...], s
 
     Granting the same again replaces the older grant, and a file in which the two differ is damaged.
     """
-    return "g-" + sha256(repr((effect.word, scope, agent, members, session)).encode()).hexdigest()[:12]
+    what = (int(effect), scope, agent, tuple(member.parts for member in members), session)
+    return "g-" + sha256(ascii(what).encode()).hexdigest()[:12]

@@ -46,6 +46,22 @@ class Key:
     """Covers further words of the command, or any arguments of the tool: never the key of an action."""
 
     @property
+    def parts(self) -> tuple[object, ...]:
+        """All of it, as plain values."""
+        return (
+            self.kinds,
+            self.resource,
+            self.words,
+            self.cwd,
+            self.env,
+            self.via,
+            self.fed,
+            self.reach,
+            self.arguments,
+            self.more,
+        )
+
+    @property
     def mention(self) -> bool:
         """Whether it names something beside the point."""
         return not self.kinds

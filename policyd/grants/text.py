@@ -10,7 +10,7 @@ Files are read and written grant by grant, and each grant's text is read once a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -29,6 +29,7 @@ OPTIONAL = ("boot_id", "session", "run", "by", "client")
 GRANT_KEYS = frozenset({"id", "effect", "scope", "agent", "covers", "created", "until", "boot", "rule", *OPTIONAL})
 RULE_KEYS = frozenset({*RESOURCES, "kind", "cwd", "env", "via", "fed", "reach", "arguments", "more"})
 HEAD = frozenset({"version", "project", "clock"})
+SIMPLE = re.compile(r"[A-Za-z0-9_%+=:,./-]+(?: [A-Za-z0-9_%+=:,./-]+)*")
 BREAK = "\n[[grant]]\n"
 TITLE = "# Answers policyd remembers. Change them with `policyd grants`: a grant edited here counts as damaged.\n\n"
 CACHED = 32_768
@@ -156,27 +157,43 @@ def _read(piece: str) -> Grant | str:
     import tomllib
 
     if quick := USUAL.fullmatch(piece):
-        return _valid(_usual(quick))
+        return _checked(lambda: _usual(*quick.groups()))
     table = tomllib.loads(f"[[grant]]\n{piece}")
     entries = _tables(table.get("grant"))
     if set(table) != {"grant"} or len(entries) != 1:
         return "a table that is no grant"
-    return _valid(entries[0])
+    return _checked(lambda: _grant(entries[0]))
 
 
-def _usual(quick: re.Match[str]) -> dict[str, object]:
-    """Return the table of a grant as policyd writes most of them, read without a parser for the sake of speed."""
-    found: dict[str, object] = {name: value for name, value in quick.groupdict().items() if value is not None}
-    rule = {"kind": [found.pop("kind")], "command": found.pop("command"), "cwd": [found.pop("cwd")]}
-    found |= {name: datetime.fromisoformat(quick[name]) for name in ("created", "until")}
-    if "boot" in found:
-        found["boot"] = float(quick["boot"])
-    return {**found, "rule": [rule]}
+def _usual(*found: str) -> Grant:
+    """Return a grant as policyd writes most of them, read without a parser for the sake of speed."""
+    name, effect, scope, agent, covers, created, until, boot, *optional, kind, command, cwd = found
+    words, more = (tuple(command.split(" ")), False) if SIMPLE.fullmatch(command) else split(command)
+    place = unescape(cwd) if cwd != "." else cwd
+    boot_id, session, run, by, client = (text or "" for text in optional)
+    grant = Grant(
+        id=name,
+        effect=EFFECTS[effect],
+        scope=scope,
+        agent=agent,
+        members=(Key((kind,), "command", words, cwd=(place,), more=more),),
+        covers=covers,
+        created=datetime.fromisoformat(created),
+        until=datetime.fromisoformat(until),
+        boot=float(boot) if boot else None,
+        boot_id=boot_id,
+        session=session,
+        run=run,
+        by=by,
+        client=client,
+    )
+    _check(grant)
+    return grant
 
 
-def _valid(table: Mapping[str, object]) -> Grant | str:
+def _checked(read: Callable[[], Grant]) -> Grant | str:
     try:
-        return _grant(table)
+        return read()
     except (ValueError, TypeError, KeyError) as error:
         return f"{type(error).__name__}: {error}"
 
@@ -226,14 +243,13 @@ def _grant(table: Mapping[str, object]) -> Grant:
 
 
 def _check(grant: Grant) -> None:
-    opened = [member for member in grant.members if member.more]
     if not ID.fullmatch(grant.id):
         raise ValueError("the id is none of policyd's")
     if grant.scope not in SCOPES or not grant.agent or not grant.members or grant.until <= grant.created:
         raise ValueError("scope, agent, rules or times are not those of a grant")
     if grant.scope == "session" and not (grant.session and grant.run):
         raise ValueError("a session grant names no session")
-    if opened and len(grant.members) != 1:
+    if len(grant.members) != 1 and any(member.more for member in grant.members):
         raise ValueError("a compound has no generalisation")
     own = grant_id(grant.effect, grant.scope, grant.agent, grant.members, grant.session)
     if grant.effect is Effect.ALLOW and grant.id != own:
