@@ -1,0 +1,190 @@
+"""The decision point: what it composes, how it fails, and the examples inside policies."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from policyd.actions import Machine, Session
+from policyd.authorizer import Authorizer, Claims, check_examples
+from policyd.model import Context, Decision, Effect, Judged, Layer, Request, Source
+from policyd.policy import Policy, PolicySource, load
+from tests.fakes import FakeFilesystem
+
+FILES = FakeFilesystem({"/home/dev/project": None, "/home/dev/project/.env": "", "/home/dev/project/a.py": ""})
+MACHINE = Machine("/home/dev", FILES)
+OPTIONS = [{"optionId": "yes", "kind": "allow_once"}, {"optionId": "no", "kind": "reject_once"}]
+NOW = datetime(2026, 11, 29, tzinfo=UTC)
+
+
+def policy(text: str) -> Policy:
+    source = PolicySource("policy.toml", b"version = 1\n" + text.encode(), Layer.USER)
+    return load([source], home="/home/dev", tmpdir="/tmp", fs=FILES, version="0.1.0")
+
+
+def params(kind: str, session: str = "s", **raw: Any) -> dict[str, Any]:
+    return {"sessionId": session, "toolCall": {"toolCallId": "c", "kind": kind, "rawInput": raw}, "options": OPTIONS}
+
+
+def point(text: str, **more: Any) -> Authorizer:
+    return Authorizer(policy(text), **{"machine": MACHINE, "cwd": "/home/dev/project", **more})
+
+
+READS = '[defaults]\n"*" = "ask"\nread = "allow"\n'
+EDITS = '[[rule]]\neffect = "allow"\nkind = "edit"\npath = "**"\n'
+
+
+def test_a_request_is_decided_by_the_policy() -> None:
+    authorizer = point(READS + EDITS)
+    assert authorizer.decide(params("read", path="a.py")).effect is Effect.ALLOW
+    assert authorizer.decide(params("edit", path="a.py")).effect is Effect.ALLOW
+    assert authorizer.decide(params("edit", path="/etc/x")).effect is Effect.ASK
+
+
+def test_without_a_resolver_no_path_rule_and_no_default_allows() -> None:
+    authorizer = Authorizer(policy(READS + EDITS), resolve=None, cwd="/home/dev/project")
+    assert authorizer.decide(params("read", path="a.py")).effect is Effect.ASK
+    assert authorizer.decide(params("edit", path="a.py")).effect is Effect.ASK
+
+
+def test_a_resolver_needs_a_home() -> None:
+    with pytest.raises(ValueError, match="home"):
+        Authorizer(policy(READS), resolve=FILES)
+
+
+def test_until_a_session_opened_no_path_rule_allows() -> None:
+    assert Authorizer(policy(EDITS), machine=MACHINE).decide(params("edit", path="a.py")).effect is Effect.ASK
+
+
+@pytest.mark.parametrize("broken", ["request", "settle", "context"])
+def test_a_failure_is_a_denial(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("boom")
+
+    authorizer = point(READS)
+    target = authorizer.conversation if broken == "request" else authorizer
+    monkeypatch.setattr(target, {"settle": "_at"}.get(broken, broken), fails)
+    decision = authorizer.decide(params("read", path="a.py"))
+    assert (decision.effect, decision.source) == (Effect.DENY, Source.ERROR)
+
+
+@pytest.mark.parametrize("wrong", [{}, {"sessionId": 7}, {"sessionId": "s", "toolCall": []}, {"options": "x"}])
+def test_what_cannot_be_read_is_never_allowed(wrong: dict[str, Any]) -> None:
+    everything = '[defaults]\n"*" = "allow"\noutside = "allow"\nmcp = "allow"\n'
+    assert point(everything).decide(wrong).effect is not Effect.ALLOW
+
+
+UNTIL = '[[rule]]\neffect = "{}"\ncommand = "make"\nuntil = 2026-12-01T00:00:00Z\n'
+
+
+def test_without_a_time_a_rule_with_an_end_never_loosens() -> None:
+    allow, deny = point(READS + UNTIL.format("allow")), point(READS + UNTIL.format("deny"))
+    assert allow.decide(params("execute", command="make"), now=NOW).effect is Effect.ALLOW
+    assert allow.decide(params("execute", command="make")).effect is Effect.ASK
+    assert deny.decide(params("execute", command="make")).effect is Effect.DENY
+
+
+def test_a_session_has_its_own_policy() -> None:
+    strict = policy('[defaults]\n"*" = "deny"\n')
+
+    def of(session: Session) -> tuple[Policy, str]:
+        return (strict, "") if session.cwd == "/home/dev/strict" else (policy(READS), "its policy is broken")
+
+    authorizer = point(READS, policies=of)
+    opening = {"id": 1, "method": "session/new", "params": {"cwd": "/home/dev/strict", "mcpServers": []}}
+    authorizer.observe("c2a", opening)
+    authorizer.observe("a2c", {"id": 1, "result": {"sessionId": "strict"}})
+    assert authorizer.decide(params("read", "strict", path="a.py")).effect is Effect.DENY
+    broken = authorizer.decide(params("read", path="a.py"))
+    assert broken.effect is Effect.ASK
+    assert "broken" in broken.reason
+
+
+def test_a_reload_counts_for_the_next_request() -> None:
+    authorizer = point(READS)
+    assert authorizer.decide(params("read", path="secrets/k")).effect is Effect.ALLOW
+    authorizer.reload(policy(READS + '[[rule]]\neffect = "deny"\npath = "secrets/**"\n'))
+    assert authorizer.decide(params("read", path="secrets/k")).effect is Effect.DENY
+
+
+def test_remembered_answers_are_asked_for_each_request() -> None:
+    def grants(request: Request, context: Context) -> Any:
+        def settle(judged: Judged) -> Effect | None:
+            return Effect.ALLOW if request.call_id == "c" and context.workspace.cwd else None
+
+        return settle
+
+    decision = point(READS, grants=grants).decide(params("execute", command="make"))
+    assert (decision.effect, decision.source) == (Effect.ALLOW, Source.GRANT)
+
+
+def test_labels_and_the_person_reach_the_policy() -> None:
+    text = READS + '[[rule]]\neffect = "allow"\ncommand = "make"\nlabel = { env = "ci" }\n'
+    assert point(text).decide(params("execute", command="make")).effect is Effect.ASK
+    claims = Claims({"env": "ci"})
+    assert point(text, claims=claims).decide(params("execute", command="make")).effect is Effect.ALLOW
+
+
+def test_a_side_door_is_judged_by_the_same_rules() -> None:
+    authorizer = point(READS + '[[rule]]\neffect = "deny"\npath = "**/.env"\n')
+    doors: list[tuple[str, dict[str, Any], Effect]] = [
+        ("fs/read_text_file", {"path": "/home/dev/project/a.py"}, Effect.ALLOW),
+        ("fs/read_text_file", {"path": "/home/dev/project/.env"}, Effect.DENY),
+        ("fs/write_text_file", {"path": "/home/dev/project/a.py", "content": "x"}, Effect.ASK),
+        ("terminal/create", {"command": "cat", "args": [".env"]}, Effect.DENY),
+        ("terminal/create", {"command": "cat .env"}, Effect.DENY),
+        ("terminal/create", {}, Effect.ASK),
+        ("fs/unheard_of", {"path": "/home/dev/project/a.py"}, Effect.ASK),
+    ]
+    for method, fields, effect in doors:
+        decision: Decision = authorizer.door(method, {"sessionId": "s", **fields})
+        assert decision.effect is effect, (method, fields)
+
+
+# ---- examples inside policies ----------------------------------------------------------------------
+
+EXAMPLES = """
+[[rule]]
+id = "r"
+{rule}
+{examples}
+"""
+
+
+@pytest.mark.parametrize(
+    ("rule", "match", "not_match"),
+    [
+        ('effect = "deny"\npath = "**/.env"', "read .env", "read .env.example"),
+        ('effect = "deny"\npath = "**/.env"', "execute cat .env", "execute cat a"),
+        ('effect = "allow"\ncommand = "npm test **"', "execute npm test", "execute npm publish"),
+        ('effect = "allow"\nkind = "edit"\npath = "docs/**"', "edit docs/a.md", "delete docs/a.md"),
+        ('effect = "deny"\nurl = "example.com"', "fetch http://example.com:8080/x", "fetch https://example.org/"),
+        ('effect = "allow"\ntool = "jira/get_*"', "other jira/get_issue", "other jira/delete_issue"),
+        ('effect = "deny"\ntool = "WebSearch"', "fetch WebSearch", "fetch WebFetch"),
+        ('effect = "deny"\nkind = "delete"', "delete a.py", "read a.py"),
+        ('effect = "ask"\nkind = "switch_mode"', "switch_mode plan", "think"),
+    ],
+)
+def test_an_example_comes_out_as_written(rule: str, match: str, not_match: str) -> None:
+    def wrong(yes: str, no: str) -> int:
+        text = EXAMPLES.format(rule=rule, examples=f'match = "{yes}"\nnot_match = "{no}"')
+        return len(check_examples(policy(text), MACHINE))
+
+    assert wrong(match, not_match) == 0
+    assert wrong(not_match, match) == 2
+
+
+def test_an_example_table_names_what_a_text_cannot() -> None:
+    rule = 'effect = "allow"\ntool = "git/push"\ninput = { branch = "release/*" }'
+    table = 'match = [{ tool = "git/push", input = { branch = "release/1" } }]\nnot_match = [{ tool = "git/push" }]'
+    assert check_examples(policy(EXAMPLES.format(rule=rule, examples=table)), MACHINE) == []
+
+
+def test_a_wrong_example_is_told_with_its_place() -> None:
+    text = EXAMPLES.format(rule='effect = "deny"\npath = "**/.env"', examples='match = "read a.py"')
+    (mistake,) = check_examples(policy(text), MACHINE)
+    assert (mistake.file, mistake.rule) == ("policy.toml", "r")
+    assert "`read a.py` does not match" in str(mistake)
+    assert mistake.line > 0
