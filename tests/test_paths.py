@@ -220,6 +220,16 @@ def test_a_denied_directory_makes_the_path_opaque() -> None:
         ref("/closed/x", base=(), workspace=here.workspace, fs=FakeFilesystem(errors=frozenset({"/closed"})))
 
 
+def test_a_path_that_cannot_be_resolved_is_still_known_as_written() -> None:
+    here = scene("odd/**", ".env")
+    with pytest.raises(OpaquePath) as caught:
+        here.path("odd/loop/.env")
+    written = caught.value.written
+    assert written is not None
+    assert not written.inside
+    assert here.pattern(".env").maybe(written, here.workspace, here.fs, widen=True) is YES
+
+
 def test_every_possible_directory_counts() -> None:
     here = scene("src/**")
     given = ref("a.py", base=(f"{APP}/src", f"{APP}/docs"), workspace=here.workspace, fs=here.fs)
@@ -258,6 +268,25 @@ REACHED = [
 def test_what_an_operation_reaches_below_counts(pattern: str, path: str, reach: Reach, widely: Truth) -> None:
     here = scene(pattern)
     given = here.path(path, reach=reach)
+    assert here.pattern(pattern).maybe(given, here.workspace, here.fs, widen=True) is widely
+
+
+HIDDEN = [
+    (".env", ".", NO),
+    ("**/.ssh/*.pem", ".", NO),
+    (".git/hooks/**", ".", NO),
+    ("~/.ssh/**", "~", NO),
+    ("*.pem", ".", MAYBE),
+    ("secrets/**", ".", YES),
+    (".env", ".env", YES),
+    (".git/hooks/**", ".git", YES),
+]
+
+
+@pytest.mark.parametrize(("pattern", "path", "widely"), HIDDEN)
+def test_a_search_that_skips_hidden_names_reaches_none(pattern: str, path: str, widely: Truth) -> None:
+    here = scene(pattern)
+    given = dataclasses.replace(here.path(path, reach=CONTENT), skips_hidden=True)
     assert here.pattern(pattern).maybe(given, here.workspace, here.fs, widen=True) is widely
 
 

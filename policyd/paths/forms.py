@@ -35,6 +35,12 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 class OpaquePath(ValueError):  # noqa: N818 - a path can be opaque without anybody's error
     """A path that cannot be told; the message is the reason in words."""
 
+    def __init__(self, reason: str, written: PathRef | None = None) -> None:
+        """Keep what is known of the path for deny and ask rules."""
+        super().__init__(reason)
+        self.written = written
+        """The path as written, where only its resolution failed: no allow rule holds for it."""
+
 
 def ref(
     text: str,
@@ -52,12 +58,18 @@ def ref(
     `file://` URI or a path; any other scheme is refused either way.
 
     Raises:
-        OpaquePath: the path is empty, no text, of another scheme, or cannot be resolved.
+        OpaquePath: the path is empty, no text, of another scheme, or cannot be resolved; then its `written` may still
+            be judged by strict rules.
     """
     _refuse(text)
     text, stated = (_unquoted(text), text) if glob else (text, text)
     spellings = tuple(dict.fromkeys(_absolute(text, base, workspace, uri=uri, glob=glob)))
-    forms = _glob_forms(spellings, fs) if glob else _forms(spellings, fs)
+    try:
+        forms = _glob_forms(spellings, fs) if glob else _forms(spellings, fs)
+    except OpaquePath as error:
+        forms = tuple(dict.fromkeys(compose(fold(each)) for each in spellings))
+        error.written = PathRef(stated, forms, reach, glob, folded=workspace.fold_case)
+        raise
     if reach is Reach.CONTENT and not glob and fs is not None and all(_is_file(each, fs) for each in spellings):
         reach = Reach.ENTRY
     heads = tuple(map(globs.head, forms)) if glob else forms

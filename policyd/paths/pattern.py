@@ -9,6 +9,7 @@ Rules of this module:
    Inside `unless` nothing is widened, but `**…` still holds everywhere: it reads so, and there it tightens.
 3. An operation that reaches content below a directory also reaches a pattern *below* it. At or above the literal
    head of a pattern that is a match; a pattern that floats is reached as MAYBE, unless a look says there is nothing.
+   An operation that skips hidden names reaches nothing behind a leading dot.
    `sure` then wants a pattern that covers everything below.
 4. A shell glob that may match is MAYBE, one whose every match is covered is YES.
 """
@@ -209,7 +210,7 @@ def _some(ref: PathRef, texts: tuple[str, ...], places: tuple[Place, ...], fs: F
             return Truth.NO
     hit = _glob_hit if ref.glob else _reached
     pairs = tuple(zip(texts, ref.forms, strict=True))
-    return max((hit(place, *pair, ref.reach, fs) for pair in pairs for place in places), default=Truth.NO)
+    return max((hit(place, *pair, ref, fs) for pair in pairs for place in places), default=Truth.NO)
 
 
 def _glob_covered(place: Place, form: str) -> bool:
@@ -217,33 +218,43 @@ def _glob_covered(place: Place, form: str) -> bool:
     return tail.ends(tail.run_glob(globs.segments(form), sure=True))
 
 
-def _reached(place: Place, text: str, form: str, reach: Reach, fs: Filesystem | None) -> Truth:
+def _reached(place: Place, text: str, form: str, ref: PathRef, fs: Filesystem | None) -> Truth:
     """What a plain path that does not match reaches below it."""
-    if place.anchored and place.above(text):
+    way = below(text, place.directory)
+    if way is not None and ref.skips_hidden and _hidden(way):
+        return Truth.NO
+    if way is not None and place.anchored:
         return Truth.YES
     rest = place.below(text)
     if rest is None:
-        return Truth.MAYBE if place.above(text) else Truth.NO
-    return _look(fs, form, place.tail.residue(place.tail.run(rest)))
+        return Truth.NO if way is None else Truth.MAYBE
+    return _look(fs, form, place.tail.residue(place.tail.run(rest)), ref)
 
 
-def _look(fs: Filesystem | None, directory: str, names: tuple[str, ...]) -> Truth:
+def _hidden(way: str) -> bool:
+    """Whether a path or pattern leads through a name with a leading dot."""
+    return way.startswith(".") or "/." in way
+
+
+def _look(fs: Filesystem | None, directory: str, names: tuple[str, ...], ref: PathRef) -> Truth:
     """What is known of patterns below a directory: at most MAYBE, for the look is not the moment of the deed."""
+    if ref.skips_hidden:
+        names = tuple(name for name in names if not _hidden(name))
     if not names:
         return Truth.NO
     found = None if fs is None else fs.contains(directory, names)
     return Truth.NO if found is False else Truth.MAYBE
 
 
-def _glob_hit(place: Place, text: str, form: str, reach: Reach, fs: Filesystem | None) -> Truth:
+def _glob_hit(place: Place, text: str, form: str, ref: PathRef, fs: Filesystem | None) -> Truth:
     tail, segments = place.from_root(), globs.segments(text)
     states = tail.run_glob(segments, sure=False)
     if tail.ends(states):
         return Truth.YES if tail.ends(tail.run_glob(segments, sure=True)) else Truth.MAYBE
-    if reach is not Reach.CONTENT or not states:
+    if ref.reach is not Reach.CONTENT or not states:
         return Truth.NO
     directory = globs.head(form)
     names = sum(map(bool, directory.split("/")))
     if place.anchored:
         return Truth.YES if names == len(segments) and place.above(globs.head(text)) else Truth.MAYBE
-    return _look(fs, directory, tail.residue(tail.run_glob(segments[:names], sure=False)))
+    return _look(fs, directory, tail.residue(tail.run_glob(segments[:names], sure=False)), ref)
