@@ -219,6 +219,16 @@ def test_a_look_that_takes_too_long_is_no_answer(tmp_path: Path, monkeypatch: py
     assert RealFilesystem().contains(str(tmp_path), ("**/*.nothing",)) is None
 
 
+def test_many_looks_at_once_are_no_answer(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filesystem, "WINDOW", 60.0)
+    monkeypatch.setattr(filesystem, "BUDGET", 0.0)
+    files = RealFilesystem()
+    assert files.contains(str(tree / "docs"), ("**/.env",)) is False
+    assert files.contains(str(tree / "docs"), ("**/.env",)) is None
+    monkeypatch.setattr(filesystem, "WINDOW", 0.0)
+    assert files.contains(str(tree / "docs"), ("**/.env",)) is False
+
+
 def test_case_and_composition_do_not_hide_a_name(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     (tmp_path / "d/.ENV").write_text("")

@@ -6,7 +6,8 @@ Rules of this module:
    is kept below the nearest existing ancestor; everything else that fails is an `OSError`, and the path opaque.
 2. A link of a process (`/proc/self/cwd`, `/dev/fd/3`) leads somewhere else for the agent than for policyd: an
    `OSError` as well, unless it leads to `/`.
-3. Every look is bounded by entries and by time, about 40 ms; what was not looked at to the end is None, not "nothing".
+3. Every look is bounded by entries and by time, about 40 ms, all looks of a second by a quarter of it; what was not
+   looked at to the end is None, not "nothing".
 4. A look is remembered for a tenth of a second: one decision asks for many patterns below the same directory.
 5. Nothing is opened but directories, and no file is ever read.
 """
@@ -30,6 +31,8 @@ REMEMBERED = 0.1
 """Seconds a look below a directory is remembered."""
 KEPT = 16
 """Looks that are remembered."""
+WINDOW, BUDGET = 1.0, 0.25
+"""Seconds of looking that any second allows: a command may name thousands of directories."""
 
 _FOREIGN = re.compile(r"/(proc/(\d+|self|thread-self)/(.*/)?(cwd|exe|root|fd/[^/]+|ns/[^/]+|map_files/[^/]+))\Z")
 
@@ -40,6 +43,7 @@ class RealFilesystem:
     def __init__(self, *, fold_case: bool = False) -> None:
         self.fold_case = fold_case
         self._looks: dict[str, Look] = {}
+        self._window = self._spent = 0.0
 
     def resolve(self, path: str) -> str:
         """Return the absolute `path` as the kernel walks it.
@@ -67,10 +71,17 @@ class RealFilesystem:
 
     def contains(self, directory: str, names: tuple[str, ...]) -> bool | None:
         """Say whether something below `directory` matches one of `names`; None: not looked at to the end."""
+        start = time.monotonic()
+        if start - self._window > WINDOW:
+            self._window, self._spent = start, 0.0
+        if self._spent > BUDGET:
+            return None
         try:
             return self._look(self.resolve(directory)).finds(looked_for(names, fold_case=self.fold_case))
         except (OSError, ValueError):
             return None
+        finally:
+            self._spent += time.monotonic() - start
 
     def _look(self, directory: str) -> Look:
         last = self._looks.get(directory)
