@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 
 
 def echo() -> None:
@@ -74,7 +75,20 @@ def deaf(count: str) -> None:
         data = line
         while data:
             data = data[os.write(1, data) :]
-    time.sleep(60)
+    while os.read(0, 65536):
+        pass
+
+
+def flood(count: str) -> None:
+    """Ask for permission many times without reading an answer, then tell how many came."""
+    for number in range(int(count)):
+        say({"id": number, "method": "session/request_permission", "params": request("rm x", number)})
+    say({"method": "asked"})
+    answers = 0
+    for line in sys.stdin.buffer:
+        answers += b'"result"' in line
+        if answers == int(count):
+            say({"method": "answers", "params": {"n": answers}})
 
 
 def ask(count: str) -> None:
@@ -111,7 +125,7 @@ def say(message: dict[str, object]) -> None:
     sys.stdout.buffer.flush()
 
 
-DOES = {
+DOES: dict[str, Callable[..., None]] = {
     "echo": echo,
     "file": file,
     "exit": exit_with,
@@ -119,6 +133,7 @@ DOES = {
     "stubborn": stubborn,
     "signals": signals,
     "deaf": deaf,
+    "flood": flood,
     "ask": ask,
 }
 

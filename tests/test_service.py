@@ -74,14 +74,15 @@ class Bench:
 
     def performer(self) -> Performer:
         """Make the performer."""
-        return Performer(
+        made = Performer(
             self.script,
-            send=lambda side, data: self.sent.append((side, data)),
             log=self.log,
             note=lambda note: self.notes.append(note.text),
             remember=self.kept.append,
             fs=None,
         )
+        made.send_by(lambda side, data: self.sent.append((side, data)))
+        return made
 
 
 def bench(tmp_path: Path, *answers: list[Command], audit: str = "") -> Bench:

@@ -13,7 +13,7 @@ Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import NamedTuple, Protocol
 
@@ -158,7 +158,7 @@ HINT = (
     r"A(?:K|S|B)IA|ACCA|A[GIN]PA|AIDA|ANVA|AROA|APKA|ASCA|LTAI|gh[pousr]_|github_pat_|\bgl[a-z]{2,5}-|GR13|AT[A-Z]TT3|"
     r"ATBB|xox|xapp-|discord|hooks\.slack|\b[MNO][A-Za-z\d_-]{22}|\d{8}:|\bsk[-_]|[rp]k_|whsec|AIza|ya29|GOCSPX|1//0|SK[0-9a-f]|"
     r"SG\.|key-|-us\d|npm_|pypi-|rubygems|oy2|dckr|hf_|api_org|r8_|gsk_|xai-|pplx|dapi|do[oprt]_v1|shp[a-z]+_|sq0|EAA|"
-    r"hv[sbr]\.|atlasv1|lin_|ntn_|NR[A-Z]{2}-|gl(?:sa|c)_|pscale|dp\.|PMAK|sntry|\bpat[A-Za-z0-9]|figd|sbp_|HRKU|fo1_|fm[12]|"
+    r"hv[sbr]\.|atlasv1|lin_|ntn_|NR[A-Z]{2}-|gl(?:sa|c)_|pscale|dp\.|PMAK|sntry|\bpat[A-Za-z0-9]{14}\.|figd|sbp_|HRKU|fo1_|fm[12]|"
     r"ops_|sl\.|Q~|AGE-SEC|eyJ"
 )
 
@@ -296,6 +296,7 @@ def assignments_in(text: str) -> Iterator[Span]:
                 yield Span(match.start(group), match.end(group), "secret-value")
 
 
+@lru_cache(maxsize=1024)
 def names_a_secret(name: str) -> bool:
     """Say whether a variable, key or option of this name holds a secret: `DB_PASSWORD`, `apiKey`, not `token_url`."""
     words = [word.lower() for word in name_words().findall(name)]

@@ -148,7 +148,7 @@ def action_row(action: Action) -> dict[str, object]:
         row["url"] = action.url.text
     if action.tool:
         row["tool"] = action.tool.name
-    if action.args:
+    if action.args and action.tool:
         row["input"] = action.args
     for name in ("opaque", "escalate", "guarded"):
         if value := getattr(action, name):

@@ -11,11 +11,11 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from policyd.model import Filesystem, Layer
-from policyd.policy import Policy, PolicyError, PolicySource
+from policyd.policy import Diagnostic, Policy, PolicyError, PolicySource
 from policyd.service.change import loosens, tightened, with_vanished
 from policyd.storage import policies
 from policyd.storage.places import Places
@@ -69,6 +69,7 @@ class PolicyBook:
         files: Sequence[str] = (),
         vouched: Sequence[str] = (),
         fs: Filesystem | None = None,
+        check: Callable[[Policy], Sequence[Diagnostic]] = lambda policy: (),
         tighten: bool = False,
     ) -> None:
         """Look at nothing yet.
@@ -76,6 +77,7 @@ class PolicyBook:
         Args:
             files: given with `--policy`; they stand in for the user layer.
             vouched: digests of `--policy-digest`.
+            check: finds examples of rules that do not come out.
             tighten: whether a reload may only tighten.
         """
         self.tighten = tighten
@@ -84,6 +86,7 @@ class PolicyBook:
         self._files = tuple(files)
         self._vouched = tuple(vouched)
         self._fs = fs
+        self._check = check
         self._trust = TrustStore(places.trust)
         self._base = Found()
         self._in_force: dict[Roots, InForce] = {}
@@ -187,7 +190,12 @@ class PolicyBook:
         return found
 
     def _compose(self, found: Found) -> tuple[Policy, str]:
-        return policies.compose(found, self._places, fs=self._fs, version=self._version)
+        """Load files and check their examples; PolicyError unless only a project's are at fault."""
+        policy, broken = policies.compose(found, self._places, fs=self._fs, version=self._version)
+        wrong = self._check(policy)
+        if any(mistake.layer is not Layer.PROJECT for mistake in wrong):
+            raise PolicyError(wrong)
+        return policy, broken or (str(wrong[0]) if wrong else "")
 
     def _fresh(self, base: Found, roots: Roots) -> InForce:
         found = self._sources(base, roots)

@@ -71,6 +71,7 @@ class _Run:
     payload: bytes
     seconds: float
     stopped: threading.Event = field(default_factory=threading.Event)
+    process: Popen[bytes] | None = None
 
 
 @dataclass(slots=True)
@@ -111,15 +112,18 @@ class Hooks:
             run.stopped.set()
 
     def close(self, seconds: float = KILL_AFTER + GRACE) -> None:
-        """End all hooks; return when their groups are gone or `seconds` have passed."""
+        """End all hooks; return when their groups are gone. What is left after `seconds` is killed."""
         with self._lock:
             self._waiting.clear()
-            runs = list(self._runs)
-        for ask in runs:
-            self.stop(ask)
+            runs = [*self._runs.values()]
+        for run in runs:
+            self.stop(run.ask)
+            _signal(run.process, signal.SIGTERM)
         end = time.monotonic() + seconds
         while self._threads and time.monotonic() < end:
             time.sleep(LOOK / 5)
+        for run in runs:
+            _signal(run.process, signal.SIGKILL)
 
     def _begin(self) -> None:
         try:
@@ -145,7 +149,7 @@ class Hooks:
         if run.stopped.is_set():
             return None, "stopped"
         try:
-            return answer_of(ask_hook(run.path, run.payload, run.seconds, self.environment, run.stopped)), ""
+            return answer_of(ask_hook(run, self.environment)), ""
         except HookError as error:
             return None, str(error)
         except Exception as error:
@@ -210,19 +214,17 @@ def check(path: str) -> os.stat_result:
     return status
 
 
-def ask_hook(
-    path: str, payload: bytes, seconds: float, environment: Mapping[str, str], stopped: threading.Event
-) -> bytes:
-    """Run a hook to its end and return what it printed, at most one byte more than an answer may have.
+def ask_hook(run: _Run, environment: Mapping[str, str]) -> bytes:
+    """Run a hook to its end and return what it printed.
 
     Raises:
         HookError: it may not be run, could not be started, failed, or was ended.
     """
-    process = _spawn(path, check(path), environment)
+    run.process = process = _spawn(run.path, check(run.path), environment)
     try:
-        end = time.monotonic() + seconds + GRACE
-        printed, complaint = _talk(process, payload, end, stopped)
-        status = _wait(process, end, stopped)
+        end = time.monotonic() + run.seconds + GRACE
+        printed, complaint = _talk(process, run.payload, end, run.stopped)
+        status = _wait(process, end, run.stopped)
     finally:
         _end_group(process)
     if status:
@@ -340,9 +342,11 @@ def _end_group(process: Popen[bytes]) -> None:
                 stream.close()
 
 
-def _signal(process: Popen[bytes], number: signal.Signals) -> None:
-    with contextlib.suppress(OSError):
-        os.killpg(process.pid, number)
+def _signal(process: Popen[bytes] | None, number: signal.Signals) -> None:
+    """Signal what is left of a hook's group; once it is reaped, its number may be another's."""
+    if process is not None and process.returncode is None:
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, number)
 
 
 def _unsafe(status: os.stat_result) -> str:

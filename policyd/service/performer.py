@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from time import monotonic
@@ -90,14 +90,14 @@ class Performer:
         self,
         connection: Enforcement,
         *,
-        send: Callable[[Side, bytes], None],
         log: AuditLog,
         note: Callable[[Note], None],
         remember: Callable[[Remember], None],
         fs: Filesystem | None,
         now: Callable[[], Moment] = moment,
     ) -> None:
-        """Hold the connection and what its commands are performed with."""
+        """Hold the connection and what its commands are performed with; `send_by` completes it."""
+        self.log = log
         self.tally = Tally()
         self.steps: Steps | None = None
         self.durable: Durable | None = None
@@ -107,8 +107,7 @@ class Performer:
         for fd in (self.waker, self._wake):
             os.set_blocking(fd, False)
         self._connection = connection
-        self._send = send
-        self._log = log
+        self._send: Callable[[Side, bytes], None]
         self._note = note
         self._remember = remember
         self._fs = fs
@@ -117,6 +116,10 @@ class Performer:
         self._failed: set[int] = set()
         self._waiting: dict[int, list[Send | Remember]] = {}
         self._events: deque[Event] = deque()
+
+    def send_by(self, send: Callable[[Side, bytes], None]) -> None:
+        """Write whole lines to a side by `send`."""
+        self._send = send
 
     # ---- what the transport calls -------------------------------------------------------------------
 
@@ -157,6 +160,13 @@ class Performer:
         """Hand one event to the enforcement and perform what follows."""
         self._perform(self._connection.handle(event, self._now(), self._fs))
 
+    def record(self, row: Mapping[str, object]) -> None:
+        """Append a record nothing depends on; a failure is said."""
+        try:
+            self.log.append(row, self._now().wall)
+        except AuditError as error:
+            self._note(Note(str(error), loud=True))
+
     def finish(self) -> None:
         """End what runs beside the loop, once the sides are gone."""
         if self.steps:
@@ -193,7 +203,7 @@ class Performer:
 
     def _record(self, command: Record) -> None:
         try:
-            self._log.append(command.record, self._now().wall)
+            self.log.append(command.record, self._now().wall)
             if self.durable:
                 self._waiting[command.key] = []
                 self.durable.add(command.key)

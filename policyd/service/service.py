@@ -1,0 +1,144 @@
+"""One connection in service: the performer, and what lives as long as it does (prompt programs, fsync, reload)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from policyd import audit
+from policyd.authorizer import Authorizer
+from policyd.grants import Grant
+from policyd.service.book import Change, PolicyBook
+from policyd.service.performer import Performer
+from policyd.session import Note, Remember, Side
+from policyd.storage.grants import Remembered
+from policyd.storage.settings import Loaded
+
+LEVELS = {"error": 0, "warn": 1, "info": 2, "debug": 3}
+
+
+class Service:
+    """What a transport holds: feed it whole lines, let it wake and tick, and finish it."""
+
+    def __init__(
+        self,
+        book: PolicyBook,
+        loaded: Loaded,
+        authorizer: Authorizer,
+        remembered: Remembered,
+        note: Callable[[str], None],
+    ) -> None:
+        """Hold the parts; `use` and `connect` complete it."""
+        self.settings = loaded.settings
+        self._book = book
+        self._loaded = loaded
+        self._authorizer = authorizer
+        self._remembered = remembered
+        self._write = note
+        self._loud = LEVELS[loaded.settings.log_level]
+        self._stops: list[Callable[[], None]] = []
+        self._performer: Performer
+        self._out: Callable[[Side, bytes], None]
+
+    # ---- putting together ---------------------------------------------------------------------------
+
+    def use(self, performer: Performer) -> None:
+        """Take the performer, and what of it is called for every message."""
+        self._performer = performer
+        self.waker = performer.waker
+        self.feed, self.closed, self.tick, self.wake = performer.feed, performer.closed, performer.tick, performer.wake
+        self.deadline, self.busy = performer.deadline, performer.busy
+        performer.reloaded = self._reloaded
+
+    def connect(self, out: Callable[[Side, bytes], None]) -> None:
+        """Begin: send by `out`, start what runs beside the loop, say what is to be known."""
+        self._out = out
+        self._performer.send_by(out)
+        performer = self._performer
+        if any(step.startswith("command:") for step in self.settings.prompt):
+            from policyd.service.steps import ProgramSteps
+
+            performer.steps = ProgramSteps(performer.post)
+        if self.settings.audit_durability == "fsync":
+            from policyd.storage.auditsync import Syncer
+
+            performer.durable = Syncer(performer.log, lambda keys, why: performer.post((keys, why)))
+        self._watch()
+        for text in (*self._book.notes, *self._loaded.notes):
+            self.say(Note(text))
+
+    def _watch(self) -> None:
+        from policyd.service.watch import Watcher
+
+        watcher = Watcher(
+            lambda: [*self._book.watched(), self._remembered.directory],
+            self._look,
+            lambda text: self._performer.post(Note(text, loud=True)),
+        )
+        watcher.start()
+        self._stops.append(watcher.stop)
+
+    # ---- what the performer calls -------------------------------------------------------------------
+
+    def say(self, note: Note) -> None:
+        """Write one line to standard error, if it is wanted."""
+        if note.loud or self._loud >= LEVELS["info"]:
+            self._write(note.text)
+
+    def remember(self, command: Remember) -> None:
+        """Keep answers of a person."""
+        self._remembered.remember(grant for grant in command.grants if isinstance(grant, Grant))
+
+    # ---- reload -------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Look at the files, in the watcher's thread."""
+        change = self._book.look()
+        if change is not None:
+            self._performer.post(change)
+        elif self._remembered.changed():
+            self._performer.post("grants")
+
+    def _reloaded(self, found: object) -> bool:
+        """Take what the watcher found; True if open questions must be judged again."""
+        if isinstance(found, Note):
+            self.say(found)
+            return False
+        if isinstance(found, Change):
+            self._take(found)
+        return True
+
+    def _take(self, change: Change) -> None:
+        self._book.take(change)
+        if () in change.in_force:
+            self._authorizer.reload(self._book.policy)
+        for problem in change.problems:
+            self.say(Note(problem, loud=True))
+        if change.in_force:
+            how = "it may allow more than before" if change.loosens else "it only tightens"
+            self.say(Note(f"the policy changed: {how} (revision {self._book.policy.revision})", loud=change.loosens))
+        now = datetime.now(UTC)
+        fields = {"revision": self._book.policy.revision, "loosens": change.loosens, "problems": list(change.problems)}
+        self._performer.record(audit.event("reload", now, **fields))
+
+    # ---- the end ------------------------------------------------------------------------------------
+
+    @property
+    def headless(self) -> bool:
+        """Whether nobody is asked."""
+        return not self.settings.prompt
+
+    @property
+    def refused(self) -> bool:
+        """Whether anything was refused."""
+        return self._performer.tally.refused
+
+    def summary(self) -> list[str]:
+        """What was decided, in lines."""
+        return self._performer.tally.lines()
+
+    def finish(self, status: int | None) -> None:
+        """End what runs beside the loop, once the sides are gone."""
+        self._performer.finish()
+        for stop in self._stops:
+            stop()

@@ -1,0 +1,242 @@
+"""Puts a connection together: places, policies, settings, audit, grants, the enforcement; everything wrong at once.
+
+Rules of this module:
+
+1. Nothing is half started: `StartError` lists every mistake of every policy and settings file, and there is no service.
+2. Policies are loaded before settings: what a managed policy locks is known before any setting is looked at.
+3. Order of imports is order of need: `pydantic` only where a file has to be validated, threads only where they run.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import policyd
+from policyd import audit
+from policyd.actions import Machine, Session
+from policyd.authorizer import Authorizer, Claims, check_examples
+from policyd.policy import Policy, PolicyError
+from policyd.service.book import PolicyBook
+from policyd.service.performer import Performer
+from policyd.service.service import Service
+from policyd.session import Connection, Settings
+from policyd.session.judge import Judge
+from policyd.storage import places as where
+from policyd.storage import settings as settings_files
+from policyd.storage.auditlog import AuditError, AuditLog
+from policyd.storage.filesystem import RealFilesystem
+from policyd.storage.grants import Remembered
+from policyd.storage.places import PlaceError, Places
+from policyd.storage.settings import Loaded, SettingsError
+
+STEPS = ("client", "inbox", "none")
+
+
+class StartError(Exception):
+    """Nothing was started; `problems` says why, each in a line or more."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        """Keep what was found."""
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What whoever starts a connection chose; None or empty: nothing."""
+
+    policies: tuple[str, ...] = ()
+    """Policy files that stand in for the user layer."""
+    digests: tuple[str, ...] = ()
+    """Digests of such files that may lie in the workspace."""
+    prompt: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    agent: str | None = None
+    client: str | None = None
+    shell: str | None = None
+    home: str | None = None
+    audit: str | None = None
+    grants: bool = True
+    transport: str = "proxy"
+    """How the agent is reached, for the record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a connection stands on."""
+
+    places: Places
+    fs: RealFilesystem
+    machine: Machine
+    book: PolicyBook
+    loaded: Loaded
+    log: AuditLog
+
+
+def open_service(choices: Choices, note: Callable[[str], None]) -> Service:
+    """Start what stands between one client and one agent.
+
+    Raises:
+        StartError: with everything that is wrong.
+    """
+    ground = prepare(choices)
+    settings = ground.loaded.settings
+    remembered = Remembered(ground.places.grants, secrets.token_hex(8), longest=timedelta(days=settings.grants_max_age))
+    authorizer = Authorizer(
+        ground.book.policy,
+        policies=lambda session: in_force(ground.book, session),
+        machine=ground.machine,
+        claims=claims(ground.loaded),
+        grants=remembered.bind if choices.grants and not ground.book.policy.lock.grants else None,
+        agent=choices.agent or "",
+    )
+    try:
+        connection = Connection(
+            Judge(authorizer), enforced(settings, choices, remembered.run), nonce=secrets.token_hex(8)
+        )
+    except ValueError as error:
+        raise StartError([f"policyd: {error}"]) from error
+    service = Service(ground.book, ground.loaded, authorizer, remembered, note)
+    service.use(Performer(connection, log=ground.log, note=service.say, remember=service.remember, fs=ground.fs))
+    gc.collect()
+    gc.freeze()  # a thousand rules are not looked through again at every collection
+    return service
+
+
+def prepare(choices: Choices) -> Ground:
+    """Find, read and check everything; StartError with all that is wrong."""
+    problems: list[str] = []
+    try:
+        places = where.find(home=choices.home)
+    except PlaceError as error:
+        raise StartError([f"policyd: {error}"]) from error
+    fs = RealFilesystem(fold_case=os.uname().sysname == "Darwin")
+    machine = Machine(
+        home=places.home,
+        fs=fs,
+        tmpdir=places.tmpdir,
+        shell=choices.shell or "bash",
+        reserved=(places.config, places.state, places.cache, *places.managed),
+        fold_case=fs.fold_case,
+    )
+    book = PolicyBook(
+        places,
+        version=policyd.__version__,
+        files=choices.policies,
+        vouched=choices.digests,
+        fs=fs,
+        check=lambda policy: check_examples(policy, machine),
+    )
+    locks: frozenset[str] = frozenset()
+    try:
+        locks = book.start().lock.settings
+    except PolicyError as error:
+        problems += map(str, error.diagnostics)
+    loaded = load_settings(places, choices, locks, problems)
+    if problems or loaded is None:
+        raise StartError(problems)
+    settings = loaded.settings
+    book.tighten = settings.reload == "tighten"
+    log = AuditLog(settings.audit_path or f"{places.audit}/", origin=origin(choices))
+    if settings.shell and not choices.shell:
+        machine = Machine(
+            machine.home, fs, machine.tmpdir, settings.shell, machine.reserved, machine.heads, machine.fold_case
+        )
+    return Ground(places, fs, machine, book, loaded, log)
+
+
+def load_settings(places: Places, choices: Choices, locks: frozenset[str], problems: list[str]) -> Loaded | None:
+    """Return the settings in force, or append what is wrong with them."""
+    options: dict[str, object] = {}
+    if choices.prompt:
+        options["prompt"] = chain(choices.prompt, problems)
+    if choices.labels:
+        options["labels"] = dict(choices.labels)
+    if choices.shell:
+        options["shell"] = choices.shell
+    if choices.audit:
+        options["audit_path"] = os.path.abspath(choices.audit) + ("/" if choices.audit.endswith("/") else "")
+    defaults = {"prompt": ("client",)} if choices.transport == "proxy" else {}
+    try:
+        return settings_files.load(places, options=options, defaults=defaults, locks=locks)
+    except SettingsError as error:
+        problems += error.problems
+        return None
+
+
+def chain(words: Sequence[str], problems: list[str]) -> tuple[str, ...]:
+    """Return the prompt chain the command line names; `none` is an empty one."""
+    problems += [
+        f"policyd: --prompt {word}: write none, client, inbox or command:/absolute/path"
+        for word in words
+        if word not in STEPS and not word.startswith("command:/")
+    ]
+    return () if "none" in words else tuple(words)
+
+
+def in_force(book: PolicyBook, session: Session) -> tuple[Policy, str]:
+    """Return the policy of a session, and why everything in it is at least ask."""
+    cwd = (session.cwd,) if session.cwd else ()
+    held = book.of((*cwd, *session.additional))
+    return held.policy, held.broken
+
+
+def claims(loaded: Loaded) -> Claims:
+    """Return what rules may ask about the process and the person."""
+    user, groups = where.person()
+    settings = loaded.settings
+    return Claims(settings.labels, loaded.managed_labels, user, groups, interactive=bool(settings.prompt))
+
+
+def enforced(settings: settings_files.Settings, choices: Choices, run: str) -> Settings:
+    """Return the settings of the enforcement."""
+    return Settings(
+        agent_mode=settings.agent_mode,
+        strict=settings.strict,
+        fs_read=settings.fs_read,
+        on_unasked=settings.on_unasked,
+        report=settings.report,
+        details_after_ms=settings.details_after_ms,
+        prompt=settings.prompt,
+        prompt_timeouts=settings.timeouts,
+        client=choices.client or "",
+        run=run if choices.grants else "",
+        grants_max_age=timedelta(days=settings.grants_max_age),
+        human_ms=settings.human_ms,
+    )
+
+
+def origin(choices: Choices) -> dict[str, object]:
+    """Return what every record of this process says of where it was made."""
+    return {
+        "host": os.uname().nodename,
+        "user": where.person()[0],
+        "uid": os.getuid(),
+        "pid": os.getpid(),
+        "policyd": policyd.__version__,
+        "transport": choices.transport,
+    }
+
+
+def note_terminal(choices: Choices, command: Sequence[str]) -> bool:
+    """Record that an agent is about to run between two terminals, without policy; False if that is refused.
+
+    Raises:
+        StartError: policy or settings are wrong, or the record cannot be written.
+    """
+    ground = prepare(choices)
+    allowed = ground.loaded.settings.terminal == "exec"
+    now = datetime.now(UTC)
+    what = "exec" if allowed else "refuse"
+    row = audit.event("terminal", now, command=list(command), cwd=os.getcwd(), outcome=what)
+    try:
+        ground.log.append(row, now)
+        ground.log.fsync()
+    except AuditError as error:
+        raise StartError([f"policyd: {error}; the agent is not run"]) from error
+    return allowed
