@@ -301,6 +301,16 @@ def test_stopped_hooks_say_nothing_and_leave_nothing(tmp_path: Path, hooks: Runn
     assert not runner._threads
 
 
+def test_closing_in_a_hurry_leaves_no_hook_behind(tmp_path: Path, hooks: Running) -> None:
+    pid = tmp_path / "pid"
+    body = f"signal.signal(15, signal.SIG_IGN); open({str(pid)!r}, 'w').write(f'{{os.getpid()}}\\n'); time.sleep(60)"
+    hooks[0].start(1, write(tmp_path / "hook", HEAD + body), {"nonce": "n", "digest": "d"}, 60.0)
+    while not pid.exists() or not pid.read_text("utf-8").endswith("\n"):
+        time.sleep(0.01)
+    hooks[0].close(0.05)
+    assert gone(int(pid.read_text("utf-8")))
+
+
 def test_more_than_a_thousand_waiting_hooks_fail_at_once(tmp_path: Path) -> None:
     failed: list[int] = []
     runner = Hooks(replied=lambda number, answer: None, failed=lambda number, why: failed.append(number))

@@ -84,8 +84,11 @@ class Remembered:
             raise
 
     def changed(self) -> bool:
-        """Say whether a file in use changed since it was last looked at: open questions are then judged again."""
-        return any(file.changed() for file in self._files.values())
+        """Say whether a file in use changed since it was last looked at: open questions are then judged again.
+
+        Safe in a thread.
+        """
+        return any(file.changed() for file in [*self._files.values()])
 
     def problems(self) -> tuple[str, ...]:
         """Return and forget what was found wrong with the files, in words."""
