@@ -265,7 +265,7 @@ def test_a_hard_link_to_a_policy_is_guarded() -> None:
         "toolCall": {"toolCallId": "c", "kind": "edit", "rawInput": {"path": "innocent.txt"}},
         "options": OPTIONS,
     }
-    assert [action.guarded for action in conversation.request(params).actions] == ["policyd's own files"]
+    assert [action.guarded for action in conversation.request(params).actions] == ["files"]
 
 
 # ---- laws ------------------------------------------------------------------------------------------

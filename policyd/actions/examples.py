@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from policyd.actions import shell
+from policyd.actions import guard, shell
 from policyd.actions.builder import Builder, Surroundings
 from policyd.actions.evidence import Evidence
 from policyd.actions.profiles import Profile
@@ -42,7 +42,8 @@ def example_actions(
         build.add(Action(build.kinds, args=build.args, origin="example"))
     mode = fields.get("mode")
     named = profile.mode(mode) if isinstance(mode, str) else None
-    return tuple(replace(action, mode=named) for action in build.actions) if named else tuple(build.actions)
+    actions = guard.mark(tuple(build.actions), around)
+    return tuple(replace(action, mode=named) for action in actions) if named else actions
 
 
 def read_text(text: str, resource: str) -> dict[str, object]:

@@ -48,7 +48,7 @@ def mark(actions: tuple[Action, ...], around: Surroundings) -> tuple[Action, ...
     def why(action: Action) -> str:
         if action.path is not None:
             if touches(action.path, around.reserved) or hard_linked(action.path):
-                return "policyd's own files"
+                return "files"
         elif action.command is not None:
             return runs_policyd(action.command)
         return ""
@@ -84,16 +84,16 @@ def _identity(fs: Filesystem, path: str) -> tuple[int, int] | None:
 
 
 def runs_policyd(command: SimpleCommand) -> str:
-    """Say in words how `command` (or what it wraps) runs or signals policyd, `""` if it does not."""
+    """Say which of policyd's things `command` (or what it wraps) runs or signals, `""` if none."""
     if command.inner is not None and (reason := runs_policyd(command.inner)):
         return reason
     if not command.argv:
         return ""
     name, words = _base(command.argv[0]), command.argv[1:]
     if name == PROGRAM or (name.startswith("python") and _module(words)):
-        return "policyd itself"
+        return "program"
     if name in SIGNALLERS and (PROGRAM in command.text or (name == "kill" and _everyone(words))):
-        return "policyd's own process"
+        return "process"
     return ""
 
 

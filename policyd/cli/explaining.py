@@ -30,7 +30,8 @@ def paragraphs(result: Result, evidence: tuple[Evidence, ...], point: Authorizer
         return
     request, agent = result.request, point.conversation.agent
     yield f"{request.side_door or 'request'} {safe(request.title, limit=WIDTH) or request.call_id!r}"
-    yield f"  agent    {safe(agent.name) or 'no name'} {safe(agent.version)}, read by the profile `{agent.profile}`"
+    name = " ".join(filter(None, [safe(agent.name), safe(agent.version)])) or "without a name"
+    yield f"  agent    {name}, read by the profile `{agent.profile}`"
     for found in evidence:
         yield from known(found)
     for number, judged in enumerate(result.decision.actions, 1):
@@ -92,7 +93,8 @@ def named(action: Action) -> str:
 def role(action: Action) -> str:
     """Return how an action stands in its request."""
     carried = f" of action {action.carrier + 1}" if action.carrier is not None else ""
-    notes = [action.role.value + carried, "needs no allow" if action.idle else "", action.guarded]
+    own = f"policyd's own {action.guarded}" if action.guarded else ""
+    notes = [action.role.value + carried, "needs no allow" if action.idle else "", own]
     return ", ".join(filter(None, notes))
 
 
@@ -147,7 +149,7 @@ def ways_out(result: Result) -> Iterator[str]:
         return
     for rule in result.decision.rules:
         if effect is Effect.DENY and not rule.default:
-            yield f"add an `unless` to {spoken(rule)}, or do it another way"
+            yield f"add an `unless` to {safe(rule.label)}, or do it another way"
     for judged in result.decision.actions:
         if effect is Effect.ASK and judged.effect is Effect.ASK:
             yield from way_of(judged)

@@ -1,0 +1,269 @@
+"""`policyd decide`: lines in, one JSON object a decision out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from policyd.cli import main
+
+POLICY = """version = 1
+[defaults]
+"*" = "ask"
+read = "allow"
+
+[[rule]]
+id = "no-env"
+effect = "deny"
+path = ["**/.env"]
+reason = "Secrets stay out of reach."
+
+[[rule]]
+id = "touch"
+effect = "allow"
+command = "touch **"
+"""
+OPTIONS = [
+    {"optionId": "yes", "kind": "allow_once", "name": "Allow"},
+    {"optionId": "always", "kind": "allow_always", "name": "Always"},
+    {"optionId": "no", "kind": "reject_once", "name": "Reject"},
+]
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "app").mkdir()
+    (tmp_path / "policy.toml").write_text(POLICY)
+    return tmp_path
+
+
+def params(kind: str = "read", **raw: Any) -> dict[str, Any]:
+    call = {"toolCallId": "c", "title": "t", "kind": kind, "rawInput": raw}
+    return {"sessionId": "s", "toolCall": call, "options": OPTIONS}
+
+
+def decide(house: Path, lines: list[Any], *more: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[Any], str]:
+    file = house / "lines.jsonl"
+    file.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines))
+    given = ["--policy", str(house / "policy.toml"), "--home", str(house / "home"), "--cwd", str(house / "app")]
+    code = main(["decide", "--no-managed", *given, *more, str(file)])
+    said = capsys.readouterr()
+    return code, [json.loads(line) for line in said.out.splitlines()], said.err
+
+
+def test_bare_parameters_are_decided(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [
+        params(path="a.py"),
+        params(path=".env"),
+        params("edit", path="a.py"),
+        params("execute", command="touch x"),
+    ]
+    code, out, _ = decide(house, lines, capsys=capsys)
+    assert code == 0
+    assert [line["effect"] for line in out] == ["allow", "deny", "ask", "allow"]
+    assert [line["outcome"] for line in out] == [
+        {"outcome": "selected", "optionId": "yes"},
+        {"outcome": "selected", "optionId": "no"},
+        None,
+        {"outcome": "selected", "optionId": "yes"},
+    ]
+
+
+def test_a_line_says_everything_the_decision_rests_on(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    message = {
+        "jsonrpc": "2.0",
+        "id": 0,
+        "method": "session/request_permission",
+        "params": params("execute", command="touch x"),
+    }
+    _, (line,), _ = decide(house, [message], capsys=capsys)
+    assert line == {
+        "id": 0,
+        "sessionId": "s",
+        "toolCallId": "c",
+        "effect": "allow",
+        "source": "rule",
+        "rules": ["user:touch"],
+        "reason": "allowed by `user:touch`",
+        "actions": [
+            {"kind": "execute", "command": ["touch", "x"], "text": "touch x", "role": "primary", "effect": "allow"},
+            {"kind": "edit", "path": str(house / "app/x"), "role": "operand", "effect": "allow"},
+        ],
+        "outcome": {"outcome": "selected", "optionId": "yes"},
+    }
+
+
+def transcript(house: Path, *middle: Any) -> list[Any]:
+    new = {"id": 1, "method": "session/new", "params": {"cwd": str(house / "app"), "mcpServers": []}}
+    return [
+        {"dir": "c2a", "msg": {"id": 0, "method": "initialize", "params": {"protocolVersion": 1}}},
+        {"dir": "a2c", "msg": {"id": 0, "result": {"agentInfo": {"name": "OpenCode", "version": "1"}}}},
+        {"dir": "c2a", "msg": new},
+        {"dir": "a2c", "msg": {"id": 1, "result": {"sessionId": "s"}}},
+        *middle,
+    ]
+
+
+def update(**fields: Any) -> dict[str, Any]:
+    fields = {"toolCallId": "c", **fields}
+    return {"dir": "a2c", "msg": {"method": "session/update", "params": {"sessionId": "s", "update": fields}}}
+
+
+def request(**call: Any) -> dict[str, Any]:
+    asked = {"sessionId": "s", "toolCall": {"toolCallId": "c", **call}, "options": OPTIONS}
+    return {"dir": "a2c", "msg": {"id": 0, "method": "session/request_permission", "params": asked}}
+
+
+ANSWER = {"dir": "c2a", "msg": {"id": 0, "result": {"outcome": {"outcome": "selected", "optionId": "yes"}}}}
+EARLY = update(sessionUpdate="tool_call", title="read", kind="read", rawInput={}, locations=[])
+EMPTY = request(title="read", kind="read", rawInput={}, locations=[])
+
+
+def test_a_request_waits_for_its_details_until_the_answer(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    late = update(sessionUpdate="tool_call_update", title="read", rawInput={"filePath": str(house / "app/.env")})
+    _, before, _ = decide(house, transcript(house, EARLY, EMPTY, late, ANSWER), capsys=capsys)
+    _, after, _ = decide(house, transcript(house, EARLY, EMPTY, ANSWER, late), capsys=capsys)
+    assert before[0]["effect"] == "deny"
+    assert after[0]["effect"] == "ask"
+    assert "have not come" in after[0]["actions"][0]["opaque"]
+
+
+def test_side_doors_have_lines_of_their_own(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write = {"sessionId": "s", "path": str(house / "app/.env"), "content": "x"}
+    door = {"dir": "a2c", "msg": {"id": 5, "method": "fs/write_text_file", "params": write}}
+    run = {
+        "dir": "a2c",
+        "msg": {"id": 6, "method": "terminal/create", "params": {"sessionId": "s", "command": "touch x"}},
+    }
+    _, out, _ = decide(house, transcript(house, door, run), capsys=capsys)
+    assert [(line["id"], line["method"], line["effect"], line["outcome"]) for line in out] == [
+        (5, "fs/write_text_file", "deny", None),
+        (6, "terminal/create", "allow", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"sessionId": "s", "sessionId": "t", "toolCall": {"toolCallId": "c"}, "options": []}',
+        '{"sessionId": "s", "toolCall": {"toolCallId": "c", "kind": "read", "Kind": "edit"}, "options": []}',
+        '{"id": 3, "method": "session/request_permission", "params": {"sessionId": "s", "options": []}}',
+        '{"id": 3, "method": "session/request_permission", "params": []}',
+        '{"id": 3, "method": "session/request_permission"}',
+        '{"sessionId": 1, "toolCall": {"toolCallId": "c"}, "options": []}',
+        '{"sessionId": "s", "toolCall": {"toolCallId": "c"}, "options": {}}',
+    ],
+)
+def test_a_malformed_request_is_told_and_denied(line: str, house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, (out,), _ = decide(house, [line], "--exit-code", capsys=capsys)
+    assert (out["effect"], code) == ("deny", 1)
+    assert out["error"]
+    assert out["outcome"] == {"outcome": "cancelled"}
+
+
+def test_a_refused_update_makes_its_call_opaque(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    twice = (
+        '{"method":"session/update","params":{"sessionId":"s","update":{"toolCallId":"c","kind":"read","kind":"x"}}}'
+    )
+    _, (out,), _ = decide(house, [twice, params(path="a.py")], capsys=capsys)
+    assert out["effect"] == "ask"
+
+
+def test_a_line_that_is_no_message_is_left_out_with_a_note(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, err = decide(house, ["not json", "", params(path="a.py")], capsys=capsys)
+    assert [line["effect"] for line in out] == ["allow"]
+    assert "line 1 is left out" in err
+
+
+@pytest.mark.parametrize(("paths", "code"), [(["a"], 0), (["a", ".env"], 1)])
+def test_the_exit_code_is_the_strictest(
+    paths: list[str], code: int, house: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert decide(house, [params(path=path) for path in paths], "--exit-code", capsys=capsys)[0] == code
+    assert decide(house, [params(path=path) for path in paths], capsys=capsys)[0] == 0
+
+
+def test_an_ask_exits_with_three(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert decide(house, [params("edit", path="a")], "--exit-code", capsys=capsys)[0] == 3
+
+
+def test_unattended_what_would_be_asked_is_denied(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, (out,), _ = decide(house, [params("edit", path="a")], "--unattended", capsys=capsys)
+    assert (out["effect"], out["outcome"]) == ("deny", {"outcome": "selected", "optionId": "no"})
+
+
+def test_every_mistake_of_every_file_is_told(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (house / "policy.toml").write_text('version = 1\n[[rule]]\neffect = "alow"\ncomand = "x"\n')
+    code, out, err = decide(house, [params()], capsys=capsys)
+    assert (code, out) == (2, [])
+    assert "alow" in err
+    assert "comand" in err
+
+
+def test_an_example_that_does_not_come_out_stops_everything(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (house / "policy.toml").write_text(POLICY + 'match = "execute rm x"\n')
+    code, _, err = decide(house, [params()], capsys=capsys)
+    assert code == 2
+    assert "`execute rm x` does not match" in err
+
+
+@pytest.mark.parametrize("option", [["--prompt", "perhaps"], ["--label", "novalue"], ["--shell", "fish"]])
+def test_a_wrong_option_is_a_usage_error(option: list[str], house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        decide(house, [params()], *option, capsys=capsys)
+    assert stop.value.code == 2
+
+
+def test_a_missing_file_is_an_error(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--policy", str(house / "policy.toml"), "--home", str(house / "home"), "--no-managed"]
+    assert main(["decide", *given, str(house / "nowhere")]) == 2
+    assert "nowhere" in capsys.readouterr().err
+
+
+def test_a_project_only_tightens(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (house / "app/.policyd").mkdir()
+    rules = 'version = 1\n[[rule]]\neffect = "{}"\ncommand = "{}"\n'
+    (house / "app/.policyd/a.toml").write_text(rules.format("allow", "make"))
+    (house / "app/.policyd/b.toml").write_text(rules.format("deny", "touch"))
+    lines = [params("execute", command="make"), params("execute", command="touch x")]
+    _, out, _ = decide(house, lines, capsys=capsys)
+    assert [line["effect"] for line in out] == ["ask", "deny"]
+    _, out, _ = decide(house, lines, "--no-project", capsys=capsys)
+    assert [line["effect"] for line in out] == ["ask", "allow"]
+
+
+def test_a_policy_inside_the_workspace_is_the_projects(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    inside = house / "app/ci.toml"
+    inside.write_text(POLICY)
+    _, (out,), _ = decide(house, [params("execute", command="touch x")], "--policy", str(inside), capsys=capsys)
+    assert out["effect"] == "allow"
+    (house / "policy.toml").write_text("version = 1\n")
+    _, (out,), _ = decide(house, [params("execute", command="touch x")], "--policy", str(inside), capsys=capsys)
+    assert out["effect"] == "ask"
+
+
+def test_managed_policies_are_read_from_the_directory_given(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (house / "managed").mkdir()
+    (house / "managed/a.toml").write_text('version = 1\n[[rule]]\neffect = "deny"\ncommand = "touch"\n')
+    file = house / "lines.jsonl"
+    file.write_text(json.dumps(params("execute", command="touch x")) + "\n")
+    given = ["--policy", str(house / "policy.toml"), "--home", str(house / "home"), "--cwd", str(house / "app")]
+    main(["decide", "--managed", str(house / "managed"), *given, str(file)])
+    line = json.loads(capsys.readouterr().out)
+    assert (line["effect"], line["rules"]) == ("deny", ["managed:a.toml:2"])
+
+
+def test_an_agent_may_be_named_and_is_not_contradicted(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = {
+        "sessionId": "s",
+        "toolCall": {"toolCallId": "x", "title": "touch x", "kind": "execute"},
+        "options": OPTIONS,
+    }
+    _, (out,), _ = decide(house, [asked], "--agent", "gemini", capsys=capsys)
+    assert out["actions"][0]["command"] == ["touch", "x"]
+    _, _, err = decide(house, transcript(house), "--agent", "gemini", capsys=capsys)
+    assert "calls itself `OpenCode`" in err
