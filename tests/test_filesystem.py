@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import random
-import time
 from pathlib import Path
 
 import pytest
@@ -198,12 +197,14 @@ def test_a_look_sees_where_a_link_leads(tree: Path) -> None:
     assert RealFilesystem().contains(str(tree / "docs"), ("**/id_rsa",)) is True
 
 
-def test_a_look_is_remembered_for_a_moment_only(tree: Path) -> None:
+def test_a_look_is_remembered_for_a_moment_only(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = RealFilesystem()
     directory = str(tree / "docs")
+    monkeypatch.setattr(filesystem, "REMEMBERED", 60.0)
     assert files.contains(directory, ("**/.env",)) is False
     (tree / "docs/.env").write_text("")
-    time.sleep(filesystem.REMEMBERED + 0.05)
+    assert files.contains(directory, ("**/.env",)) is False
+    monkeypatch.setattr(filesystem, "REMEMBERED", -1.0)
     assert files.contains(directory, ("**/.env",)) is True
 
 
@@ -225,6 +226,8 @@ def test_many_looks_at_once_are_no_answer(tree: Path, monkeypatch: pytest.Monkey
     files = RealFilesystem()
     assert files.contains(str(tree / "docs"), ("**/.env",)) is False
     assert files.contains(str(tree / "docs"), ("**/.env",)) is None
+    assert files.listing(str(tree / "docs")) is None
+    assert files.resolve(str(tree / "alias")) == str(tree / "secrets")
     monkeypatch.setattr(filesystem, "WINDOW", 0.0)
     assert files.contains(str(tree / "docs"), ("**/.env",)) is False
 

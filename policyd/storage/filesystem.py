@@ -21,7 +21,7 @@ import stat
 import time
 
 from policyd.paths import looked_for
-from policyd.storage.looks import SECONDS, Look
+from policyd.storage.looks import SECONDS, STRIDE, Look
 
 LINKS = 40
 """Links one path may lead through, as in the Linux kernel."""
@@ -32,7 +32,10 @@ REMEMBERED = 0.1
 KEPT = 16
 """Looks that are remembered."""
 WINDOW, BUDGET = 1.0, 0.25
-"""Seconds of looking that any second allows: a command may name thousands of directories."""
+"""Seconds of looking that any second allows: a command may name thousands of directories.
+
+Walks count too, but are never refused.
+"""
 
 _FOREIGN = re.compile(r"/(proc/(\d+|self|thread-self)/(.*/)?(cwd|exe|root|fd/[^/]+|ns/[^/]+|map_files/[^/]+))\Z")
 
@@ -51,44 +54,37 @@ class RealFilesystem:
         Raises:
             OSError: a loop, a denied directory, a name too long, or a link of another process.
         """
-        done, todo, links = "", _parts(path), 0
-        while todo:
-            part = todo.pop()
-            if part == "..":
-                done = done.rpartition("/")[0]
-                continue
-            here = f"{done}/{part}"
-            target = _link(here)
-            if not target:
-                done = here
-                continue
-            links += 1
-            if links > LINKS:
-                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-            todo += _parts(target)
-            done = "" if target.startswith("/") else done
-        return done or "/"
+        start = time.monotonic()
+        try:
+            return _walk(path)
+        finally:
+            self._spent += time.monotonic() - start
 
     def contains(self, directory: str, names: tuple[str, ...]) -> bool | None:
         """Say whether something below `directory` matches one of `names`; None: not looked at to the end."""
-        start = time.monotonic()
-        if start - self._window > WINDOW:
-            self._window, self._spent = start, 0.0
-        if self._spent > BUDGET:
+        if self._exhausted():
             return None
+        start = time.monotonic()
         try:
-            return self._look(self.resolve(directory)).finds(looked_for(names, fold_case=self.fold_case))
+            return self._look(_walk(directory)).finds(looked_for(names, fold_case=self.fold_case))
         except (OSError, ValueError):
             return None
         finally:
             self._spent += time.monotonic() - start
+
+    def _exhausted(self) -> bool:
+        """Whether this second's looking is used up."""
+        now = time.monotonic()
+        if now - self._window > WINDOW:
+            self._window, self._spent = now, 0.0
+        return self._spent > BUDGET
 
     def _look(self, directory: str) -> Look:
         last = self._looks.get(directory)
         if last is None or time.monotonic() - last.ended > REMEMBERED:
             if len(self._looks) >= KEPT:
                 self._looks.clear()
-            last = self._looks[directory] = Look(directory, self.resolve, fold_case=self.fold_case)
+            last = self._looks[directory] = Look(directory, _walk, fold_case=self.fold_case)
         return last
 
     def is_dir(self, path: str) -> bool | None:
@@ -110,20 +106,48 @@ class RealFilesystem:
 
     def listing(self, directory: str) -> tuple[str, ...] | None:
         """Return the names in `directory`, None where they cannot be listed or are too many."""
-        names: list[str] = []
-        deadline = time.monotonic() + SECONDS
+        if self._exhausted():
+            return None
+        start = time.monotonic()
         try:
-            with os.scandir(directory) as entries:
-                for entry in entries:
-                    names.append(entry.name)
-                    if len(names) > NAMES or (len(names) % 256 == 0 and time.monotonic() > deadline):
-                        return None
+            return _names(directory, start + SECONDS)
         except (OSError, ValueError):
             return None
-        return tuple(names)
+        finally:
+            self._spent += time.monotonic() - start
 
 
 # ---- walking ---------------------------------------------------------------------------------------
+
+
+def _walk(path: str) -> str:
+    done, todo, links = "", _parts(path), 0
+    while todo:
+        part = todo.pop()
+        if part == "..":
+            done = done.rpartition("/")[0]
+            continue
+        here = f"{done}/{part}"
+        target = _link(here)
+        if not target:
+            done = here
+            continue
+        links += 1
+        if links > LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        todo += _parts(target)
+        done = "" if target.startswith("/") else done
+    return done or "/"
+
+
+def _names(directory: str, deadline: float) -> tuple[str, ...] | None:
+    names: list[str] = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            names.append(entry.name)
+            if len(names) > NAMES or (len(names) % STRIDE == 0 and time.monotonic() > deadline):
+                return None
+    return tuple(names)
 
 
 def _parts(path: str) -> list[str]:
