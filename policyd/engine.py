@@ -176,7 +176,7 @@ def matching(
         truth = rule.holds(action, context, fs, mentions=mentions)
         if truth is YES:
             hits.append(rule)
-        elif truth is MAYBE and rule.effect is not ALLOW:
+        elif truth is not NO and rule.effect is not ALLOW:
             possible.append(rule)
     return hits, possible
 
