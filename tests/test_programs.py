@@ -67,13 +67,14 @@ def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
         "code",
         "at",
     }
-    more = {"rev", "tests", "script", "own", "package", "remote-read", "remote-edit"}
+    more = {"rev", "tests", "script", "own", "package", "remote-read", "remote-edit", "term", "undotted"}
     for program in _all():
         assert {role.rstrip("*") for role in program.operands} <= roles | more, program.name
         assert program.check in {"", "git", *scripts.CHECKERS}, program.name
         assert program.role in {"", "reader", "writer"}, program.name
+        more |= {""}
         for option in program.syntax.options.values():
-            assert set(option.value.split("+")) <= roles | {""}, (program.name, option)
+            assert set(option.value.split("+")) <= roles | more, (program.name, option)
         for names in (program.deep, program.shallow, program.hidden, program.instead, program.target):
             assert all(name in program.syntax.options for name in names if names), (program.name, names)
 

@@ -38,6 +38,8 @@ def awk_harm(script: str) -> str:
             return "an awk program that is not understood"
         position, kind, text = token.end(), token.lastgroup, token.group()
         if kind == "space":
+            if text.startswith("\\"):
+                return "an awk program with a continued line"
             continue
         harm = _token(kind or "", text, before, printing >= 0 and depth == printing)
         if harm:

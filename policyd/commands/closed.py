@@ -44,7 +44,7 @@ def options_reason(program: Program, parsed: Parsed, *, writes: bool) -> str:
     for given in parsed.given:
         if not given.exact:
             return f"`{given.word.text}` is an abbreviation"
-        fine = _harmless_config(given.role, given.value) or (writes and given.role == "edit")
+        fine = _harmless_value(given.role, given.value) or (writes and given.role == "edit")
         if given.option.unsafe and not fine:
             return f"`{given.word.text}` makes {program.name} write or run something"
     if program.words:
@@ -55,8 +55,15 @@ def options_reason(program: Program, parsed: Parsed, *, writes: bool) -> str:
     return ""
 
 
-def _harmless_config(role: str, value: Word | None) -> bool:
-    return role == "config" and value is not None and not scripts.git_config(value)
+def _harmless_value(role: str, value: Word | None) -> bool:
+    """Say whether an option that may harm does not with this value."""
+    if value is None or value.kind is not WordKind.CONST:
+        return False
+    if role == "config":
+        return not scripts.git_config(value)
+    if role == "term":
+        return value.text.startswith("term") or not value.text
+    return role == "undotted" and "." not in value.text
 
 
 def _operands_reason(call: Called, parsed: Parsed, *, writes: bool) -> str:
@@ -78,6 +85,8 @@ def _slots_reason(call: Called, parsed: Parsed, *, writes: bool) -> str:
     for role, word in slots(program, parsed):
         if role in WRITTEN and not writes:
             return f"it writes `{word.text}`"
+        if role == "tests" and word.text.startswith("@"):
+            return f"`{word.text}` may name a file of arguments"
         if role == "package" and not _package(word):
             return f"`{word.text}` is no package of this project by its look"
         if role in {"own", "script"} and not _passed(program, role, word):

@@ -209,7 +209,8 @@ def _operands(found: _Uses, program: Program, parsed: Parsed, fs: Filesystem | N
     for role, word in paired:
         _operand(found, program.deep_as if deep and program.deep_as and role == "read" else role, word, reach)
     bare = len(found.files) == before and not any(role in FILE_ROLES for role, _ in paired)
-    if program.empty and bare and (deep or not program.deep):
+    fed = program.fed and any(level.fed for level in levels(found.command))
+    if program.empty and bare and not fed and (deep or not program.deep):
         kind, _, path = program.empty.partition(" ")
         found.file(kind, Word(path), reach)
     _targets(found, program, parsed, paired, fs)

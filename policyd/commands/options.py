@@ -4,8 +4,8 @@ Rules of this module:
 
 1. The notation of an option is `-o|--output=edit`: spellings joined by `|`, then what the value is. `[=data]` is a
    value that only counts when glued on, `=data+read` two values. A final `!` says that the option makes the program
-   write or run something; `=edit`, `=delete`, `=run` and `=code` say so by themselves. `-#` stands for a number used as
-   an option (`head -20`).
+   write or run something; `=edit`, `=delete`, `=run` and `=code` say so by themselves. A final `?` says that it only
+   reads what nobody named (behind links, from a list). `-#` stands for a number used as an option (`head -20`).
 2. An abbreviation (`--outp=x`) is resolved, to a dangerous option if it may be one, and marked as not exact.
 3. A word that no option explains stays `unknown`; whether it takes the next word is then not known either.
 """
@@ -32,6 +32,8 @@ class Option:
     glued: bool = False
     """The value counts only when glued on (`--color=auto`)."""
     unsafe: bool = False
+    """It makes the program write or run something, or read what nobody named."""
+    harms: bool = False
     """It makes the program write or run something."""
 
     @property
@@ -41,10 +43,12 @@ class Option:
 
 
 def _option(token: str) -> Option:
-    token, bang = (token[:-1], True) if token.endswith("!") else (token, False)
+    mark = token[-1] if token[-1] in "!?" else ""
+    token = token.removesuffix(mark)
     glued = token.endswith("]")
     names, _, value = token.rstrip("]").replace("[=", "=", 1).partition("=")
-    return Option(tuple(names.split("|")), value, glued, bang or value in HARMS)
+    harms = mark == "!" or value in HARMS
+    return Option(tuple(names.split("|")), value, glued, harms or mark == "?", harms)
 
 
 @cache
@@ -169,6 +173,8 @@ class _Reader:
             self.at += 1
             if self._ends(word):
                 break
+            if word.many:
+                self.loose.append(word)
             self._word(word)
         self.operands.extend(self.words[self.at :])
         self.loose.extend(word for word in self.words[self.at :] if word.many)
@@ -188,7 +194,8 @@ class _Reader:
         plus = head.startswith("+") and head[:2] in self.syntax.options
         if word.kind is not WordKind.CONST and may_be_option(word):
             if not self._glued(word, head):
-                self.loose.append(word)
+                if not word.many:
+                    self.loose.append(word)
                 if not head.startswith("-"):
                     self.operands.append(word)
         elif plus or (head.startswith("-") and head != "-"):

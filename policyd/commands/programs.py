@@ -18,7 +18,8 @@ A table entry holds:
   `hidden`: the options without which names with a leading dot below are skipped
 - `role`: `reader` carries reads, `writer` what its operands say; `verb`: it changes something whatever its options
 - `listing`: options without which an operand makes something (`git branch NAME`); `check`: a checker of `scripts.py`
-- `posix`, `dash`, `raw`, `bundle`: see `Syntax`; `help = false`: it has no harmless `--help` and `--version`
+- `posix`, `dash`, `raw`, `bundle`: see `Syntax`; `fed`: fed from a pipe it reads that instead of `empty`;
+  `help = false`: it has no harmless `--help` and `--version`
 - `match`, `not_match`: commands that only read, and that do not; `files`: what is done to which file
 """
 
@@ -52,12 +53,15 @@ class Program:
     reach: str = "entry"
     deep: frozenset[str] = frozenset()
     shallow: frozenset[str] = frozenset()
+    fed: bool = False
     deep_as: str = ""
     hidden: frozenset[str] = frozenset()
     instead: frozenset[str] = frozenset()
     target: frozenset[str] = frozenset()
     listing: frozenset[str] = frozenset()
     verb: bool = False
+    asks: bool = True
+    """`--help` and `--version` are harmless."""
     check: str = ""
     subs: Mapping[str, Program] = field(default_factory=dict)
     examples: Mapping[str, object] = field(default_factory=dict)
@@ -70,7 +74,7 @@ class Program:
     @property
     def can_harm(self) -> bool:
         """Whether any of its options writes or runs something."""
-        return any(option.unsafe for option in self.syntax.options.values())
+        return any(option.harms for option in self.syntax.options.values())
 
 
 def _text(entry: Entry, key: str, default: str = "") -> str:
@@ -81,9 +85,9 @@ def _names(entry: Entry, key: str) -> tuple[str, ...]:
     return tuple(_text(entry, key).split())
 
 
-def _syntax(entry: Entry, above: Mapping[str, Option], groups: Mapping[str, str]) -> Syntax:
+def _syntax(entry: Entry, above: Mapping[str, Option], groups: Mapping[str, str], *, asks: bool) -> Syntax:
     table = dict(above)
-    if entry.get("help", not above):
+    if asks:
         table.update(options("--help --version"))
     for group in _names(entry, "with"):
         table.update(options(groups[group]))
@@ -101,22 +105,25 @@ def _syntax(entry: Entry, above: Mapping[str, Option], groups: Mapping[str, str]
 def _program(name: str, entry: Entry, above: Program | None = None, groups: Mapping[str, str] | None = None) -> Program:
     inherited = {} if above is None or entry.get("apart") else above.syntax.options
     groups = cast("Mapping[str, str]", entry.get("groups", groups or {}))
+    asks = bool(entry.get("help", above is None or above.asks))
     here = Program(
         name,
         _text(entry, "source", above.source if above else ""),
         _text(entry, "role", above.role if above else ""),
-        _syntax(entry, inherited, groups),
+        _syntax(entry, inherited, groups, asks=asks),
         _names(entry, "operands"),
         _text(entry, "empty"),
         _text(entry, "reach", "entry"),
         deep=frozenset(_names(entry, "deep")),
         shallow=frozenset(_names(entry, "shallow")),
+        fed=bool(entry.get("fed")),
         deep_as=_text(entry, "deep_as"),
         hidden=frozenset(_names(entry, "hidden")),
         instead=frozenset(_names(entry, "instead")),
         target=frozenset(_names(entry, "target")),
         listing=frozenset(_names(entry, "listing")),
         verb=bool(entry.get("verb")),
+        asks=asks,
         check=_text(entry, "check"),
         examples={key: entry[key] for key in ("match", "not_match", "files") if key in entry},
     )

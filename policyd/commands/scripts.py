@@ -241,6 +241,10 @@ def _git_config(called: Called, parsed: Parsed) -> Finding:
     return Finding(harm="" if single else "it may change the configuration")
 
 
+def _jest(called: Called, parsed: Parsed) -> Finding:
+    return Finding(harm="`init` writes files" if Word("init") in parsed.operands else "")
+
+
 CHECKERS: Mapping[str, Checker] = {
     "awk": _awk,
     "chmod": _chmod,
@@ -248,6 +252,7 @@ CHECKERS: Mapping[str, Checker] = {
     "dd": _dd,
     "find": _find,
     "gitconfig": _git_config,
+    "jest": _jest,
     "jq": _filter(_JQ_HARM, "jq"),
     "make": _make,
     "none": _none,

@@ -1,0 +1,86 @@
+"""Rows of commands, each intent with one policy: nothing unsafe, nothing harmless denied, little noise."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+
+from policyd.model import Source
+from tests.commandrows import data, decide, rows, table
+
+EVERYDAY: dict[str, Any] = table("everyday.toml")
+HOSTILE: dict[str, list[str]] = table("hostile.toml")
+READERS = """
+version = 1
+
+[[rule]]
+effect = "allow"
+command = ["@read-only", "@git-read"]
+"""
+
+
+@cache
+def _decided() -> list[tuple[dict[str, Any], str]]:
+    """Decide every row under the policy of its intent."""
+    intents = table("intents.toml")
+    found = []
+    for row in rows("rows.jsonl"):
+        policy = intents[row["intent"]]["policy"]
+        decision = decide(policy, row["command"], cwd=row["cwd"], shell=row["shell"], given=row.get("input"))
+        assert decision.source is not Source.ERROR, row
+        found.append((row, decision.effect.word))
+    return found
+
+
+def test_no_row_is_answered_with_what_is_never_right() -> None:
+    assert [(row["id"], row["command"], word) for row, word in _decided() if word in row.get("never", [])] == []
+
+
+def test_at_most_one_row_in_a_hundred_is_wrong() -> None:
+    wrong = [(row["id"], word) for row, word in _decided() if word not in (row["verdict"], *row.get("also", []))]
+    assert len(wrong) <= len(_decided()) / 100, wrong
+
+
+def test_at_most_four_rows_in_a_hundred_ask_for_nothing() -> None:
+    noise = [
+        row["id"]
+        for row, word in _decided()
+        if word == "ask" and row["verdict"] == "allow" and "ask" not in row.get("also", [])
+    ]
+    assert len(noise) <= len(_decided()) / 25, noise
+
+
+@pytest.mark.parametrize(
+    ("word", "command"), [(word, text) for word in ("allow", "ask", "deny") for text in EVERYDAY[word]]
+)
+def test_everyday_commands_get(word: str, command: str) -> None:
+    assert decide(EVERYDAY["policy"], command).effect.word == word
+
+
+def test_most_everyday_commands_run_without_asking() -> None:
+    total = sum(len(EVERYDAY[word]) for word in ("allow", "ask", "deny"))
+    assert len(EVERYDAY["allow"]) >= 0.7 * total
+
+
+@pytest.mark.parametrize("command", HOSTILE["published"])
+def test_published_tricks_are_not_allowed_to_readers(command: str) -> None:
+    assert decide(READERS, command).effect.word != "allow"
+
+
+@pytest.mark.parametrize(
+    ("group", "command"), [(group, text) for group, found in HOSTILE.items() if group != "published" for text in found]
+)
+def test_hostile_commands_are_not_allowed(group: str, command: str) -> None:
+    assert decide(EVERYDAY["policy"], command).effect.word != "allow"
+
+
+@pytest.mark.parametrize("command", table("harmless.toml")["allow"])
+def test_harmless_commands_are_allowed(command: str) -> None:
+    assert decide(EVERYDAY["policy"], command).effect.word == "allow"
+
+
+def test_rows_are_in_the_projects_own_form() -> None:
+    assert len(rows("rows.jsonl")) >= 300
+    assert "policy" in data("intents.toml")
