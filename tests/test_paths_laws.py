@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import re
+import unicodedata
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyd.model import PathRef, Reach, Truth, Workspace
-from policyd.paths import PathIndex, PathPattern, linear, open_workspace, ref
+from policyd.paths import OpaquePath, PathIndex, PathPattern, linear, open_workspace, ref
 from policyd.paths.globs import segments as glob_segments
 from policyd.paths.segments import Segment, covers, meets
 from policyd.paths.syntax import expand, segment
@@ -95,6 +96,24 @@ def _naively(text: str, path: str) -> bool:
         if re.fullmatch(re.escape(start) + body.replace(".py", r"\.py"), "" if path == "/" else path):
             return True
     return False
+
+
+TEXTS = st.text(alphabet="ab./~$%2eE*[]\\\u00e9\u0301 :-", min_size=1, max_size=24)
+
+
+@settings(max_examples=500, deadline=None)
+@given(TEXTS, st.booleans(), st.booleans())
+def test_any_text_is_opaque_or_a_path_in_folded_forms(text: str, glob: bool, uri: bool) -> None:
+    workspace = _session([], fold_case=False)
+    try:
+        told = ref(text, base=(APP,), workspace=workspace, fs=FS, glob=glob, uri=uri)
+    except OpaquePath:
+        return
+    for form in told.forms:
+        assert form.startswith("/")
+        assert glob or not {"", ".", ".."} & set(form[1:].split("/") if form != "/" else ())
+        assert unicodedata.normalize("NFC", form) == form
+    assert _compile("**").sure(told, workspace) is told.inside
 
 
 SEGMENTS = st.lists(st.sampled_from(["a", "b", ".", "*", "?", "[ab]", "[!a]"]), min_size=1, max_size=4).map("".join)

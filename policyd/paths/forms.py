@@ -24,6 +24,8 @@ MATCHES = 1_000
 SHOWN = 16
 """Existing matches of a glob that become forms of their own."""
 
+_SIMPLE = re.compile(r"[A-Za-z0-9_./@+ -]+\Z")
+"""Texts that have one spelling."""
 _FILE = re.compile(r"file:(//[^/]*)?(/.*)", re.I | re.S)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|(untitled|vscode[a-z-]*):", re.I)
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]|\\\\[^\\]")
@@ -61,20 +63,29 @@ def ref(
         OpaquePath: the path is empty, no text, of another scheme, or cannot be resolved; then its `written` may still
             be judged by strict rules.
     """
-    _refuse(text)
-    text, stated = (_unquoted(text), text) if glob else (text, text)
-    spellings = tuple(dict.fromkeys(_absolute(text, base, workspace, uri=uri, glob=glob)))
+    spellings = _spellings(text, base, workspace, glob=glob, uri=uri)
     try:
         forms = _glob_forms(spellings, fs) if glob else _forms(spellings, fs)
     except OpaquePath as error:
         forms = tuple(dict.fromkeys(compose(fold(each)) for each in spellings))
-        error.written = PathRef(stated, forms, reach, glob, folded=workspace.fold_case)
+        error.written = PathRef(text, forms, reach, glob, folded=workspace.fold_case)
         raise
     if reach is Reach.CONTENT and not glob and fs is not None and all(_is_file(each, fs) for each in spellings):
         reach = Reach.ENTRY
     heads = tuple(map(globs.head, forms)) if glob else forms
     lies_inside = bool(workspace.sound) and all(inside(each, workspace.sound) for each in heads)
-    return PathRef(stated, forms, reach, glob, lies_inside, workspace.fold_case)
+    return PathRef(text, forms, reach, glob, lies_inside, workspace.fold_case)
+
+
+# ---- spellings: absolute, unfolded -----------------------------------------------------------------
+
+
+def _spellings(text: str, base: tuple[str, ...], workspace: Workspace, *, glob: bool, uri: bool) -> tuple[str, ...]:
+    if not glob and _SIMPLE.match(text) and len(text) <= LONGEST:
+        return tuple(_from(text, base))
+    _refuse(text)
+    text = _unquoted(text) if glob else text
+    return tuple(dict.fromkeys(_absolute(text, base, workspace, uri=uri, glob=glob)))
 
 
 def _refuse(text: str) -> None:
@@ -88,9 +99,6 @@ def _refuse(text: str) -> None:
         raise OpaquePath("the path is no valid Unicode")
     if _DRIVE.match(text):
         raise OpaquePath("a Windows path is not known on this system")
-
-
-# ---- spellings: absolute, unfolded -----------------------------------------------------------------
 
 
 def _absolute(text: str, base: tuple[str, ...], workspace: Workspace, *, uri: bool, glob: bool) -> Iterator[str]:

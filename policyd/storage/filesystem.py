@@ -29,7 +29,7 @@ NAMES = 10_000
 """Names of one directory that are listed."""
 REMEMBERED = 0.1
 """Seconds a look below a directory is remembered."""
-KEPT = 16
+KEPT = 4
 """Looks that are remembered."""
 WINDOW, BUDGET = 1.0, 0.25
 """Seconds of looking that any second allows: a command may name thousands of directories.
