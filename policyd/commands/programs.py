@@ -9,7 +9,8 @@ Rules of this module:
 
 A table entry holds:
 
-- `source`: where its content was read; `names`: other names of it; `sub`: its subcommands, which hold the same keys
+- `source`: where its content was read; `names`: other names of it; `like`: other subcommands that are as it is; `sub`:
+  its subcommands, which hold the same keys
 - `options`: in the notation of `options.py`; `with`: names of option groups of the program (`groups`)
 - `operands`: their roles in order, `*` behind the one that repeats (`data read*`, `read* edit`); `instead`: options
   that stand in for the first; `target`: the option that stands in for the last; `empty`: what is done to what without
@@ -131,6 +132,7 @@ def _program(name: str, entry: Entry, above: Program | None = None, groups: Mapp
     for key, value in cast("Mapping[str, Entry]", entry.get("sub", {})).items():
         sub = _program(f"{name} {key}", value, here, groups)
         subs.update(dict.fromkeys((key, *_names(value, "names")), sub))
+        subs.update({other: replace(sub, name=f"{name} {other}") for other in _names(value, "like")})
     return replace(here, subs=subs)
 
 

@@ -92,7 +92,7 @@ class SetEntry:
         if target is not None:
             name = plain_name(level.argv[0]) if level.argv else ""
             called = programs.called(name, level.argv[1:]) if name == words[0].literal else None
-            return called if called is not None and called.program is target else None
+            return called if called is not None and called.program.name == target.name else None
         if not exactly(words, level):
             return None
         program, *sub = (self.alike or str(words[0].literal)).split()

@@ -162,6 +162,11 @@ def _vanish(states: dict[int, Truth], view: View) -> dict[int, Truth]:
 def _next(word: PatternWord, view: View, states: dict[int, Truth], *, widen: bool) -> dict[int, Truth]:
     found: dict[int, Truth] = {}
     for place, sure in (states if widen else _vanish(states, view)).items():
+        if word.literal == "--":
+            found.update(
+                {index + 1: sure for index in range(place, len(view.words)) if view.words[index] == Word("--")}
+            )
+            continue
         near = [(index, Truth.YES) for index in range(place, min(place + 1, len(view.words)))]
         for index, read in _candidates(view, place) if widen else near:
             truth = min(sure, read, _fits(word, view.words[index], view, widen=widen))
@@ -307,7 +312,8 @@ def _same_sub(pattern: PatternWord, word: Word, view: View) -> bool:
     table = view.called.outer
     for step in view.called.path:
         if step == word.text:
-            return table.subs.get(pattern.literal) is table.subs.get(step) is not None
+            other = table.subs.get(pattern.literal)
+            return other is not None and other.name == table.subs[step].name
         table = table.subs[step]
     return False
 

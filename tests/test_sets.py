@@ -1,0 +1,163 @@
+"""The shipped sets: what they hold, how they are named, what strict rules catch with them."""
+
+from __future__ import annotations
+
+import pytest
+
+from policyd.commands.sets import SetEntry, ShippedSet, shipped
+from policyd.model import Assignment, SimpleCommand, Truth, Word
+from policyd.paths import PathPattern
+from tests.commandrows import decide, table
+from tests.words import command
+
+STRICT: dict[str, dict[str, list[str]]] = table("sets.toml")
+NAMES = {
+    "auto-run",
+    "destructive",
+    "files",
+    "force-push",
+    "git-read",
+    "network",
+    "privilege",
+    "publish",
+    "read-only",
+    "secrets",
+    "test-runners",
+}
+
+
+def _entries(found: ShippedSet) -> list[SetEntry]:
+    return [entry for entry in found.entries.values() if isinstance(entry, SetEntry)]
+
+
+def _entry(text: str) -> SetEntry:
+    name, _, key = text.partition(".")
+    entry = shipped()[name].entries[key]
+    assert isinstance(entry, SetEntry)
+    return entry
+
+
+def _truth(name: str, text: str) -> Truth:
+    return max(entry.maybe(command(text), widen=True) for entry in _entries(shipped()[name]))
+
+
+def test_the_sets_of_the_design_ship() -> None:
+    assert set(shipped()) == NAMES
+    assert {name: found.kind for name, found in shipped().items() if found.kind != "command"} == {
+        "auto-run": "path",
+        "secrets": "path",
+    }
+
+
+def test_every_entry_says_why_and_where_from() -> None:
+    for found in shipped().values():
+        assert found.reason
+        assert found.entries
+        for entry in _entries(found):
+            assert entry.reason, entry.name
+            assert entry.source, entry.name
+            assert entry.text.startswith(f"@{found.name}.")
+
+
+@pytest.mark.parametrize("name", ["auto-run", "secrets"])
+def test_every_path_of_a_path_set_is_a_pattern(name: str) -> None:
+    for text in shipped()[name].entries.values():
+        assert isinstance(text, str)
+        PathPattern.compile(text, home="/home/dev", tmpdir="/tmp")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "wanted"),
+    [(name, text, key == "yes") for name, found in STRICT.items() for key in found for text in found[key]],
+)
+def test_a_strict_rule_with_a_set_catches_what_it_means(name: str, text: str, wanted: bool) -> None:
+    assert (_truth(name, text) is Truth.YES) is wanted
+
+
+def test_an_entry_is_found_by_the_programs_it_may_hold_for() -> None:
+    for found in shipped().values():
+        for entry in _entries(found):
+            assert entry.programs, entry.name
+
+
+def test_a_builtin_is_not_touched_by_variables_but_its_program_is() -> None:
+    entry = _entry("read-only.echo")
+    for text, holds in (("PATH=/x echo hi", True), ("PATH=/x /bin/echo hi", False), ("PATH=/x timeout 5 echo", False)):
+        assert entry.sure(command(text)) is holds
+    plain = command("echo hi")
+    tainted = SimpleCommand(plain.argv, "", taint=(Assignment("PATH", Word("/x")),), cwd=plain.cwd)
+    assert entry.sure(tainted)
+    assert not entry.sure(SimpleCommand(plain.argv, "", tainted="alias", cwd=plain.cwd))
+    assert not entry.sure(SimpleCommand(plain.argv, "", taint=tainted.taint, via=("xargs",), cwd=plain.cwd))
+
+
+def test_the_variables_a_set_tolerates_are_its_own() -> None:
+    entry = _entry("test-runners.pytest")
+    assert entry.sure(command("PYTHONPATH=src pytest"))
+    assert not entry.sure(command("PYTHONPATH=/tmp/x pytest"))
+    assert not entry.sure(command("FOO=1 pytest"))
+    assert entry.sure(command("FOO=1 pytest"), ("FOO",))
+
+
+def test_a_subcommand_is_found_behind_global_options_and_by_its_other_names() -> None:
+    assert _entry("git-read.log").sure(command("git -C src --no-pager log -3"))
+    assert not _entry("git-read.log").sure(command("git -c core.pager=x log -3"))
+    assert _entry("test-runners.npm-test").sure(command("npm -w a t"))
+    assert _entry("test-runners.cargo-check").sure(command("cargo clippy"))
+
+
+def test_another_way_to_a_program_is_held_to_its_options() -> None:
+    entry = _entry("test-runners.python-pytest")
+    assert entry.sure(command("python3 -m pytest -q tests"))
+    assert entry.sure(command("uv run pytest -x"))
+    assert not entry.sure(command("python3 -m pytest -p evil"))
+    assert not entry.sure(command("python3 -I -m pytest"))
+
+
+def test_an_operand_decides_what_a_task_runner_may_run() -> None:
+    entry = _entry("test-runners.make")
+    for text, holds in (("make test", True), ("make -j4 check", True), ("make", False), ("make test install", False)):
+        assert entry.sure(command(text)) is holds
+
+
+FILES = """
+version = 1
+
+[[rule]]
+effect = "allow"
+command = "@files"
+
+[[rule]]
+effect = "allow"
+kind = ["edit", "read", "move", "delete"]
+path = "src/**"
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("mkdir -p src/new", "allow"),
+        ("touch src/a", "allow"),
+        ("cp src/a src/b", "allow"),
+        ("mkdir lib", "ask"),
+        ("cp src/a lib/", "ask"),
+        ("cp src/a /etc/x", "ask"),
+        ("touch ../x", "ask"),
+        ("ln -s /etc/passwd src/x", "ask"),
+        ("cp -t lib src/a", "ask"),
+        ("mkdir $X", "ask"),
+        ("install a b", "ask"),
+    ],
+)
+def test_the_files_of_a_file_program_need_rules_of_their_own(text: str, word: str) -> None:
+    assert decide(FILES, text).effect.word == word
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [("sed -n 1p f", "allow"), ("sed -i s/a/b/ f", "ask"), ("cat f", "ask"), ("git log", "ask")],
+)
+def test_one_entry_of_a_set_is_allowed_by_its_name(text: str, word: str) -> None:
+    policy = 'version = 1\n[[rule]]\neffect = "allow"\ncommand = "@read-only.sed"\n'
+    assert decide(policy, text).effect.word == word
