@@ -1,7 +1,7 @@
 """The wire, without I/O: framing, envelopes, strict decoding, the option table, the few messages policyd writes.
 
     lines = Lines(); block = lines.feed(chunk)            # whole lines, newlines included
-    for line, method, params in skim(block): …            # a glance, in C; None, None = ask `envelope`
+    for data, passes in runs(block, watched): …           # a glance, mostly in C; the rest goes to `envelope`
     message = envelope(line)                              # method, id, params, result, error as raw bytes
     value = strict_object(message.params, names=…)        # one reading only, else ProtocolError
     answer(effect, read_options(value["options"]), …)     # section 7
@@ -22,6 +22,7 @@ from policyd.acp.envelope import (
     has_method,
     id_key,
     readable_id,
+    runs,
     session_of,
     skim,
     update_call,
@@ -51,6 +52,7 @@ __all__ = [
     "mislabelled",
     "read_options",
     "readable_id",
+    "runs",
     "session_of",
     "skim",
     "strict",

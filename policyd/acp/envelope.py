@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,6 +22,7 @@ from policyd.acp.json import ProtocolError, strict
 UPDATE = "session/update"
 _FRAME = len('{"jsonrpc":"2.0","method":"","params":}')
 _MOST = _FRAME + len(',"params":1') - 1
+_MOST_UPDATE = _MOST + len(UPDATE)
 BACKSLASH = ord("\\")
 _ENVELOPE = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
 _FOLDED = {name.casefold(): name for name in _ENVELOPE}
@@ -73,6 +74,7 @@ class _CallLine(msgspec.Struct):
 _session = msgspec.json.Decoder(_Session)
 _update_call = msgspec.json.Decoder(_CallLine)
 _fast = msgspec.json.Decoder(_Fast)
+_text = msgspec.json.Decoder(str)
 _loose = msgspec.json.Decoder(_Loose)
 _update = msgspec.json.Decoder(_UpdateParams)
 
@@ -100,19 +102,18 @@ class Envelope:
     params: bytes | None = None
     result: bytes | None = None
     error: bytes | None = None
-
-    @property
-    def key(self) -> object:
-        """The id as a dictionary key: equal for every spelling of one id, distinct for different types."""
-        return None if self.id is None else id_key(self.id)
+    key: tuple[str, object] | None = None
+    """The id as a dictionary key: equal for every spelling of one id, distinct for different types."""
 
 
-def id_key(raw: bytes) -> object:
+def id_key(raw: bytes) -> tuple[str, object]:
     """Return the value of an id with its type: `1`, `1.0` and `1e0` are one id, `"1"` another, `null` a third.
 
     Raises:
         ProtocolError: an id that is no scalar.
     """
+    if raw.isdigit() and len(raw) < 20:
+        return ("number", int(raw))
     value = strict(raw)
     if isinstance(value, (dict, list, bool)):
         raise ProtocolError("an id that is neither string, number nor null")
@@ -142,13 +143,13 @@ def envelope(line: bytes) -> Envelope:
 def _checked(found: _Loose) -> Envelope:
     method: str | None = None
     if found.method is not UNSET:
-        stated = strict(bytes(found.method))
-        if not isinstance(stated, str):
-            raise ProtocolError("a method that is no string")
-        method = stated
-    whole = Envelope(method, _bytes(found.id), _bytes(found.params), _bytes(found.result), _bytes(found.error))
-    if whole.id is not None:
-        id_key(whole.id)
+        try:
+            method = _text.decode(found.method)
+        except (msgspec.MsgspecError, UnicodeError):
+            raise ProtocolError("a method that is no string") from None
+    ident = _bytes(found.id)
+    key = None if ident is None else id_key(ident)
+    whole = Envelope(method, ident, _bytes(found.params), _bytes(found.result), _bytes(found.error), key)
     if method is None and (whole.id is None or (whole.result is None) == (whole.error is None)):
         raise ProtocolError("neither a request nor a response")
     return whole
@@ -191,16 +192,7 @@ def skim(block: bytes) -> Iterator[tuple[bytes, str | None, bytes | None]]:
     `(line, method, params)`: certainly the one notification it seems to be.
     `(line, None, None)`: `envelope` has to look.
     """
-    lines = block.split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    try:
-        found = _fast.decode_lines(block)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        found = []
-    if len(found) != len(lines):
-        found = [_try(line) for line in lines]
-    for line, one in zip(lines, found, strict=True):
+    for line, one in _decoded(block):
         method, raw = one.method, one.params
         if one.id is UNSET and method is not UNSET and raw is not UNSET:
             params = bytes(raw)
@@ -210,11 +202,55 @@ def skim(block: bytes) -> Iterator[tuple[bytes, str | None, bytes | None]]:
         yield line, None, None
 
 
+def _decoded(block: bytes) -> Iterable[tuple[bytes, _Fast]]:
+    lines = block.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    try:
+        found = _fast.decode_lines(block)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        found = []
+    if len(found) != len(lines):
+        found = [_try(line) for line in lines]
+    return zip(lines, found, strict=True)
+
+
 def _try(line: bytes) -> _Fast:
     try:
         return _fast.decode(line)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return _UNREAD
+
+
+def runs(block: bytes, watched: frozenset[str]) -> Iterator[tuple[bytes, bool]]:
+    """Cut a block of whole lines into what may pass unseen and what has to be looked at.
+
+    Yield `(bytes, True)`: one or several whole lines, each certainly a `session/update` of a kind not in `watched`;
+    `(line, False)`: any other line, without its newline.
+    """
+    start = at = 0
+    for line, one in _decoded(block):
+        end = at + len(line) + 1
+        if not _plain(line, one, watched):
+            if start < at:
+                yield block[start:at], True
+            yield line, False
+            start = end
+        at = end
+    if start < len(block):
+        yield block[start:], True
+
+
+def _plain(line: bytes, one: _Fast, watched: frozenset[str]) -> bool:
+    params = one.params
+    if one.method != UPDATE or params is UNSET or one.id is not UNSET or len(line) - len(params) > _MOST_UPDATE:
+        return False
+    if line.count(b"essionUpdate") != 1 or (BACKSLASH in line and b"\\u00" in line):
+        return False
+    try:
+        return _update.decode(params).update.sessionUpdate not in watched
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return False
 
 
 def update_kind(params: bytes) -> tuple[str, str]:

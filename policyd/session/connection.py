@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from policyd import acp
@@ -78,16 +78,13 @@ class Connection:
     def feed(self, side: Side, block: bytes, now: Moment, fs: Filesystem | None) -> list[Command]:
         """Take a block of whole lines (`acp.Lines.feed`): as a `Frame` each, but what passes in a row is one `Send`."""
         self._core.now, self._core.fs = now, fs
-        passes, to = self._core.passes, side.other
-        plain = acp.UPDATE if side is Side.AGENT else ""
-        for line, method, params in acp.skim(block):
-            if method == plain and params is not None and not self._modes.holding:
-                kind = acp.update_kind(params)[1]
-                if kind not in WATCHED:
-                    passes(to, line)
-                    continue
-            self._line(side, line)
-            self._released()
+        for data, plain in acp.runs(block, WATCHED):
+            if plain and side is Side.AGENT and not self._modes.holding:
+                self._core.passes(Side.CLIENT, data[:-1])
+                continue
+            for line in data[:-1].split(b"\n") if plain else (data,):
+                self._line(side, line)
+                self._released()
         return self._core.taken()
 
     def deadline(self) -> float | None:
@@ -183,7 +180,7 @@ class Connection:
     def _observe(self, side: Side, message: acp.Envelope, params: Mapping[str, object]) -> None:
         whole: dict[str, object] = {"jsonrpc": "2.0", "method": message.method, "params": params}
         if message.id is not None:
-            whole["id"] = acp.strict(message.id)
+            whole["id"] = message.key[1] if message.key else None
         self._core.decider.observe(side, whole)
 
     def _waits(self, side: Side, message: acp.Envelope, line: bytes) -> bool:
@@ -314,8 +311,8 @@ class Connection:
 
     def _response(self, side: Side, message: acp.Envelope, line: bytes) -> None:
         key = message.key
-        if isinstance(key, tuple) and self._core.ours(key):
-            answered: Callable[[acp.Envelope], None] | None = self._core.own.pop((side, key[1]), None)
+        if key is not None and self._core.ours(key):
+            answered = self._core.own.pop((side, str(key[1])), None)
             if answered is not None:
                 answered(message)
                 return
@@ -349,7 +346,7 @@ class Connection:
     def _read_result(self, passing: Passing, message: acp.Envelope) -> object:
         """Observe a response whose content matters; None if it has no result, or is refused and answered."""
         try:
-            ident, result = acp.strict(message.id or b"null"), acp.strict(message.result or b"null")
+            ident, result = message.key[1] if message.key else None, acp.strict(message.result or b"null")
             body: dict[str, object] = {"error": {}} if message.result is None else {"result": result}
             self._core.decider.observe(Side.AGENT, {"jsonrpc": "2.0", "id": ident, **body})
         except Exception as error:  # a session that was not understood is not opened

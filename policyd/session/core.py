@@ -24,6 +24,7 @@ from policyd.session.state import Session
 
 PASSING_KEPT = 10_000
 SESSIONS_KEPT = 2_000
+Mark = tuple[int, list[bytes], int, Side]
 Answered = Callable[[acp.Envelope], None]
 
 
@@ -98,15 +99,15 @@ class Core:
             return out
         return [one for one in out if not (isinstance(one, Send) and one.side in self.closed)]
 
-    def mark(self) -> int:
+    def mark(self) -> Mark:
         """Return a point to which `rewind` can take the outbox back."""
-        self._flush()
-        return len(self._out)
+        return len(self._out), self._run, len(self._run), self._run_side
 
-    def rewind(self, mark: int) -> None:
-        """Forget what was put since `mark`."""
-        self._run = []
-        del self._out[mark:]
+    def rewind(self, mark: Mark) -> None:
+        """Forget what was put since `mark`. A run that was flushed since is still the list it was."""
+        count, self._run, lines, self._run_side = mark
+        del self._out[count:]
+        del self._run[lines:]
 
     def _flush(self) -> None:
         if self._run:

@@ -50,7 +50,7 @@ class Permissions:
             self._core.number(),
             session,
             ident,
-            acp.id_key(ident),
+            message.key or ("null", None),
             message.method or "",
             line,
             raw,
@@ -133,7 +133,8 @@ class Permissions:
         elif decision.effect is Effect.ASK:
             settled, changed = doors.settle(held.session, verdict, held.params)
             if settled:
-                decision = replace(decision, effect=Effect.ALLOW, reason="settled by the permission given for this")
+                why = "settled by the permission given for this"
+                decision = replace(decision, effect=Effect.ALLOW, source=Source.PROMPT, reason=why)
             elif changed:
                 self._records.event("changed_after_approval", session=held.session.id, method=held.method)
         if decision.effect is Effect.ASK:
@@ -299,7 +300,7 @@ class Permissions:
             meta = {"effect": decision.effect.word, "rules": [rule.label for rule in decision.rules]}
             line = messages.permission(held.ident, option, {**meta, "reason": decision.reason})
             self._core.send(Side.AGENT, line, record)
-            self._observe_answer(held, line)
+            self._observe_answer(held, option)
         elif decision.effect is Effect.ALLOW:
             self._core.track(Side.AGENT, held.key, Passing(held.method, held.session.id))
             self._core.send(Side.CLIENT, held.line + b"\n", record)
@@ -307,9 +308,10 @@ class Permissions:
             text = f"Denied by policyd: {decision.reason}".strip()
             self._core.send(Side.AGENT, messages.error(held.ident, messages.REFUSED, text))
 
-    def _observe_answer(self, held: Held, line: bytes) -> None:
+    def _observe_answer(self, held: Held, option: str | None) -> None:
+        outcome = {"outcome": "cancelled"} if option is None else {"outcome": "selected", "optionId": option}
         try:
-            self._core.decider.observe(Side.CLIENT, acp.strict_object(line[:-1]))
+            self._core.decider.observe(Side.CLIENT, {"id": held.key[1], "result": {"outcome": outcome}})
         except Exception as error:
             self._core.note(f"an answer could not be observed: {type(error).__name__}")
 
@@ -335,7 +337,7 @@ class Permissions:
             line = messages.permission(held.ident, None, {"effect": "deny", "rules": [], "reason": why})
         self._core.send(Side.AGENT, line)
         if not held.door:
-            self._observe_answer(held, line)
+            self._observe_answer(held, None)
 
     def _of(self, session: Session) -> list[Held]:
         return [held for held in self.held.values() if held.session is session]

@@ -115,7 +115,7 @@ class Held:
     session: Session
     ident: bytes
     """Its id as it came."""
-    key: object
+    key: tuple[str, object]
     method: str
     line: bytes
     """The line as it came, without its newline."""
