@@ -49,6 +49,7 @@ _SAFE_SET = re.compile(r"[-+][eux]*(o?)").fullmatch
 _SAFE_OPTIONS = frozenset({"pipefail", "errexit", "nounset", "xtrace"})
 _READ_VALUED = "adinNptu"
 _MAPFILE_VALUED = "dnOsuCc"
+_ATTRIBUTES = frozenset("rluciaA")
 _UNKNOWN_NAME = "a variable is set whose name is not constant"
 
 
@@ -208,8 +209,7 @@ def _runs_text(words: Words, state: State, opaque: Opaque) -> None:
             opaque(f"`{word.text}` runs its argument")
 
 
-def _declare(words: Words, state: State, opaque: Opaque, *, export: bool = False) -> None:
-    flags = ""
+def _declare(words: Words, state: State, opaque: Opaque, *, export: bool = False, flags: str = "") -> None:
     for word in words:
         if word.kind is WordKind.CONST and word.text[:1] in "-+" and word.text[1:].isalpha():
             flags += word.text[1:]
@@ -218,10 +218,15 @@ def _declare(words: Words, state: State, opaque: Opaque, *, export: bool = False
     if "i" in flags:
         opaque("a variable with `-i` evaluates what is put into it, which may run something")
     if "n" in flags and not export:
+        opaque("a variable becomes another name for a variable, or for a subscript that is evaluated")
         state.taint_all("a variable becomes another name for a variable")
     for word in words:
         if not (word.kind is WordKind.CONST and word.text[:1] in "-+" and word.text[1:].isalpha()):
             _declared(word, state, opaque, exported=export or "x" in flags)
+            if set(flags) & _ATTRIBUTES:
+                name = (word.text if word.kind is WordKind.CONST else word.prefix).split("=")[0].rstrip("+")
+                state.fixed |= {name}
+                state.bind(name, None)
 
 
 def _declared(word: Word, state: State, opaque: Opaque, *, exported: bool) -> None:
@@ -244,6 +249,10 @@ def _export(words: Words, state: State, opaque: Opaque) -> None:
     _declare(words, state, opaque, export=True)
 
 
+def _readonly(words: Words, state: State, opaque: Opaque) -> None:
+    _declare(words, state, opaque, flags="r")
+
+
 _STEPS: dict[str, Callable[[Words, State, Opaque], None]] = {
     "[": _test,
     "bind": _runs_text,
@@ -258,7 +267,7 @@ _STEPS: dict[str, Callable[[Words, State, Opaque], None]] = {
     "printf": _printf,
     "read": _read,
     "readarray": _mapfile,
-    "readonly": _declare,
+    "readonly": _readonly,
     "test": _test,
     "typeset": _declare,
     "unset": _unset,

@@ -101,6 +101,8 @@ def simple(run: Run, state: State, call: Call, script: Script) -> tuple[int, Pai
     if found.reasons and call.document is not None:
         _document(run, state, call, script, wrappers.base(last.argv[0]))
     pair = (state.cwd, state.cwd)
+    if found.reasons and here and wrappers.in_shell(wrappers.base(last.argv[0])):
+        state.taint_all(found.reasons[0])
     for inner in found.inners:
         live = here and inner.here
         after = _inner(run, state if live else state.fork(), call, last, inner, script)

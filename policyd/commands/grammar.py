@@ -158,9 +158,13 @@ class Reader:
                 continue
             self.state.cwd = union(*pair)
             begun = self.state.cwd
-            pair = self.run_node(node)
             if number + 1 < last and nodes[number + 1].type == "&":
+                before = dict(self.state.names) if self.state.names else NO_NAMES
+                self.run_node(node)
+                self.state.join(before)
                 pair = (begun, begun)
+            else:
+                pair = self.run_node(node)
         self.gap(at, end)
         return pair
 

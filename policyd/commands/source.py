@@ -27,7 +27,7 @@ _RUN = re.compile(r"[^\\'\"`$(){}<#\n]+")
 _ARITHMETIC_RUN = re.compile(r"[^\\\"`$()\n]+")
 _DELIMITER = re.compile(r"<<(-?)[ \t]*((?:\\[^\n]|'[^'\n]*'|\"(?:\\.|[^\"\\\n$`])*\"|[^\s;&|()<>'\"\\`$])+)")
 _COMMAND_START = re.compile(r"(?:^|[;&|({\n!]|\b(?:if|while|until|then|do|else|elif|time|for))[ \t]*\Z")
-_OPEN_SUBSCRIPT = re.compile(r"\[[^\]\s]*\Z")
+_OPEN_SUBSCRIPT = re.compile(r"\w\[[^\]\n]*\Z")
 _BRACE = re.compile(r"((?:\A|[;&|(\n!`{]|\b(?:do|then|else|elif|if|while|until|time))[ \t]*)\{(?=[^\s{}][^\s]*[,.])")
 _CASE = re.compile(r"\bcase\b")
 _ESAC = re.compile(r"\besac\b")
@@ -87,6 +87,8 @@ class _Scan:
     """How much was put out when each of `stack` was opened."""
     pending: list[_Pending] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    doubled: bool = False
+    """A `((` was met that may be arithmetic or two lists."""
     cases: bool | None = None
     """Whether a `case` is anywhere: then a `)` may belong to a pattern."""
 
@@ -241,7 +243,9 @@ class _Scan:
 
     def _parenthesis(self, char: str, top: str) -> None:
         if char == "(":
-            arithmetic = self.text.startswith("((", self.at) and _COMMAND_START.search(self._before())
+            double = self.text.startswith("((", self.at)
+            arithmetic = double and _COMMAND_START.search(self._before())
+            self.doubled = self.doubled or (double and not arithmetic)
             self._push("A" if arithmetic else ")")
             self._copy(2 if arithmetic else 1)
             return
@@ -278,7 +282,7 @@ class _Scan:
 
     def _here_document(self, top: str) -> None:
         found = _DELIMITER.match(self.text, self.at)
-        if found is None or top == "}" or _OPEN_SUBSCRIPT.search(self._before()):
+        if found is None or top == "}" or (self.doubled and self.stack) or _OPEN_SUBSCRIPT.search(self._before()):
             raise UnsureError
         raw = found[2]
         following = self.text[found.end() : found.end() + 1]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from policyd.commands.plain import constant
 from policyd.commands.quoting import unknown
@@ -87,12 +87,14 @@ class State:
     tainted: str = ""
     fold: bool = True
     """Whether an assignment met now certainly has happened for what follows."""
+    fixed: frozenset[str] = frozenset()
+    """Variables with an attribute (read-only, upper case): what is put into them is not what comes out."""
     fold_kept: bool = True
     """False once no value can be trusted any more."""
 
     def fork(self) -> State:
         """Return a state of its own, as a subshell has."""
-        return State(self.home, self.cwd, dict(self.names), self.taint, self.tainted, self.fold, self.fold_kept)
+        return replace(self, names=dict(self.names))
 
     def fresh(self, cwd: Cwd) -> State:
         """Return the state of another shell started from this one: no variable of this one is known in it."""
@@ -110,7 +112,7 @@ class State:
 
     def bind(self, name: str, value: Word | None) -> None:
         """Set a variable to what is known of it."""
-        self.names[name] = None if name in _DYNAMIC else value
+        self.names[name] = None if name in _DYNAMIC or name in self.fixed else value
 
     def assign(self, name: str, value: Word | None, *, exported: bool = False, plain: bool = True) -> None:
         """Set a variable as the text does; `plain` is a statement, `for` or `read`."""

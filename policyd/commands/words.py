@@ -32,7 +32,7 @@ _BACKTICKS = re.compile(r"`((?:\\.|[^`\\])*)`", re.DOTALL)
 _ASSIGNED_HOME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*\+?=)(~.*)", re.DOTALL)
 _PARAMETER = re.compile(r"#?([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-])(?:\[([^\]]*)\])?")
 _LITERAL_SUBSCRIPT = re.compile(r"[@*]|\"[@*]\"|-?\d+")
-_LITERAL_SLICE = re.compile(r":\s*-?\d+\s*(?::\s*-?\d+\s*)?")
+_LITERAL_SLICE = re.compile(r":\s*-?\d+\s*(?::\s*-?\d+\s*)?\}")
 _SPECIAL = "0123456789@*#?$!-"
 
 

@@ -145,7 +145,7 @@ WRAPPERS: Mapping[str, Wrapper] = MappingProxyType(
             "-f -o --format --output",
             plain="-p",
             transparent=True,
-            kind="here",
+            kind="here assigns",
         ),
         "timeout": _wrapper(
             "-f -p -v --foreground --preserve-status --verbose",
@@ -176,9 +176,9 @@ WRAPPERS: Mapping[str, Wrapper] = MappingProxyType(
         # the shell's own
         "builtin": _wrapper(kind="here"),
         "eval": _wrapper(kind="joined here"),
-        "nocorrect": _wrapper(kind="here"),
-        "noglob": _wrapper(kind="here"),
-        "coproc": _wrapper(),
+        "nocorrect": _wrapper(kind="here assigns"),
+        "noglob": _wrapper(kind="here assigns"),
+        "coproc": _wrapper(kind="assigns"),
         # other rights
         "sudo": _wrapper(_SUDO_FLAGS, _SUDO_VALUED, places="-D --chdir", empty="-V --version", kind="assigns shell"),
         "doas": _wrapper("-L -n -s", "-a -C -u", kind="shell"),

@@ -229,6 +229,8 @@ def _wrapper(name: str, spec: Wrapper, words: Words, found: Unwrapped, fed: str)
     inners = [inner for inner in commands if inner is not None]
     if not inners and not scripted and spec.shell:
         found.reasons.append(f"`{name}` starts a shell, which runs what it is given")
+    if not inners and spec.here and spec.assigns and any(options.rest):
+        found.reasons.append(f"`{name}` stands before assignments")
     if not inners or spec.skip == ALL:
         return
     if spec.transparent and options.plain and options.known:
@@ -241,11 +243,11 @@ def _wrapper(name: str, spec: Wrapper, words: Words, found: Unwrapped, fed: str)
 
 def _command(name: str, spec: Wrapper, rest: Words, place: Word | None) -> Inner | None:
     env: list[Assignment] = []
+    if name in {"time", "coproc"}:
+        rest = _braced(rest)
     while spec.assigns and rest and (pair := _assignment(rest[0])) is not None:
         env.append(pair)
         rest = rest[1:]
-    if name in {"time", "coproc"}:
-        rest = _braced(rest)
     rest = rest[spec.skip :]
     if spec.skip and rest and _constant(rest[0]) == "--":
         rest = rest[1:]
@@ -254,6 +256,11 @@ def _command(name: str, spec: Wrapper, rest: Words, place: Word | None) -> Inner
     if not spec.joined:
         return Inner(name, rest, None, tuple(env), place, spec.away, spec.here)
     return Inner(name, (), joined(rest), tuple(env), place, spec.away, spec.here)
+
+
+def in_shell(name: str) -> bool:
+    """Say whether what the wrapper `name` runs, runs in this very shell."""
+    return name in WRAPPERS and WRAPPERS[name].here
 
 
 def _braced(rest: Words) -> Words:
