@@ -22,6 +22,8 @@ PROJECT = FakeFilesystem(
         "/home/dev/project/notes.txt": "",
         "/home/dev/project/.env": "",
         "/etc/hostname": "",
+        "/home/dev/.config/policyd": None,
+        "/home/dev/.config/policyd/policyd.toml": "",
     },
     links={"/home/dev/project/link.txt": "/etc/hostname", "/home/dev/project/tmplink": "/tmp"},
 )

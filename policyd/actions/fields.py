@@ -82,10 +82,12 @@ class Ref:
     @property
     def key(self) -> str:
         """The key of `rawInput` this reference claims, or nothing."""
-        return self.steps[0] if self.place == "rawInput" and self.steps else ""
+        return self.steps[0] if self.place == "rawInput" and self.steps and self.steps[0] != "[]" else ""
 
     def find(self, evidence: Evidence) -> Iterator[Found]:
         """Yield every non-empty value the reference leads to, in order."""
+        if self.key and self.key not in evidence.raw:
+            return
         for start in _start(self.place, evidence):
             for found in _walk(start, self.steps):
                 yield from self._read(found)

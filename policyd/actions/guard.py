@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from policyd.actions.builder import Surroundings
-from policyd.model import Action, Filesystem, PathRef, Reach, SimpleCommand, Word
+from policyd.model import WRITE_KINDS, Action, Filesystem, PathRef, Reach, SimpleCommand, Word
 
 PROGRAM = "policyd"
 SIGNALLERS = frozenset(
@@ -38,6 +38,7 @@ def mark(actions: tuple[Action, ...], around: Surroundings) -> tuple[Action, ...
     linked: list[frozenset[tuple[int, int]]] = []
 
     def hard_linked(ref: PathRef) -> bool:
+        """Whether another name of one of policyd's files is changed, or named beside the point: reading one is no harm."""
         if around.fs is None or not around.reserved:
             return False
         own = {identity for form in ref.forms if (identity := _identity(around.fs, form))}
@@ -47,7 +48,12 @@ def mark(actions: tuple[Action, ...], around: Surroundings) -> tuple[Action, ...
 
     def why(action: Action) -> str:
         if action.path is not None:
-            if touches(action.path, around.reserved) or hard_linked(action.path):
+            if touches(action.path, around.reserved):
+                return "files"
+            changes = bool(action.kinds & WRITE_KINDS)
+            if (changes or not action.kinds) and hard_linked(action.path):
+                return "files"
+            if changes and action.path.reach is Reach.CONTENT and holds(action.path, around):
                 return "files"
         elif action.command is not None:
             return runs_policyd(action.command)
@@ -57,15 +63,22 @@ def mark(actions: tuple[Action, ...], around: Surroundings) -> tuple[Action, ...
 
 
 def touches(ref: PathRef, reserved: Iterable[str]) -> bool:
-    """Say whether any form of `ref` is one of `reserved`, lies below it, or reaches down to it."""
+    """Say whether any form of `ref` is one of `reserved`, or lies in it."""
+    forms = tuple(form.casefold() for form in ref.forms) if ref.folded else ref.forms
     for own in reserved:
-        for form in ref.forms:
-            plain, mine = (form.casefold(), own.casefold()) if ref.folded else (form, own)
-            if plain == mine or plain.startswith(mine.rstrip("/") + "/"):
-                return True
-            if ref.reach is Reach.CONTENT and mine.startswith(plain.rstrip("/") + "/"):
-                return True
+        mine = own.casefold() if ref.folded else own
+        if any(form == mine or form.startswith(mine.rstrip("/") + "/") for form in forms):
+            return True
     return False
+
+
+def holds(ref: PathRef, around: Surroundings) -> bool:
+    """Say whether the tree at `ref` holds something of policyd's that exists; asked of what changes a whole tree only.
+
+    What only reads a tree is not asked: else every `grep -r` of a project would need a person.
+    """
+    inner = (own for own in around.reserved for form in ref.forms if own.startswith(form.rstrip("/") + "/"))
+    return any(around.fs is None or _identity(around.fs, own) is not None for own in inner)
 
 
 def identities(reserved: Iterable[str], fs: Filesystem) -> frozenset[tuple[int, int]]:
