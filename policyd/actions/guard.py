@@ -38,7 +38,7 @@ def mark(actions: tuple[Action, ...], around: Surroundings) -> tuple[Action, ...
     linked: list[frozenset[tuple[int, int]]] = []
 
     def hard_linked(ref: PathRef) -> bool:
-        """Whether another name of one of policyd's files is changed, or named beside the point: reading one is no harm."""
+        """Say whether another name of one of policyd's files is changed or mentioned; reading one is no harm."""
         if around.fs is None or not around.reserved:
             return False
         own = {identity for form in ref.forms if (identity := _identity(around.fs, form))}
