@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from policyd.commands import scripts, strict
-from policyd.commands.options import Given, Parsed, constant, parse, tail
-from policyd.commands.patterns import levels, plain_name
+from policyd.commands.options import Given, Parsed, constant, key, parse, tail
+from policyd.commands.patterns import plain_name
 from policyd.commands.programs import Called, Program, called
 from policyd.model import READ_KINDS, Filesystem, FileUse, Reach, Role, SimpleCommand, UrlUse, Word, WordKind
 
@@ -28,20 +28,30 @@ NO_FILES = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "
 Found = tuple[list[FileUse], list[UrlUse], list[str]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Targets:
+    """What `cp`, `mv`, `ln` put where."""
+
+    sources: tuple[Word, ...]
+    places: tuple[Word, ...]
+    sure: bool
+    """The place is a directory (`-t`)."""
+
+
 @dataclass(slots=True)
 class _Uses:
-    """What has been found so far."""
+    """What has been found so far, without the place of the command."""
 
-    command: SimpleCommand
-    index: int
+    fed: bool = False
     program: Program | None = None
     skips_hidden: bool = False
     files: list[FileUse] = field(default_factory=list)
     urls: list[UrlUse] = field(default_factory=list)
     opaque: list[str] = field(default_factory=list)
+    targets: _Targets | None = None
 
-    def file(self, kind: str, word: Word, reach: Reach = Reach.ENTRY, *, optional: bool = False) -> None:
-        """Note a file operand; `optional` = it comes from an option."""
+    def file(self, kind: str, word: Word, reach: Reach = Reach.ENTRY) -> None:
+        """Note a file operand."""
         if word.kind is WordKind.CONST and (not word.text or word.text == "-" or word.text in NO_FILES):
             return
         self.files.append(
@@ -49,16 +59,16 @@ class _Uses:
                 kind,
                 word,
                 Role.OPERAND,
-                self.index,
+                0,
                 reach,
-                carried=self._carried(kind, optional=optional),
-                cwd=self.command.cwd,
+                carried=self.carries(kind),
                 unknown=f"`{word.text}` is not known before it runs" if word.kind is WordKind.UNKNOWN else "",
                 skips_hidden=self.skips_hidden and kind in READ_KINDS,
             )
         )
 
-    def _carried(self, kind: str, *, optional: bool) -> bool:
+    def carries(self, kind: str) -> bool:
+        """Say whether an allow of the command carries an operand of this kind."""
         writer = self.program is not None and self.program.role == "writer"
         return kind in READ_KINDS or writer
 
@@ -66,15 +76,15 @@ class _Uses:
         """Note every path and URL a word may stand for."""
         for part in parts(word):
             self.url(part, sure=False)
-            self.files.append(FileUse("read", part, Role.MENTION, self.index, cwd=self.command.cwd))
+            self.files.append(FileUse("read", part, Role.MENTION, 0))
 
     def url(self, word: Word, *, sure: bool) -> None:
         """Note a URL; `sure` = the word is one even without a scheme."""
         text = constant(word)
         if "://" in text:
-            self.urls.append(UrlUse(text, Role.MENTION, self.index))
+            self.urls.append(UrlUse(text, Role.MENTION, 0))
         elif sure and text and not text.startswith(("/", ".", "-")):
-            self.urls.append(UrlUse("http://" + text, Role.MENTION, self.index))
+            self.urls.append(UrlUse("http://" + text, Role.MENTION, 0))
 
 
 def parts(word: Word) -> Iterator[Word]:
@@ -111,24 +121,55 @@ def uses(command: SimpleCommand, index: int, *, home: str = "", fs: Filesystem |
 
     `index` is its place in `Reading.commands`. Transparent wrappers are looked through.
     """
-    inner = list(levels(command))[-1]
-    found = _Uses(inner, index)
+    inner = command
+    fed = bool(command.fed)
+    while inner.inner is not None:
+        inner = inner.inner
+        fed = fed or bool(inner.fed)
     if not inner.argv:
-        return found.files, found.urls, found.opaque
-    program, words = inner.argv[0], inner.argv[1:]
+        return [], [], []
+    found = _kept(inner.argv, fed)
+    files, urls = list(found.files), list(found.urls)
+    if found.targets is not None:
+        files.extend(_targets(found, found.targets, inner.cwd, fs))
+    placed = [replace(use, command=index, cwd=inner.cwd) for use in files]
+    return placed, [replace(url, command=index) for url in urls] if index else urls, list(found.opaque)
+
+
+_FOUND: dict[object, _Uses] = {}
+_FOUND_KEPT = 4096
+_WORDS_KEPT = 64
+
+
+def _kept(argv: tuple[Word, ...], fed: bool) -> _Uses:
+    """Look the words up among those met before (bounded)."""
+    if len(argv) > _WORDS_KEPT:
+        return _look(argv, fed)
+    name = (key(argv), fed)
+    found = _FOUND.get(name)
+    if found is None:
+        if len(_FOUND) >= _FOUND_KEPT:
+            _FOUND.clear()
+        found = _FOUND[name] = _look(argv, fed)
+    return found
+
+
+def _look(argv: tuple[Word, ...], fed: bool) -> _Uses:
+    found = _Uses(fed=fed)
+    program, words = argv[0], argv[1:]
     if strict.names(program) & strict.BOXES and words:
         program, words = words[0], words[1:]
     known = next(filter(None, (called(name, words) for name in sorted(strict.names(program), reverse=True))), None)
     if known is not None:
         found.program = known.program
-        _known(found, known, fs)
+        _known(found, known)
     if known is None or not plain_name(program):
         for word in words:
             found.mention(word)
-    return found.files, found.urls, found.opaque
+    return found
 
 
-def _known(found: _Uses, call: Called, fs: Filesystem | None) -> None:
+def _known(found: _Uses, call: Called) -> None:
     before, parsed = parse(call.outer.syntax, call.before), parse(call.program.syntax, call.after)
     if call.path:
         _options(found, call.outer, before)
@@ -138,7 +179,7 @@ def _known(found: _Uses, call: Called, fs: Filesystem | None) -> None:
     for use in finding.uses:
         found.file(use.kind, use.word, use.reach)
     if not finding.handled:
-        _operands(found, call.program, parsed, fs)
+        _operands(found, call.program, parsed)
 
 
 def _options(found: _Uses, program: Program, parsed: Parsed, *, only_runs: bool = False) -> None:
@@ -161,13 +202,13 @@ def _value(found: _Uses, program: Program, given: Given, value: Word, *, only_ru
     elif role == "at":
         at = constant(value).find("@")
         if at == 0 or (at > 0 and "=" in constant(value)[:at]):
-            found.file("read", tail(value, at + 1), optional=True)
+            found.file("read", tail(value, at + 1))
     elif role == "url":
         found.url(value, sure=True)
     elif role == "mention":
         found.mention(value)
     elif role in FILE_ROLES and not only_runs:
-        found.file(role, value, optional=True)
+        found.file(role, value)
 
 
 # ---- operands --------------------------------------------------------------------------------------
@@ -200,7 +241,7 @@ def reach_of(program: Program, parsed: Parsed) -> Reach:
     return Reach(program.reach)
 
 
-def _operands(found: _Uses, program: Program, parsed: Parsed, fs: Filesystem | None) -> None:
+def _operands(found: _Uses, program: Program, parsed: Parsed) -> None:
     reach = reach_of(program, parsed)
     deep = bool(program.deep) and parsed.has(*program.deep)
     found.skips_hidden = bool(program.hidden) and not parsed.has(*program.hidden)
@@ -209,11 +250,11 @@ def _operands(found: _Uses, program: Program, parsed: Parsed, fs: Filesystem | N
     for role, word in paired:
         _operand(found, program.deep_as if deep and program.deep_as and role == "read" else role, word, reach)
     bare = len(found.files) == before and not any(role in FILE_ROLES for role, _ in paired)
-    fed = program.fed and any(level.fed for level in levels(found.command))
-    if program.empty and bare and not fed and (deep or not program.deep):
+    if program.empty and bare and not (program.fed and found.fed) and (deep or not program.deep):
         kind, _, path = program.empty.partition(" ")
         found.file(kind, Word(path), reach)
-    _targets(found, program, parsed, paired, fs)
+    if program.target:
+        found.targets = _places(program, parsed, paired)
 
 
 def _operand(found: _Uses, role: str, word: Word, reach: Reach) -> None:
@@ -227,7 +268,7 @@ def _operand(found: _Uses, role: str, word: Word, reach: Reach) -> None:
         _remote(found, word)
     elif role == "host":
         host = constant(word).rpartition("@")[2]
-        found.urls.append(UrlUse(f"ssh://{host}", Role.MENTION, found.index))
+        found.urls.append(UrlUse(f"ssh://{host}", Role.MENTION, 0))
     elif role.startswith("remote-") and not _remote(found, word):
         found.file(role.removeprefix("remote-"), word, reach)
 
@@ -245,7 +286,7 @@ def _remote(found: _Uses, word: Word) -> bool:
         return True
     if colon and host and "/" not in host:
         name = host.rpartition("@")[2]
-        found.urls.append(UrlUse(f"ssh://{name}/{path.lstrip('/')}", Role.MENTION, found.index))
+        found.urls.append(UrlUse(f"ssh://{name}/{path.lstrip('/')}", Role.MENTION, 0))
         return True
     if "." in text and not text.startswith((".", "/", "~")):
         found.url(word, sure=True)
@@ -253,23 +294,23 @@ def _remote(found: _Uses, word: Word) -> bool:
     return False
 
 
-def _targets(
-    found: _Uses, program: Program, parsed: Parsed, paired: list[tuple[str, Word]], fs: Filesystem | None
-) -> None:
-    """Note the files that `cp`, `mv`, `ln` make inside a directory they are given."""
-    if not program.target:
-        return
+def _places(program: Program, parsed: Parsed, paired: list[tuple[str, Word]]) -> _Targets:
     given = parsed.values(*program.target)
-    sources = [word for role, word in paired if role in {"read", "move"}]
-    places = given or tuple(word for role, word in paired[-1:] if role == "edit")
-    for place in places:
-        if place.kind is WordKind.CONST and (given or _directory(found, place, len(sources), fs)):
-            for source in sources:
+    sources = tuple(word for role, word in paired if role in {"read", "move"})
+    return _Targets(sources, given or tuple(word for role, word in paired[-1:] if role == "edit"), bool(given))
+
+
+def _targets(found: _Uses, targets: _Targets, cwds: tuple[str, ...], fs: Filesystem | None) -> Iterator[FileUse]:
+    """Yield the files that `cp`, `mv`, `ln` make inside a directory they are given."""
+    for place in targets.places:
+        if place.kind is WordKind.CONST and (targets.sure or _directory(targets, place, cwds, fs)):
+            for source in targets.sources:
                 if source.kind is WordKind.CONST and (name := posixpath.basename(source.text.rstrip("/"))):
-                    found.file("edit", Word(posixpath.join(place.text, name)))
+                    made = Word(posixpath.join(place.text, name))
+                    yield FileUse("edit", made, Role.OPERAND, 0, carried=found.carries("edit"))
 
 
-def _directory(found: _Uses, place: Word, sources: int, fs: Filesystem | None) -> bool:
-    if sources > 1 or place.text.endswith("/") or posixpath.basename(place.text) in {".", ".."}:
+def _directory(targets: _Targets, place: Word, cwds: tuple[str, ...], fs: Filesystem | None) -> bool:
+    if len(targets.sources) > 1 or place.text.endswith("/") or posixpath.basename(place.text) in {".", ".."}:
         return True
-    return fs is not None and any(fs.is_dir(posixpath.join(cwd, place.text)) for cwd in found.command.cwd)
+    return fs is not None and any(fs.is_dir(posixpath.join(cwd, place.text)) for cwd in cwds)

@@ -127,6 +127,11 @@ def constant(word: Word) -> str:
     return word.prefix if word.kind is WordKind.UNKNOWN else glob_head(word.text)
 
 
+def key(words: tuple[Word, ...]) -> tuple[str | Word, ...]:
+    """Return what tells two command lines apart, quick to hash."""
+    return tuple([word.text if word.kind is WordKind.CONST else word for word in words])
+
+
 def glob_head(text: str) -> str:
     """Return the literal characters in front of the first wildcard of a glob, backslashes removed."""
     head, position = [], 0

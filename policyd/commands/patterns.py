@@ -45,10 +45,12 @@ def levels(command: SimpleCommand) -> Iterator[SimpleCommand]:
 
 def trusted(command: SimpleCommand, env: tuple[str, ...]) -> bool:
     """Say whether nothing around the command keeps an allow rule with `env` from holding."""
-    for level in levels(command):
+    for level in (command,) if command.inner is None else levels(command):
         if level.tainted or level.strict_only:
             return False
-        if not all(tolerated(assignment, env) for assignment in (*level.taint, *level.env)):
+        if (level.taint or level.env) and not all(
+            tolerated(assignment, env) for assignment in (*level.taint, *level.env)
+        ):
             return False
     return True
 
@@ -104,9 +106,15 @@ class CommandPattern:
 
     def sure(self, command: SimpleCommand, env: tuple[str, ...] = ()) -> bool:
         """Say whether an allow rule with this pattern (and `env`) holds for the command."""
-        return trusted(command, env) and any(
-            exactly(words, level) for level in levels(command) for words in self.alternatives
-        )
+        if not trusted(command, env):
+            return False
+        here: SimpleCommand | None = command
+        while here is not None:
+            for words in self.alternatives:
+                if exactly(words, here):
+                    return True
+            here = here.inner
+        return False
 
     def maybe(self, command: SimpleCommand, *, widen: bool) -> Truth:
         """Say whether the command may be what the pattern means.
@@ -162,6 +170,8 @@ def _word(pattern: PatternWord, word: Word, cwd: tuple[str, ...]) -> bool:
 
 
 def _rest(words: tuple[PatternWord, ...], argv: tuple[Word, ...], cwd: tuple[str, ...]) -> bool:
+    if not any(pattern.many for pattern in words):
+        return len(words) == len(argv) and all(_word(*pair, cwd) for pair in zip(words, argv, strict=True))
     states = {0}
     for pattern in words:
         if pattern.many:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 STAR, STARS = "*", "**"
@@ -37,22 +37,20 @@ class PatternWord:
     """The text of a word without wildcards, folded if it is a path."""
     path: bool
     """A literal part holds a `/`."""
+    any: bool = field(init=False)
+    """A lone `*`: one word that is no option."""
+    many: bool = field(init=False)
+    """A lone `**`: zero or more words."""
+    option: bool = field(init=False)
+    """It begins with a literal `-` and is more than that."""
 
-    @property
-    def any(self) -> bool:
-        """A lone `*`: one word that is no option."""
-        return self.pieces == ((STAR, True),)
-
-    @property
-    def many(self) -> bool:
-        """A lone `**`: zero or more words."""
-        return self.pieces == ((STARS, True),)
-
-    @property
-    def option(self) -> bool:
-        """It begins with a literal `-` and is more than that."""
+    def __post_init__(self) -> None:
+        """Note what is asked of it at every match."""
         text, wild = self.pieces[0] if self.pieces else ("", True)
-        return not wild and text.startswith("-") and (text != "-" or len(self.pieces) > 1) and text != "--"
+        dashed = not wild and text.startswith("-") and (text != "-" or len(self.pieces) > 1) and text != "--"
+        object.__setattr__(self, "any", self.pieces == ((STAR, True),))
+        object.__setattr__(self, "many", self.pieces == ((STARS, True),))
+        object.__setattr__(self, "option", dashed)
 
     @property
     def text(self) -> str:

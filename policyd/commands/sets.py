@@ -19,7 +19,7 @@ from importlib import resources
 from typing import cast
 
 from policyd.commands import closed, programs
-from policyd.commands.options import parse
+from policyd.commands.options import key, parse
 from policyd.commands.patterns import CommandPattern, exactly, levels, plain_name, trusted
 from policyd.commands.patternwords import PatternWord, glob, pieces
 from policyd.commands.programs import Called, Program
@@ -62,7 +62,7 @@ class SetEntry:
             return False
         if any(pattern.maybe(command, widen=False) for pattern in self.unless):
             return False
-        return any(self._holds(level) for level in levels(command))
+        return any(self._known(level) for level in levels(command))
 
     def maybe(self, command: SimpleCommand, *, widen: bool) -> Truth:
         """Say whether the command may be what the entry means."""
@@ -74,6 +74,15 @@ class SetEntry:
             if word.kind is WordKind.CONST and "/" not in word.text:
                 return not command.tainted and not command.strict_only
         return trusted(command, (*self.env, *env))
+
+    def _known(self, level: SimpleCommand) -> bool:
+        name = (self.name, key(level.argv), level.cwd)
+        holds = _HOLDS.get(name)
+        if holds is None:
+            if len(_HOLDS) >= _HOLDS_KEPT:
+                _HOLDS.clear()
+            holds = _HOLDS[name] = self._holds(level)
+        return holds
 
     def _holds(self, level: SimpleCommand) -> bool:
         for pattern in self.patterns:
@@ -110,6 +119,11 @@ class SetEntry:
         text = " ".join(word.text for word in given)
         fits = any(glob(pieces(operand), text) for operand in self.operands)
         return "" if fits else f"`{text}` is not what the entry names"
+
+
+_HOLDS: dict[tuple[object, ...], bool] = {}
+"""Whether an entry holds for the words of a command in a place; words recur."""
+_HOLDS_KEPT = 4096
 
 
 def _target(words: tuple[PatternWord, ...]) -> Program | None:
