@@ -364,8 +364,20 @@ def rule_holds(
     fs: Filesystem | None = None,
     met: frozenset[str] = MET_IN_EXAMPLES,
 ) -> bool:
-    """Say whether the conditions of `rule` hold for one of `actions`: what an example of a policy tests.
+    """Say whether the conditions of `rule` hold for a request: what an example of a policy tests.
 
+    A deny or ask rule holds if it may for one of `actions`; an allow rule if it holds for every one it could be about.
     Conditions on the session (`met`) count as met; layers, trust and floors are not looked at.
     """
-    return any(rule.holds(action, context, fs, met=met) is not NO for action in actions)
+    held = [rule.holds(action, context, fs, met=met) for action in actions if concerns(rule, action)]
+    return bool(held) and (min(held) is YES if rule.effect is ALLOW else max(held) is not NO)
+
+
+def concerns(rule: Rule, action: Action) -> bool:
+    """Say whether an allow rule could be about `action`; a strict rule may be about any."""
+    if rule.effect is not ALLOW:
+        return True
+    if action.role is Role.MENTION or action.idle:
+        return False
+    resource = {"path": action.path, "command": action.command, "url": action.url}
+    return action.role is Role.PRIMARY if rule.resource in {"", "tool"} else resource[rule.resource] is not None

@@ -617,6 +617,8 @@ def test_an_example_asks_whether_the_conditions_hold() -> None:
     assert (example.text, example.wanted, example.line) == ("execute git push", True, 6)
     assert engine.rule_holds(example.rule, (run("git push"),), CONTEXT, FS)
     assert not engine.rule_holds(example.rule, (run("git pull"),), CONTEXT, FS)
+    assert not engine.rule_holds(example.rule, (run("git push"), run("rm x")), CONTEXT, FS)
+    assert engine.rule_holds(example.rule, (replace(run("cd x"), idle=True), run("git push")), CONTEXT, FS)
     assert loaded.rules[0].holds(run("git push"), CONTEXT, FS) is Truth.NO
     assert loaded.rules[0].misses(run("git push"), CONTEXT, FS) == ("agent", "mode")
 

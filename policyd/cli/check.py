@@ -1,0 +1,142 @@
+"""`policyd check`: every mistake of every policy file of every layer at once, with file, line and what to write.
+
+Rules of this command:
+
+1. A layer that cannot be read does not hide the mistakes of the others.
+2. A project file with a mistake is an error here, though a session would only ask about everything.
+3. Examples of rules are tried once everything loads.
+4. Exit code 0: all is well; 2: mistakes, told on stderr (with `--json` on stdout, one object each).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import policyd
+from policyd.actions import Machine
+from policyd.authorizer import check_examples
+from policyd.cli import loading, options
+from policyd.policy import Diagnostic, Policy, PolicyError, load
+from policyd.storage import places, policies
+from policyd.storage.filesystem import RealFilesystem
+from policyd.storage.places import PlaceError, Places
+from policyd.storage.policies import Found
+from policyd.storage.trust import TrustStore
+
+
+@dataclass(slots=True)
+class Report:
+    """What was found in all layers."""
+
+    files: int = 0
+    policy: Policy | None = None
+    mistakes: list[Diagnostic] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `policyd check`."""
+    parser.add_argument("policy", nargs="*", metavar="FILE", help="policy files or directories, instead of the user's")
+    parser.add_argument("--cwd", type=options.directory, metavar="DIR", help="the project (default: here)")
+    parser.add_argument("--home", metavar="DIR", help="home directory, with everything policyd keeps below it")
+    managed, project = parser.add_mutually_exclusive_group(), parser.add_mutually_exclusive_group()
+    managed.add_argument("--managed", metavar="DIR", help="directory of managed policies, instead of the system's")
+    managed.add_argument("--no-managed", action="store_true", help="leave the managed layer out")
+    project.add_argument("--project", metavar="DIR", help="project root whose .policyd counts, instead of --cwd")
+    project.add_argument("--no-project", action="store_true", help="leave the project layer out")
+    options.add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check the layers the options name; return the exit code."""
+    try:
+        where = places.find(home=args.home)
+    except PlaceError as error:
+        print(f"policyd: {error}", file=sys.stderr)
+        return 2
+    report = examine(args, where)
+    if args.json:
+        print(*map(json.dumps, facts(report)), sep="\n")
+    else:
+        show(report)
+    return 2 if report.mistakes else 0
+
+
+def examine(args: argparse.Namespace, where: Places) -> Report:
+    """Read and load every layer, then try the examples."""
+    report = Report()
+    found = Found()
+    for read in (loading.managed, loading.user, project):
+        found += collected(report, lambda read=read: read(args, where))  # type: ignore[misc]
+    report.files, report.notes = len(found.sources), list(found.notes)
+    fs = RealFilesystem()
+    try:
+        report.policy = load(found.sources, home=where.home, tmpdir=where.tmpdir, fs=fs, version=policyd.__version__)
+    except PolicyError as error:
+        report.mistakes += error.diagnostics
+    else:
+        report.mistakes += check_examples(report.policy, Machine(where.home, fs, where.tmpdir))
+    return report
+
+
+def collected(report: Report, read: Callable[[], Found]) -> Found:
+    """Return what a layer holds; its faults go to the report."""
+    try:
+        return read()
+    except PolicyError as error:
+        report.mistakes += error.diagnostics
+        return Found()
+
+
+def project(args: argparse.Namespace, where: Places) -> Found:
+    """Return the project layer; what cannot be read of it is a mistake."""
+    if args.no_project:
+        return Found()
+    root = os.path.abspath(args.project or args.cwd or os.getcwd())
+    found = policies.project(root, TrustStore(where.trust))
+    if found.broken:
+        raise PolicyError([Diagnostic(os.path.join(root, ".policyd"), 0, "", found.broken)])
+    return found
+
+
+def show(report: Report) -> None:
+    """Print the report for people."""
+    for mistake in report.mistakes:
+        print(mistake, file=sys.stderr)
+    for note in report.notes:
+        print(f"note: {note}", file=sys.stderr)
+    count = len(report.mistakes)
+    if count:
+        print(f"{count} mistake{'s' if count > 1 else ''} in {report.files} policy files", file=sys.stderr)
+    elif report.policy is not None:
+        rules, examples = len(report.policy.rules), len(report.policy.examples)
+        print(f"ok: {report.files} policy files, {rules} rules, {examples} examples, revision {report.policy.revision}")
+
+
+def facts(report: Report) -> Iterator[dict[str, object]]:
+    """Yield the report as facts: each mistake, each note, then the whole."""
+    for mistake in report.mistakes:
+        yield {
+            "severity": "error",
+            "layer": mistake.layer.word,
+            "file": mistake.file,
+            "line": mistake.line,
+            "rule": mistake.rule,
+            "found": mistake.found,
+            "write": mistake.write,
+        }
+    for note in report.notes:
+        yield {"severity": "note", "found": note}
+    policy = report.policy
+    yield {
+        "ok": not report.mistakes,
+        "files": report.files,
+        "rules": len(policy.rules) if policy else 0,
+        "examples": len(policy.examples) if policy else 0,
+        "revision": policy.revision if policy else "",
+    }
