@@ -101,7 +101,7 @@ def test_a_denial_counts_where_the_policy_refuses_grants() -> None:
     assert both.bind(asking, context(), CLOCK, allows=False)(asked(asking.actions[0])) is Effect.DENY
     only = book(grant(asking))
     assert only.bind(asking, context(), CLOCK, allows=False)(asked(asking.actions[0])) is None
-    assert [one.effect for one in offered(asking, allows=False)] == [Effect.DENY]
+    assert {one.effect for one in offered(asking, allows=False)} == {Effect.DENY}
 
 
 # ---- near misses ----------------------------------------------------------------------------------
@@ -395,6 +395,7 @@ def test_offers_say_what_they_cover() -> None:
         "Always allow `npm run test` in this session",
         "Always allow `npm run test` in this project",
         "Always allow `npm run test …` with any further words in this project",
+        "Never allow `npm run test` in this session",
         "Never allow `npm run test` in this project",
     ]
     assert names(request(run("rm", "a b", cwd=f"{ROOT}/sub", env={"X": "1"})))[1] == (
@@ -404,8 +405,9 @@ def test_offers_say_what_they_cover() -> None:
     assert names(request(touch("edit", f"{ROOT}/a.py")))[1] == "Always allow editing `a.py` in this project"
     assert names(request(touch("read", "/etc/hosts")))[2] == "Always allow reading `/etc/hosts` in every project"
     assert names(request(fetch("a.org", "/x")))[2] == "Always allow fetching `https://a.org:443/x` in every project"
-    assert names(request(call("jira", "get", {"a": 1})))[-2:] == [
+    assert names(request(call("jira", "get", {"a": 1})))[-3:] == [
         "Always allow `jira/get` with any input in this project",
+        "Never allow `jira/get` with this input in this session",
         "Never allow `jira/get` with this input in this project",
     ]
 

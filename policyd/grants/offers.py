@@ -100,9 +100,9 @@ def offers(
         scopes.append("user")
     exact = [Offer(Effect.ALLOW, scope, agent, members, text, root) for scope in scopes]
     opened = _opened(exact[-1 if "user" not in scopes else -2], decision.actions)
-    denial = Offer(Effect.DENY, "project" if "project" in scopes else "session", agent, members, text, root)
+    denials = [Offer(Effect.DENY, scope, agent, members, text, root) for scope in scopes if scope != "user"]
     floors = any(one.floors for one in decision.actions)
-    return (*([] if floors or not allows else [*exact, *opened]), denial)
+    return (*([] if floors or not allows else [*exact, *opened]), *denials)
 
 
 def _asking(decision: Decision) -> list[Judged]:

@@ -159,7 +159,7 @@ def _offered(found: Sequence[Offer], client: Client) -> list[Offer]:
         return []
     longest = order.index(client.remember)
     kept = [offer for offer in found if order.index(offer.scope) <= longest]
-    denials = [offer for offer in found if offer.effect is Effect.DENY][:1]
+    denials = [offer for offer in kept if offer.effect is Effect.DENY][-1:]
     if client.shows_option_names and client.options_per_kind > 1:
         return [*(offer for offer in kept if offer.effect is Effect.ALLOW), *denials]
     exact = [one for one in kept if one.effect is Effect.ALLOW and not one.general and one.scope != "user"]

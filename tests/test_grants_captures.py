@@ -1,0 +1,112 @@
+"""Grants on what real agents sent: after an "always" the same call is settled, and what is nearly the same asks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from policyd import engine
+from policyd.actions import Machine
+from policyd.authorizer import Authorizer
+from policyd.cli.replay import Replay
+from policyd.grants import GrantBook, Offer, offers
+from policyd.grants.keys import significant
+from policyd.model import Action, Agent, Assignment, Context, Decision, Effect, Layer, PathRef, Request, Word
+from policyd.policy import Policy, PolicySource, load
+from tests.asking import CLOCK, NOW
+from tests.fakes import FakeFilesystem
+
+CAPTURES = sorted((Path(__file__).parent / "data" / "captures").glob("*.jsonl"))
+POLICY: Policy = load(
+    [PolicySource("user.toml", b'version = 1\n[defaults]\n"*" = "ask"\n', Layer.USER)],
+    home="/home/dev",
+    tmpdir="/tmp",
+    version="0.1.0",
+)
+FILES = FakeFilesystem()
+
+
+def asked(path: Path) -> Iterator[tuple[str, Request, Decision, Context]]:
+    """Every request of an agent's captures that is asked about."""
+    for row in path.read_text("utf-8").splitlines():
+        case = json.loads(row)
+        point = Authorizer(POLICY, machine=Machine(home="/home/dev", fs=FILES))
+        for found in Replay(point, now=NOW).run(json.dumps(line).encode() + b"\n" for line in case["lines"]):
+            if not found.error and found.decision.effect is Effect.ASK:
+                yield case["case"], found.request, found.decision, point.context(found.request.session_id, NOW)
+
+
+def exact(request: Request, decision: Decision, context: Context) -> Offer | None:
+    """The exact "always" of the project, where there is one."""
+    for offer in offers(request, decision, context, root=root(context)):
+        if (offer.effect, offer.scope, offer.general) == (Effect.ALLOW, "project", False):
+            return offer
+    return None
+
+
+def root(context: Context) -> str:
+    return context.workspace.cwd or ""
+
+
+def decided(offer: Offer, request: Request, context: Context, project: str) -> Effect:
+    """What is decided of a request once the offer was taken."""
+    book = GrantBook(project, (offer.grant(clock=CLOCK),), "run")
+    return engine.decide(request, POLICY, context, FILES, book.bind(request, context, CLOCK)).effect
+
+
+def elsewhere(action: Action) -> Action:
+    """The same in another directory, or on a neighbouring path."""
+    if action.command is not None:
+        place = tuple(f"{place}/elsewhere" for place in action.cwd)
+        return replace(action, cwd=place, command=replace(action.command, cwd=place))
+    if action.path is not None:
+        return replace(action, path=PathRef(action.path.text + "~", tuple(f"{form}~" for form in action.path.forms)))
+    if action.url is not None:
+        return replace(action, url=replace(action.url, host=f"not-{action.url.host}"))
+    return replace(action, args={**(action.args or {}), "more": 1})
+
+
+def near(request: Request, context: Context) -> Iterator[tuple[str, Request, Context]]:
+    """Five requests that are nearly this one."""
+    at = next(at for at, action in enumerate(request.actions) if significant(action))
+    first = request.actions[at]
+
+    def instead(action: Action) -> Request:
+        return replace(request, actions=(*request.actions[:at], action, *request.actions[at + 1 :]))
+
+    yield "another directory", instead(elsewhere(first)), context
+    yield "another agent", request, replace(context, agent=Agent("another agent", "1", "another"))
+    if not first.mcp:
+        yield "another kind", instead(replace(first, kinds=first.kinds | {"_odd"})), context
+    yield "a compound", replace(request, actions=(*request.actions, first)), context
+    if first.command is not None:
+        assigned = replace(first.command, env=(*first.command.env, Assignment("LD_PRELOAD", Word("./x.so"))))
+        yield "an assignment", instead(replace(first, command=assigned)), context
+        option = replace(first.command, argv=(*first.command.argv, Word("--force")))
+        yield "another option", instead(replace(first, command=option)), context
+
+
+@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
+def test_after_an_always_the_same_call_is_settled_and_near_misses_ask(path: Path) -> None:
+    settled = 0
+    for name, request, decision, context in asked(path):
+        offer = exact(request, decision, context)
+        if offer is None:
+            continue
+        settled += 1
+        assert decided(offer, replace(request, call_id="again"), context, root(context)) is Effect.ALLOW, name
+        for how, other, where in near(request, context):
+            assert decided(offer, other, where, root(context)) is Effect.ASK, (name, how)
+        assert all("\x1b" not in word for word in (offer.name, offer.covers))
+    assert settled >= 5
+
+
+@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
+def test_what_was_not_understood_is_never_offered(path: Path) -> None:
+    for name, request, decision, context in asked(path):
+        if any(one.action.opaque or one.floors for one in decision.actions) or request.menu:
+            assert exact(request, decision, context) is None, name
