@@ -205,6 +205,11 @@ class ScriptedDecider:
             steps.append(("session/set_config_option", {"sessionId": session_id, "configId": "all", "value": "off"}))
         return Asking(tuple(steps), "default", {"mode": "default", "all": "off"})
 
+    def stands_for(self, session_id: str, update: Mapping[str, object]) -> tuple[Action, ...]:
+        self._may_fail("stands_for")
+        raw = update.get("rawInput")
+        return (_command_action(str(raw.get("command"))),) if isinstance(raw, dict) else ()
+
     def unasked(
         self, session_id: str, update: Mapping[str, object], now: Moment, fs: Filesystem | None
     ) -> Verdict | None:
@@ -363,8 +368,9 @@ class Play:
         method, params = message["method"], message["params"]
         assert isinstance(params, dict)
         if method == "session/request_permission":
-            names = " | ".join(one["name"] for one in params["options"])
-            return f"permission {shown} {params['toolCall'].get('title')!r} [{names}]"
+            options = " ".join(one["optionId"] for one in params["options"])
+            title = re.sub(r" \[(Always|Never).*\]$", "", str(params["toolCall"].get("title")), flags=re.DOTALL)
+            return f"permission {shown} {title!r} [{options}]"
         update = params.get("update", {})
         if str(update.get("toolCallId", "")).startswith("policyd-"):
             return f"shown {update['title']!r}"

@@ -14,7 +14,7 @@ from tests.playbook import MACROS, ScriptedDecider, moment
 
 METHODS = [
     *("observe", "refused", "names", "client", "context", "project", "remembers", "late"),
-    *("permission", "again", "door", "switch", "chosen", "asking", "unasked"),
+    *("permission", "again", "door", "switch", "chosen", "asking", "unasked", "stands_for"),
 ]
 FAILURES: dict[str, Callable[[], BaseException]] = {
     "error": lambda: RuntimeError("no"),

@@ -152,8 +152,12 @@ def test_what_switches_asking_off_is_known_at_every_door(
 
 
 @pytest.mark.parametrize(
-    "name", ["YOLO", "yolo", "Accept Edits", "acceptEdits", "auto-approve", "AUTO", "full_access", "dangerously-skip-permissions"]
-)  # fmt: skip
+    "name",
+    [
+        *("YOLO", "yolo", "Accept Edits", "acceptEdits", "auto-approve", "AUTO", "full_access"),
+        *("dangerously-skip-permissions", "bypassPermissions", "x/session-modes#autopilot"),
+    ],
+)
 def test_names_that_mean_no_asking_are_known_in_any_spelling(name: str) -> None:
     assert means_no_asking(name)
 

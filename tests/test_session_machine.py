@@ -174,7 +174,9 @@ class Interleavings(RuleBasedStateMachine):
 
     @rule(call=st.sampled_from("abc"), bad=st.sampled_from(['"a":1,"a":2', '"Title":1', '"a":NaN']))
     def sends_a_line_that_is_refused(self, call: str, bad: str) -> None:
-        line = f'{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{{"sessionUpdate":"tool_call","toolCallId":"{call}",{bad}}}}}}}'
+        update = f'{{"sessionUpdate":"tool_call","toolCallId":"{call}",{bad}}}'
+        params = f'{{"sessionId":"s","update":{update}}}'
+        line = f'{{"jsonrpc":"2.0","method":"session/update","params":{params}}}'
         self.happens(Frame(Side.AGENT, line.encode()))
 
     @rule(ident=IDS)
@@ -308,7 +310,7 @@ class Interleavings(RuleBasedStateMachine):
         self.happens(Tick())
         self.happens(Tick())
         self.happens(Closed(Side.CLIENT))
-        missing = {raw: count - self.answered[raw] for raw, count in self.requests.items() if count != self.answered[raw]}
+        missing = self.requests - self.answered
         assert not missing, f"never answered: {missing}"
         lost = {line for (side, line), count in (self.expected - self.passed).items() if side == "agent"}
         assert not lost, f"lost on the way to the agent: {lost}"

@@ -47,9 +47,9 @@ class Connection:
         """
         self._core = Core(decider, settings, nonce)
         self._records = Records(self._core)
-        self._permissions = Permissions(self._core, self._records)
-        self._modes = Modes(self._core, self._records)
         self._tripwire = Tripwire(self._core, self._records)
+        self._permissions = Permissions(self._core, self._records, self._tripwire)
+        self._modes = Modes(self._core, self._records)
         self._initialized = False
         self._nameless: set[Side] = set()
         """Sides that used `null` as the id of a request: an error without an id could be meant as its answer."""
@@ -251,6 +251,7 @@ class Connection:
             session.diffs[call_id] = shown
             while len(session.diffs) > self._core.settings.calls_kept:
                 session.diffs.popitem(last=False)
+        self._tripwire.updated(session, update)
         self._permissions.details(session, call_id)
 
     # ---- from the client ----------------------------------------------------------------------------

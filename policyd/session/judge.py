@@ -117,6 +117,10 @@ class Judge:
         request = self.authorizer.side_door(method, params)
         return self._verdict(replace(request, title=door_title(method, params)), now)
 
+    def stands_for(self, session_id: str, update: Message) -> tuple[Action, ...]:
+        """Return what a call would do going by one update of it alone."""
+        return self.authorizer.request({"sessionId": session_id, "toolCall": update, "options": []}).actions
+
     def unasked(self, session_id: str, update: Message, now: Moment, fs: Filesystem | None) -> Verdict | None:
         """Decide a call that this update reports as completed, if no request named or covered it."""
         talk, ident = self.authorizer.conversation, update.get("toolCallId")

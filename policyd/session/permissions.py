@@ -24,15 +24,18 @@ from policyd.session.ports import Verdict
 from policyd.session.records import Records
 from policyd.session.report import Report
 from policyd.session.state import Held, Session, Talk
+from policyd.session.tripwire import Tripwire
 
 RECORDED_KEPT = 1_000
+HELD_MOST = 2_000
 
 
 class Permissions:
     """The requests of the agent that are under way."""
 
-    def __init__(self, core: Core, records: Records) -> None:
-        """Share `core`."""
+    def __init__(self, core: Core, records: Records, tripwire: Tripwire) -> None:
+        """Share `core`; `tripwire` is told what was allowed."""
+        self._tripwire = tripwire
         self._core = core
         self._records = records
         self._report = Report(core)
@@ -58,8 +61,8 @@ class Permissions:
             self._core.now,
         )
         self.held[held.number] = held
-        if self._core.closed:
-            self._cancel(held, "a side is gone", by="policyd")
+        if self._core.closed or len(self.held) > HELD_MOST:
+            self._cancel(held, "a side is gone" if self._core.closed else "too many requests are open", by="policyd")
             return
         held.wait_until = self._core.now.mono + self._core.settings.details_after_ms / 1000.0
         self._try(held, self._judge_if_complete)
@@ -291,6 +294,7 @@ class Permissions:
             self._recorded.popitem(last=False)
         if not held.door:
             doors.give(held.session, held.verdict, held.call_id, held.params)
+            self._tripwire.approved(held.session, held.call_id, held.verdict.request.actions)
         self._answer(held, option, decision, key)
         return key
 

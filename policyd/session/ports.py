@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from policyd.model import Context, Decision, Filesystem, Request
+from policyd.model import Action, Context, Decision, Filesystem, Request
 from policyd.session.events import Moment, Side
 
 Message = Mapping[str, object]
@@ -83,6 +83,9 @@ class Decider(Protocol):
 
     def asking(self, session_id: str, opened: Message) -> Asking:
         """Return what to set in a session whose opening response has this result."""
+
+    def stands_for(self, session_id: str, update: Message) -> tuple[Action, ...]:
+        """Return what a call would do going by one update of it alone."""
 
     def unasked(self, session_id: str, update: Message, now: Moment, fs: Filesystem | None) -> Verdict | None:
         """Decide a call that `update`, not yet observed, says is completed; None = it was asked, or cannot be told."""

@@ -84,6 +84,8 @@ class Session:
     """Call -> path -> digest of the text its diff shows."""
     judged: OrderedDict[str, None] = field(default_factory=OrderedDict)
     """Completed calls the tripwire has looked at."""
+    approved: OrderedDict[str, frozenset[object]] = field(default_factory=OrderedDict)
+    """Call that was allowed -> what it stood for then; empty once a change was recorded."""
     permits: list[Permit] = field(default_factory=list)
     desk: Desk = field(default_factory=Desk)
 

@@ -1,7 +1,7 @@
-"""Calls that ran without having been asked, though policy denies them outright (design section 9).
+"""Calls that ran without being asked though policy denies them outright, or otherwise than they were asked (section 9).
 
-Only `completed` counts, only in a session that is open (before, updates are history), once a call. Whether a request
-named or covered the call, and whether the agent's statuses can be trusted, the decider knows.
+Of unasked calls only `completed` counts, only in a session that is open (before, updates are history), once a call.
+Whether a request named or covered the call, and whether the agent's statuses can be trusted, the decider knows.
 """
 
 from __future__ import annotations
@@ -9,11 +9,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from policyd import acp
-from policyd.model import Effect
+from policyd.model import WRITE_KINDS, Action, Effect, Role
 from policyd.session.core import Core, text_of
 from policyd.session.events import Side
 from policyd.session.records import Records
 from policyd.session.state import Session, remember
+
+
+def resources(actions: tuple[Action, ...]) -> frozenset[object]:
+    """Return what actions write, run and fetch, comparable."""
+    found: set[object] = set()
+    for action in actions:
+        if action.role is Role.MENTION or action.opaque:
+            continue
+        if action.command is not None:
+            found.add(tuple(word.text for word in action.command.argv))
+        elif action.path is not None and action.kinds & WRITE_KINDS:
+            found.update(action.path.forms)
+        elif action.url is not None:
+            found.add(action.url.text)
+    return frozenset(found)
 
 
 class Tripwire:
@@ -23,6 +38,29 @@ class Tripwire:
         """Share `core`."""
         self._core = core
         self._records = records
+
+    def approved(self, session: Session, call_id: str, actions: tuple[Action, ...]) -> None:
+        """Keep what a call stood for when it was allowed."""
+        if call_id:
+            session.approved[call_id] = resources(actions)
+            while len(session.approved) > self._core.settings.calls_kept:
+                session.approved.popitem(last=False)
+
+    def updated(self, session: Session, update: Mapping[str, object]) -> None:
+        """Record once if an update of an allowed call states a command, URL or written path it was not asked for."""
+        known = session.approved.get(text_of(update, "toolCallId"))
+        if not known or not (update.get("rawInput") or update.get("content")):
+            return
+        try:
+            now = resources(self._core.decider.stands_for(session.id, update))
+        except Exception as error:
+            self._core.note(f"session {session.id}: a changed call could not be read: {type(error).__name__}")
+            return
+        if now - known:
+            call_id = text_of(update, "toolCallId")
+            session.approved[call_id] = frozenset()
+            self._records.event("changed_after_approval", session=session.id, call=call_id)
+            self._core.note(f"session {session.id}: the call {call_id} changed after it was allowed", loud=True)
 
     def completed(self, session: Session, update: Mapping[str, object]) -> None:
         """Look at a call that an update, not yet observed, reports as completed."""
