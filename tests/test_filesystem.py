@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policyd.paths import OpaquePath, open_workspace, ref
 from policyd.storage import filesystem, looks
 from policyd.storage.filesystem import RealFilesystem
 
@@ -62,6 +63,13 @@ def test_a_path_is_walked_as_the_kernel_does(tree: Path, path: str, expected: st
 def test_what_the_kernel_refuses_is_an_error(tree: Path, path: str) -> None:
     with pytest.raises(OSError, match=r"(?i)too many levels|too long"):
         RealFilesystem().resolve(f"{tree}/{path}")
+
+
+def test_a_link_to_a_name_that_is_no_text_is_opaque(tree: Path) -> None:
+    os.symlink(os.fsencode(tree) + b"/\xff", tree / "bytes")
+    workspace = open_workspace(str(tree), [], home="/home/dev", fs=RealFilesystem())
+    with pytest.raises(OpaquePath, match="Unicode"):
+        ref("bytes", base=(str(tree),), workspace=workspace, fs=RealFilesystem())
 
 
 def test_a_nul_is_an_error() -> None:

@@ -357,6 +357,52 @@ def test_a_glob_is_judged_by_what_it_can_match(pattern: str, path: str, surely: 
     assert compiled.maybe(given, here.workspace, here.fs, widen=True) is widely
 
 
+class _Crowded(FakeFilesystem):
+    """A file system with a directory too large to list."""
+
+    def listing(self, directory: str) -> tuple[str, ...] | None:
+        return None if directory == f"{APP}/crowd" else super().listing(directory)
+
+    def is_dir(self, path: str) -> bool | None:
+        return path == f"{APP}/crowd" or super().is_dir(path)
+
+
+@pytest.mark.parametrize("text", ["many/*", "crowd/*", "*/x", "odd/*", "[[:alpha:]]*/../x"])
+def test_a_glob_whose_matches_cannot_be_told_may_lead_anywhere(text: str) -> None:
+    files = dict.fromkeys([f"{APP}/many/{number}" for number in range(1_200)], "")
+    fs = _Crowded(files={**files, f"{APP}/x/crowd": None}, links={f"{APP}/odd/loop": f"{APP}/odd/loop"})
+    fs = dataclasses.replace(fs, files={**fs.files, **{f"{APP}/d{n}/y": "" for n in range(1_001)}})
+    workspace = open_workspace(APP, [], home=HOME, fs=fs)
+    given = ref(text, base=(APP,), workspace=workspace, fs=fs, glob=True)
+    assert "/**" in given.forms
+    assert not given.inside
+    pattern = PathPattern.compile("**", home=HOME, tmpdir="/tmp", fs=fs)
+    assert not pattern.sure(given, workspace)
+    assert pattern.maybe(given, workspace, fs, widen=True) is YES
+
+
+def test_a_glob_in_a_root_with_odd_letters_is_read_literally() -> None:
+    fs = FakeFilesystem(files={"/home/dev/a[1]/x.py": ""})
+    workspace = open_workspace("/home/dev/a[1]", [], home=HOME, fs=fs)
+    given = ref("*.py", base=("/home/dev/a[1]",), workspace=workspace, fs=fs, glob=True)
+    assert given.inside
+    assert given.forms[0] == "/home/dev/a\\[1\\]/*.py"
+    assert PathPattern.compile("*.py", home=HOME, tmpdir="/tmp", fs=fs).sure(given, workspace)
+
+
+@pytest.mark.parametrize(("glob", "name"), [("[z-a]x", "qx"), ("[[:alpha:]]x", "qx"), ("[\\]]x", "]x"), ("[x", "[x")])
+def test_an_odd_class_of_a_glob_may_be_any_character(glob: str, name: str) -> None:
+    here = scene(escape(name))
+    given = here.path("new/" + glob, glob=True)
+    assert here.pattern(escape(name)).maybe(given, here.workspace, here.fs, widen=True) is not NO
+
+
+def test_without_a_file_system_a_glob_keeps_its_written_form() -> None:
+    here = scene("src/*")
+    given = ref("src/*.py", base=(APP,), workspace=here.workspace, fs=None, glob=True)
+    assert given.forms == (f"{APP}/src/*.py",)
+
+
 def test_quoting_does_not_hide_a_way_up() -> None:
     given = scene().path("a/\\.\\./\\.\\./x*", glob=True)
     assert given.forms[0] == "/home/dev/x*"
@@ -560,6 +606,11 @@ def test_hostile_texts_are_answered_at_once() -> None:
         pattern = here.pattern(text)
         for given in (long_name, deep_path):
             assert not pattern.sure(given, here.workspace)
+    for text in ("[" * 4_000, "[:" * 2_000 + "]", "*/" * 2_000, "?[ab]" * 800):
+        assert (
+            here.pattern("**/*a*/**/b").maybe(here.path(text, glob=True), here.workspace, here.fs, widen=True)
+            is not YES
+        )
     glob = here.path("*a" * 2_000, glob=True)
     assert here.pattern("*a" * 200 + "b").maybe(glob, here.workspace, here.fs, widen=True) is not YES
 

@@ -50,7 +50,7 @@ def _refs(path: str, glob: list[str], workspace: Workspace) -> list[PathRef]:
     return [*plain, *(ref(text, base=(APP,), workspace=workspace, fs=FS, reach=r, glob=True) for r in Reach)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(PATTERNS, max_size=8), st.lists(PATHS, min_size=1, max_size=4), GLOBS, st.booleans())
 def test_the_index_names_every_pattern_its_linear_twin_names(
     texts: list[str], paths: list[str], glob: list[str], fold_case: bool

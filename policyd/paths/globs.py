@@ -5,10 +5,12 @@ Quoted characters are backslashed; braces and everything else are literal. An un
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from policyd.paths.segments import DEEP, CharClass, Segment, Token, Wild, escape
 
+_RANGE = re.compile(r"(.)(?:-(.))?", re.S)
 ANYWHERE = "/**"
 """The glob form that stands for a path which may lead anywhere: no allow rule but `/**` covers it."""
 
@@ -59,20 +61,26 @@ def _token(name: str, here: int) -> tuple[Token, int]:
 
 
 def _class(name: str, here: int) -> tuple[Token, int]:
-    """A class becomes its ranges; one that is odd (POSIX classes, reversed ranges) stands for any character."""
+    """A class becomes its ranges; an odd one (quotes, POSIX classes, reversed ranges) stands for any character."""
     first = here + 2 if name[here + 1 : here + 2] in {"!", "^"} else here + 1
-    end = name.find("]", first + 1)
+    end = _class_end(name, first)
     if end < 0:
         return "[", here + 1
     body = name[first:end]
-    if "[:" in body or "\\" in body:
-        return Wild.ONE, (name.find("]", end + 1) if "[:" in body else end) + 1 or len(name)
-    ranges: list[tuple[str, str]] = []
-    i = 0
-    while i < len(body):
-        high = body[i + 2] if body[i + 1 : i + 2] == "-" and i + 2 < len(body) else body[i]
-        ranges.append((body[i], high))
-        i += 3 if high != body[i] or body[i + 1 : i + 3] == f"-{high}" else 1
-    if any(high < low for low, high in ranges):
+    ranges = tuple((found[1], found[2] or found[1]) for found in _RANGE.finditer(body))
+    if "\\" in body or "[" in body or any(high < low for low, high in ranges):
         return Wild.ONE, end + 1
-    return CharClass(first > here + 1, tuple(ranges)), end + 1
+    return CharClass(first > here + 1, ranges), end + 1
+
+
+def _class_end(name: str, first: int) -> int:
+    """The position of the `]` that closes a class, -1 if none does."""
+    here = first + 1 if name[first : first + 1] == "]" else first
+    if name.find("]", here) < 0:
+        return -1
+    while here < len(name) and name[here] != "]":
+        if name.startswith("[:", here) and name.find(":]", here) > 0:
+            here = name.find(":]", here) + 2
+        else:
+            here += 2 if name[here] == "\\" else 1
+    return here if here < len(name) else -1

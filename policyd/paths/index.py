@@ -68,8 +68,6 @@ class Node:
     def child(self, segment: Segment) -> Node:
         """Return the node behind `segment`, made if it is not there."""
         if segment is DEEP:
-            if self.loops:
-                return self
             self.deep = self.deep or Node(loops=True)
             return self.deep
         name = segment.literal

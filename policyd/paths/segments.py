@@ -17,8 +17,8 @@ from enum import Enum
 
 from policyd.paths.lexical import caseless
 
-LONGEST = 1_024
-"""Tokens of a shell glob's segment that are compared one by one; a longer one may match anything."""
+LONGEST = 256
+"""Tokens of a segment that are compared one by one; a longer one may match anything (names have 255 bytes)."""
 SPECIAL = frozenset("*?[]{},\\!~$^")
 
 

@@ -269,7 +269,7 @@ def char_class(unit: str, text: str) -> CharClass:
     """Read `[…]`.
 
     Raises:
-        PatternError: an empty or reversed range, or a POSIX class.
+        PatternError: a reversed range, or a POSIX class.
     """
     body = unit[1:-1]
     negated = body[:1] in {"!", "^"}
@@ -287,8 +287,6 @@ def char_class(unit: str, text: str) -> CharClass:
         if high < low:
             raise PatternError(f"`{text}`: the range `{low}-{high}` is reversed; write `{high}-{low}`")
         ranges.append((low, high))
-    if not ranges:
-        raise PatternError(f"`{text}`: an empty class; write `\\[\\]` for the characters")
     return CharClass(negated, tuple(ranges))
 
 

@@ -93,6 +93,8 @@ class Tail:
         """Return the positions behind the segments of a shell glob."""
         states = self.start()
         for glob in globs:
+            if not states:
+                break
             states = self.step_glob(states, glob, sure=sure)
         return states
 
