@@ -142,6 +142,7 @@ def test_when_both_sides_stop_reading_nothing_hangs_and_memory_stays_bounded(sce
             assert data
             got += len(data)
     process.stdin.close()
+    os.set_blocking(process.stdout.fileno(), True)
     read_all(process)
 
 

@@ -8,13 +8,17 @@ from pathlib import Path
 import pytest
 
 from policyd.storage import places as where
+from policyd.storage import settings as files
 from policyd.storage.places import PlaceError, Places
 from policyd.storage.settings import Loaded, SettingsError, load
+from policyd.storage.strictfile import own_owners, read_strictly
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Places:
-    """A home of one's own, and a managed directory that is writable here."""
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
+    """A home of one's own, and a managed directory whose parents are not looked at."""
+    start = str(tmp_path / "etc")
+    monkeypatch.setattr(files, "read_strictly", lambda path: read_strictly(path, own_owners(), start=start))
     for name in ("etc", "home/.config/policyd"):
         (tmp_path / name).mkdir(parents=True)
     found = where.find(home=str(tmp_path / "home"), environ={})
@@ -137,7 +141,7 @@ def test_all_mistakes_of_all_files_are_reported_at_once(places: Places) -> None:
 def test_a_managed_file_that_others_can_write_is_an_error(places: Places) -> None:
     write(places, managed="strict = true")
     Path(places.managed_settings[0]).chmod(0o666)
-    with pytest.raises(SettingsError, match="writable by nobody else"):
+    with pytest.raises(SettingsError, match="everybody may write it"):
         loaded(places)
 
 

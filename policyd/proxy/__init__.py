@@ -58,6 +58,9 @@ def main(argv: list[str]) -> int:
         code, text = cannot_start(options.command, error)
         return say(text, code)
     try:
+        import gc
+
+        gc.disable()  # what is imported and loaded now stays; the run turns it on again
         from policyd.proxy.run import run
 
         return run(agent, options)

@@ -5,6 +5,7 @@ Imported when the agent runs already.
 
 from __future__ import annotations
 
+import gc
 import os
 from signal import Signals
 
@@ -29,6 +30,8 @@ def run(agent: Agent, options: Options) -> int:
         agent.end()
         os.write(2, ("\n".join(error.problems) + "\n").encode("utf-8", "replace"))
         return 2
+    gc.freeze()  # a thousand rules need not be looked through again and again
+    gc.enable()
     signals = install()
     pump = Pump(agent, client_in=client_in, client_out=client_out)
     service.connect(pump.send)

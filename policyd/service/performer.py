@@ -41,6 +41,9 @@ from policyd.session import (
 )
 from policyd.storage.auditlog import AuditError, AuditLog
 
+FAILED_KEPT = 10_000
+"""Keys of failed records that are remembered; what depends on a record comes right behind it."""
+
 
 class Enforcement(Protocol):
     """What is needed of `policyd.session.Connection`."""
@@ -179,11 +182,13 @@ class Performer:
 
     def _perform(self, commands: list[Command]) -> None:
         for command in commands:
-            self._do(command)
+            if type(command) is Send and command.record is None:  # what passes; every message comes by here
+                self._send(command.side, command.data)
+            else:
+                self._do(command)
         while self._events:
             event = self._events.popleft()
-            for command in self._connection.handle(event, self._now(), self._fs):
-                self._do(command)
+            self._perform(self._connection.handle(event, self._now(), self._fs))
 
     def _do(self, command: Command) -> None:
         match command:
@@ -214,6 +219,8 @@ class Performer:
 
     def _fail(self, key: int, why: str) -> None:
         self._failed.add(key)
+        if len(self._failed) > FAILED_KEPT:
+            self._failed = {one for one in self._failed if one > key - FAILED_KEPT}
         self._waiting.pop(key, None)
         self._events.append(Failed(key, why))
 

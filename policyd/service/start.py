@@ -9,7 +9,6 @@ Rules of this module:
 
 from __future__ import annotations
 
-import gc
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -103,8 +102,6 @@ def open_service(choices: Choices, note: Callable[[str], None]) -> Service:
         raise StartError([f"policyd: {error}"]) from error
     service = Service(ground.book, ground.loaded, authorizer, remembered, note)
     service.use(Performer(connection, log=ground.log, note=service.say, remember=service.remember, fs=ground.fs))
-    gc.collect()
-    gc.freeze()  # a thousand rules are not looked through again at every collection
     return service
 
 

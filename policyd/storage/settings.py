@@ -15,11 +15,11 @@ Rules of this module:
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 
 from policyd.storage.places import Places
+from policyd.storage.strictfile import own_owners, read_own, read_strictly
 
 VARIABLES = {"POLICYD_LOG_LEVEL": "log_level", "POLICYD_COLOR": "color", "POLICYD_AUDIT_DIR": "audit_path"}
 LOG_LEVELS = ("error", "warn", "info", "debug")
@@ -162,9 +162,8 @@ def values_of(path: str, problems: list[str], *, managed: bool) -> dict[str, obj
         data = read_file(path, managed=managed)
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
-        why = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        problems.append(f"{path}: cannot be read: {why}")
+    except OSError as error:
+        problems.append(f"{path}: cannot be read: {error.strerror or error}")
         return {}
     from policyd.storage.settings_file import parse
 
@@ -172,15 +171,13 @@ def values_of(path: str, problems: list[str], *, managed: bool) -> dict[str, obj
 
 
 def read_file(path: str, *, managed: bool) -> bytes:
-    """Return a file's bytes; a managed one is checked on the descriptor that is read. ValueError says what is wrong."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    with os.fdopen(fd, "rb") as file:
-        state = os.fstat(fd)
-        if not stat.S_ISREG(state.st_mode):
-            raise ValueError("it is no regular file")
-        if managed and (state.st_uid != 0 or state.st_mode & 0o022):
-            raise ValueError("a managed file must belong to root and be writable by nobody else")
-        return file.read(1024 * 1024)
+    """Return a file's bytes, checked on the descriptor that is read: a managed one is root's alone all the way.
+
+    Raises:
+        FileNotFoundError: there is none.
+        OSError: it cannot be read, or somebody else could have written it.
+    """
+    return read_strictly(path) if managed else read_own(path, own_owners())
 
 
 def variables_of(environ: Mapping[str, str], problems: list[str]) -> list[Layer]:
