@@ -149,7 +149,7 @@ def test_an_unknown_shape_is_one_opaque_action() -> None:
 
 
 def test_forgotten_calls_find_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("policyd.actions.conversation.MOST_CALLS", 2)
+    monkeypatch.setattr("policyd.actions.sessions.MOST_CALLS", 2)
     conversation = talk()
     update(conversation, kind="execute", rawInput={"command": "ls"})
     for ident in "xyz":

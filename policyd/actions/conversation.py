@@ -8,75 +8,30 @@ file but through the `Filesystem` handed in.
    contradiction is kept in `contradiction` for the caller to refuse.
 2. Between a `session/load` and its answer every update is history: it opens no call and supports no request.
 3. A call's evidence is old once a request that named (or covered) it was answered, or the call finished.
-4. At most `MOST_CALLS` calls a session are kept; a request about an older one finds nothing.
+4. A bounded number of sessions and calls is kept; a request about an older one finds nothing.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from policyd import commands, paths
+from policyd import paths
 from policyd.actions import guard, profiles, resources
 from policyd.actions.builder import Builder, Surroundings
 from policyd.actions.derive import derive
-from policyd.actions.evidence import Call, Evidence, merge, table
+from policyd.actions.evidence import Call, Evidence, merge
 from policyd.actions.fields import Found
 from policyd.actions.identity import identify
 from policyd.actions.profiles import Profile
-from policyd.model import Action, Agent, Filesystem, Mode, Option, Request, Tool, Workspace
+from policyd.actions.sessions import Machine, Session
+from policyd.model import Action, Agent, Mode, Option, Request, Tool, Workspace
 
-MOST_CALLS = 10_000
-MOST_PLACES = 16
+MOST_SESSIONS = 1_000
 OPENING = ("session/new", "session/load", "session/resume", "session/fork")
 SIDE_DOORS = ("fs/read_text_file", "fs/write_text_file", "terminal/create")
 ASKING = "session/request_permission"
-
-
-@dataclass(slots=True)
-class Session:
-    """One ACP session of the connection."""
-
-    id: str
-    cwd: str | None = None
-    additional: tuple[str, ...] = ()
-    servers: tuple[str, ...] = ()
-    mode: str = ""
-    heads: tuple[str, ...] | None = None
-    """Literal heads of the relative patterns of this session's policy; None: the machine's."""
-    workspace: Workspace | None = None
-    calls: dict[str, Call] = field(default_factory=dict)
-    replaying: bool = False
-    places: tuple[str, ...] = ()
-    """Where a shell that keeps its directory may stand, beside the cwd."""
-    lost: bool = False
-    """The shell went somewhere that cannot be told."""
-    leaving: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
-    """Call id -> where its command would take the shell; None = nobody knows."""
-
-    def call(self, ident: str) -> Call:
-        """Return the call `ident`, made on first sight; the oldest is forgotten past the cap."""
-        if ident not in self.calls:
-            while len(self.calls) >= MOST_CALLS:
-                del self.calls[next(iter(self.calls))]
-            self.calls[ident] = Call(ident)
-        return self.calls[ident]
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """What the conversation is told about the machine it runs on."""
-
-    home: str
-    fs: Filesystem | None = None
-    tmpdir: str = "/tmp"
-    shell: str = "bash"
-    reserved: tuple[str, ...] = ()
-    """policyd's own files and directories."""
-    heads: tuple[str, ...] = ()
-    """Literal heads of the policy's relative patterns (`Policy.heads`)."""
-    fold_case: bool = False
 
 
 @dataclass(slots=True)
@@ -190,6 +145,8 @@ class Conversation:
             else (),
         )
         session.workspace = self._workspace(session)
+        while len(self.sessions) >= MOST_SESSIONS:
+            del self.sessions[next(iter(self.sessions))]
         self.sessions[ident] = session
         return session
 
@@ -254,43 +211,13 @@ class Conversation:
         elif sort in ("tool_call", "tool_call_update") and not session.replaying:
             call_id = update.get("toolCallId")
             if isinstance(call_id, str):
-                self._follow(session, call_id, update)
+                if self._profile.data.sticky_cwd:
+                    session.follow(call_id, update, self.machine)
                 session.call(call_id).update(update)
 
     def refuse(self, session_id: str, call_id: str, why: str) -> None:
         """Take in that an update of the call was refused: what is known of it no longer counts."""
         self.session(session_id).call(call_id).broken = why
-
-    # ---- where a shell stands --------------------------------------------------------------------
-
-    def _follow(self, session: Session, ident: str, update: Mapping[str, object]) -> None:
-        """Note where a command takes a shell that keeps its directory, once it is known to have run."""
-        if not self._profile.data.sticky_cwd:
-            return
-        text = table(update.get("rawInput"))[0].get("command")
-        if isinstance(text, str) and ("cd" in text or "pushd" in text or "popd" in text):
-            session.leaving[ident] = self._leads(session, text)
-        if update.get("status") in ("completed", "failed") and ident in session.leaving:
-            self._moved(session, session.leaving.pop(ident))
-
-    def _leads(self, session: Session, text: str) -> tuple[str, ...] | None:
-        found: list[str] = []
-        for start in (session.cwd, *session.places):
-            if start is None:
-                return None
-            reading = commands.read(text, cwd=(start,), home=self.machine.home, shell=self.machine.shell, fs=None)
-            for command in reading.commands:
-                name = command.argv[0].text if command.argv else ""
-                if command.chdir is not None:
-                    found.append(command.chdir)
-                elif name in ("cd", "pushd", "popd"):
-                    return None
-        return tuple(dict.fromkeys(found))
-
-    def _moved(self, session: Session, places: tuple[str, ...] | None) -> None:
-        known = dict.fromkeys((*session.places, *(places or ())))
-        session.lost = session.lost or places is None or len(known) > MOST_PLACES
-        session.places = tuple(known)[:MOST_PLACES]
 
     # ---- requests --------------------------------------------------------------------------------
 
@@ -347,9 +274,9 @@ class Conversation:
         """Return the surroundings of session `ident`; `.policyd` of each root is policyd's own too."""
         session, machine, workspace = self.session(ident), self.machine, self.workspace(ident)
         own = tuple(f"{root.rstrip('/')}/.policyd" for root in workspace.roots)
-        here = (session.cwd, *session.places) if session.cwd else ()
-        cwds = () if session.lost else tuple(place for place in here if place)
-        return Surroundings(workspace, machine.fs, machine.shell, (*machine.reserved, *own), session.servers, cwds)
+        return Surroundings(
+            workspace, machine.fs, machine.shell, (*machine.reserved, *own), session.servers, session.stands()
+        )
 
     def _request(
         self, ident: str, asked: Mapping[str, object], options: list[object], actions: tuple[Action, ...]

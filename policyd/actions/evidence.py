@@ -24,6 +24,8 @@ from policyd.model import EMPTY
 
 FINISHED = frozenset({"completed", "failed", "cancelled"})
 MANY_TITLES = 32
+LONGEST_KEPT = 4096
+"""Characters of a text that is kept beyond its request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ class Call:
     def _identity(self, update: Mapping[str, object]) -> None:
         title, name, kind, meta = (update.get(key) for key in ("title", "name", "kind", "_meta"))
         if isinstance(title, str) and title:
-            self.first_title = self.first_title or title
+            self.first_title = self.first_title or title[:LONGEST_KEPT]
             if title not in self.titles and len(self.titles) < MANY_TITLES:
                 self.titles.append(title)
         if isinstance(name, str) and name:
@@ -149,7 +151,8 @@ class Call:
         """What is known becomes old: a request was answered, or the call has finished."""
         known = (*self.old, *self.locations, *(diff.path for diff in self.diffs), *_strings(self.raw))
         self.old = tuple(dict.fromkeys(known))[-64:]
-        self.older = self.raw or self.older
+        brief = {key: value for key, value in self.raw.items() if isinstance(value, str) and len(value) < LONGEST_KEPT}
+        self.older = brief or self.older
         self.raw, self.fault, self.locations, self.diffs, self.texts = EMPTY, "", (), (), ()
         self.arrived, self.titles = set(), []
         self.settled = True
@@ -262,7 +265,7 @@ def _union(own: tuple[Diff, ...], known: tuple[Diff, ...]) -> tuple[Diff, ...]:
 def _strings(value: object) -> list[str]:
     """Return the texts inside `value` that may be one path; a command is none."""
     if isinstance(value, str):
-        return [value] if 0 < len(value) < 4096 and not any(char.isspace() for char in value) else []
+        return [value] if 0 < len(value) < LONGEST_KEPT and not any(char.isspace() for char in value) else []
     if isinstance(value, Mapping):
         return [text for item in value.values() for text in _strings(item)]
     return [text for item in value for text in _strings(item)] if isinstance(value, list) else []

@@ -1,0 +1,93 @@
+"""One ACP session as observed: where it works, what is known of its calls, and where its shell may stand.
+
+A shell that keeps its directory between calls (the agent's profile says so) may stand in the session's cwd and in every
+directory a command that may have run has gone to. A `cd` to a place that cannot be told makes the place unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from policyd import commands
+from policyd.actions.evidence import FINISHED, Call, table
+from policyd.model import Filesystem, Workspace
+
+MOST_CALLS = 10_000
+MOST_PLACES = 16
+MOVERS = frozenset({"cd", "pushd", "popd"})
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What the conversation is told about the machine it runs on."""
+
+    home: str
+    fs: Filesystem | None = None
+    tmpdir: str = "/tmp"
+    shell: str = "bash"
+    reserved: tuple[str, ...] = ()
+    """policyd's own files and directories."""
+    heads: tuple[str, ...] = ()
+    """Literal heads of the policy's relative patterns (`Policy.heads`)."""
+    fold_case: bool = False
+
+
+@dataclass(slots=True)
+class Session:
+    """One ACP session of the connection."""
+
+    id: str
+    cwd: str | None = None
+    additional: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
+    mode: str = ""
+    heads: tuple[str, ...] | None = None
+    """Literal heads of the relative patterns of this session's policy; None: the machine's."""
+    workspace: Workspace | None = None
+    calls: dict[str, Call] = field(default_factory=dict)
+    replaying: bool = False
+    places: tuple[str, ...] = ()
+    """Where a shell that keeps its directory may stand, beside the cwd."""
+    lost: bool = False
+    """The shell went somewhere that cannot be told."""
+    leaving: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
+    """Call id -> where its command would take the shell; None = nobody knows."""
+
+    def call(self, ident: str) -> Call:
+        """Return the call `ident`, made on first sight; the oldest is forgotten past the cap."""
+        if ident not in self.calls:
+            while len(self.calls) >= MOST_CALLS:
+                del self.calls[next(iter(self.calls))]
+            self.calls[ident] = Call(ident)
+        return self.calls[ident]
+
+    def follow(self, ident: str, update: Mapping[str, object], machine: Machine) -> None:
+        """Note where the command of a call takes the shell, once it is known to have run."""
+        text = table(update.get("rawInput"))[0].get("command")
+        if isinstance(text, str) and any(mover in text for mover in MOVERS):
+            self.leaving[ident] = self._leads(text, machine)
+        if update.get("status") in FINISHED and ident in self.leaving:
+            self._moved(self.leaving.pop(ident))
+
+    def stands(self) -> tuple[str, ...]:
+        """Return every directory the shell may stand in; empty = unknown."""
+        return (self.cwd, *self.places) if self.cwd and not self.lost else ()
+
+    def _leads(self, text: str, machine: Machine) -> tuple[str, ...] | None:
+        found: list[str] = []
+        for start in (self.cwd, *self.places):
+            if start is None:
+                return None
+            reading = commands.read(text, cwd=(start,), home=machine.home, shell=machine.shell)
+            for command in reading.commands:
+                if command.chdir is not None:
+                    found.append(command.chdir)
+                elif command.argv and command.argv[0].text in MOVERS:
+                    return None
+        return tuple(dict.fromkeys(found))
+
+    def _moved(self, places: tuple[str, ...] | None) -> None:
+        known = tuple(place for place in dict.fromkeys((*self.places, *(places or ()))) if place != self.cwd)
+        self.lost = self.lost or places is None or len(known) > MOST_PLACES
+        self.places = known[:MOST_PLACES]
