@@ -346,7 +346,7 @@ class Play:
             case Remember(grants):
                 return [f"remember {grant.effect.word} {grant.covers}" for grant in grants]  # type: ignore[attr-defined]
             case Note(text, loud):
-                return [f"{'LOUD' if loud else 'note'} {re.sub(r'policyd-n-[0-9]+', '#', text)}"]
+                return [f"{'LOUD' if loud else 'note'} {text}"]
         raise ValueError(command)
 
     def _sent(self, data: bytes, line: bytes) -> str:

@@ -60,9 +60,8 @@ class Asker:
         if isinstance(found, Joined):
             held.talk = next(talk for talk in self._talks if talk.prompt is found.prompt)
             return None
-        nonce = f"{self._core.nonce}-{self._core.number()}"
-        chain = usable(self._chain, client)
-        prompt = Prompt(chain, question, client, nonce=nonce, human_ms=self._core.settings.human_ms)
+        chain, secret = usable(self._chain, client), self._core.secret()
+        prompt = Prompt(chain, question, client, nonce=secret, human_ms=self._core.settings.human_ms)
         desk.opened(found.fingerprint, prompt)
         held.talk = talk = Talk(prompt, held.session, held)
         self._talks.append(talk)
@@ -118,14 +117,15 @@ class Asker:
             return
         self._core.send(Side.CLIENT, messages.request(ident, PERMISSION, enriched(held, command)))
 
+    def asks(self, key: object) -> bool:
+        """Say whether the client is being asked under this id."""
+        return key in self._by_client
+
     def _free(self, key: object) -> bool:
         """Say whether no answer to this id can be meant for another request of the agent."""
         core = self._core
-        return (
-            key not in self._by_client
-            and (Side.AGENT, key) not in core.passing
-            and (Side.CLIENT, key) not in core.spent
-        )
+        used = key in self._by_client or (Side.AGENT, key) in core.passing or (Side.CLIENT, key) in core.spent
+        return not used and sum(held.key == key for held in core.held.values()) == 1
 
     # ---- answers ------------------------------------------------------------------------------------
 

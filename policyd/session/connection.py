@@ -193,6 +193,8 @@ class Connection:
     # ---- from the agent -----------------------------------------------------------------------------
 
     def _agent_request(self, method: str, message: acp.Envelope, line: bytes) -> None:
+        if method != PERMISSION and self._permissions.uses(message.key):
+            raise acp.ProtocolError("an id that is in use")
         if method != PERMISSION and (method not in DOORS or not self._core.settings.side_doors):
             if not self._waits(Side.AGENT, message, line):
                 self._core.track(Side.AGENT, message.key, Passing(method))
@@ -233,7 +235,10 @@ class Connection:
         kind = text_of(update, "sessionUpdate") if isinstance(update, dict) else ""
         session = self._core.session(text_of(params, "sessionId"))
         if kind in CALLS and isinstance(update, dict) and update.get("status") == "completed":
-            self._tripwire.completed(session, update)
+            ends = self._tripwire.completed(session, update)
+            if ends:
+                self._core.send(Side.AGENT, messages.cancel_session(session.id))
+                self._permissions.cancel_session(session, by="policyd")
         self._observe(Side.AGENT, message, params)
         if kind in SWITCHES and session.opened:
             self._modes.agent_switch(session, params, line)

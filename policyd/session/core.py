@@ -1,8 +1,8 @@
 """What every part of the enforcement shares: the outbox, the ids, the sessions, the requests under way.
 
 1. Commands leave in the order they were put. Lines that pass in a row to one side leave as one `Send`.
-2. policyd's own request ids hold a nonce: neither side can have used one before it was sent, and a request that comes
-   with such an id is refused. Their answers are never forwarded.
+2. policyd's own request ids hold a random word: neither side can have used one before it was sent, and a request that
+   comes with such an id is refused. Their answers are never forwarded.
 3. An answer is taken only from the side that was asked, once.
 """
 
@@ -12,6 +12,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 
 from policyd import acp
 from policyd.display import safe
@@ -20,7 +21,7 @@ from policyd.prompts import Desk
 from policyd.session.events import Command, Moment, Note, Record, Send, Side
 from policyd.session.ports import Decider
 from policyd.session.settings import Settings
-from policyd.session.state import Session
+from policyd.session.state import Held, Session
 
 PASSING_KEPT = 10_000
 SESSIONS_KEPT = 2_000
@@ -51,6 +52,8 @@ class Core:
     now: Moment = field(init=False)
     fs: Filesystem | None = None
     sessions: dict[str, Session] = field(default_factory=dict)
+    held: dict[int, Held] = field(default_factory=dict)
+    """Requests of the agent that policyd has not answered, by number."""
     passing: OrderedDict[tuple[Side, object], list[Passing]] = field(default_factory=OrderedDict)
     """Requests under way by the side that sent them and their id."""
     own: dict[tuple[Side, str], Answered] = field(default_factory=dict)
@@ -62,6 +65,12 @@ class Core:
     _run: list[bytes] = field(default_factory=list)
     _run_side: Side = Side.CLIENT
     _count: int = 0
+    prefix: str = ""
+    """What policyd's own ids begin with; tells nothing of the nonce."""
+
+    def __post_init__(self) -> None:
+        """Derive what is seen on the wire from what never is."""
+        self.prefix = f"policyd:{sha256(f'wire {self.nonce}'.encode()).hexdigest()[:16]}:"
 
     # ---- the outbox ---------------------------------------------------------------------------------
 
@@ -126,10 +135,9 @@ class Core:
         """Return a fresh id for a request of policyd's own."""
         return f"{self.prefix}{self.number()}"
 
-    @property
-    def prefix(self) -> str:
-        """What policyd's own ids begin with."""
-        return f"policyd:{self.nonce}:"
+    def secret(self) -> str:
+        """Return fresh text that nobody can guess from anything that was ever sent."""
+        return sha256(f"secret {self.nonce} {self.number()}".encode()).hexdigest()
 
     def ours(self, key: object) -> bool:
         """Say whether an id is one policyd makes."""

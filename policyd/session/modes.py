@@ -21,6 +21,7 @@ from policyd.session.core import Core, text_of
 from policyd.session.events import Side
 from policyd.session.ports import Asking, Verdict
 from policyd.session.records import Records
+from policyd.session.report import Report
 from policyd.session.state import Hold, Session, SetBack
 
 SWITCHES = frozenset({"current_mode_update", "config_option_update"})
@@ -40,6 +41,7 @@ class Modes:
         """Share `core`; `ready` sessions whose queue is to be read are taken by the connection."""
         self._core = core
         self._records = records
+        self._report = Report(core)
         self._holds = 0
         self._busy: dict[str, Session] = {}
         """Sessions with a task under way."""
@@ -168,6 +170,9 @@ class Modes:
         session.unwatched = why
         self._core.record(event("unwatched", self._core.now.wall, session=session.id, reason=why))
         self._core.note(f"session {session.id} is NOT under policy where the agent does not ask: {why}", loud=True)
+        self._report.show(
+            session, f"policyd: this session is not under policy where the agent does not ask ({why})", why
+        )
 
     # ---- what waits ---------------------------------------------------------------------------------
 

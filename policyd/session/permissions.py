@@ -40,7 +40,6 @@ class Permissions:
         self._records = records
         self._report = Report(core)
         self._asker = Asker(core, self.close)
-        self.held: dict[int, Held] = {}
         self._recorded: OrderedDict[int, Held] = OrderedDict()
         """Allows by the key of their record, until it is certain that the record was written."""
 
@@ -60,8 +59,8 @@ class Permissions:
             params,
             self._core.now,
         )
-        self.held[held.number] = held
-        if self._core.closed or len(self.held) > HELD_MOST:
+        self._core.held[held.number] = held
+        if self._core.closed or len(self._core.held) > HELD_MOST:
             self._cancel(held, "a side is gone" if self._core.closed else "too many requests are open", by="policyd")
             return
         held.wait_until = self._core.now.mono + self._core.settings.details_after_ms / 1000.0
@@ -75,14 +74,14 @@ class Permissions:
 
     def tick(self) -> None:
         """Judge what has waited long enough, let prompts run out."""
-        for held in list(self.held.values()):
+        for held in list(self._core.held.values()):
             if held.wait_until is not None and self._core.now.mono >= held.wait_until:
                 self._try(held, self._judge)
         self._asker.tick()
 
     def deadline(self) -> float | None:
         """Return when something is due."""
-        waits = [held.wait_until for held in self.held.values() if held.wait_until is not None]
+        waits = [held.wait_until for held in self._core.held.values() if held.wait_until is not None]
         prompts = self._asker.deadline()
         return min([*waits, *([] if prompts is None else [prompts])], default=None)
 
@@ -156,7 +155,7 @@ class Permissions:
         """Answer every request that waits for this question, each judged again."""
         waiters = talk.session.desk.close(talk.prompt, self._core.now.mono)
         for number in waiters:
-            held = self.held.get(number) if isinstance(number, int) else None
+            held = self._core.held.get(number) if isinstance(number, int) else None
             if held is not None:
                 self._try(held, lambda one: self._outcome(one, talk))
 
@@ -226,29 +225,33 @@ class Permissions:
 
     def forget(self, line: bytes) -> None:
         """A line failed as a whole and is answered as such: what it left behind is not answered again."""
-        for held in [one for one in self.held.values() if one.line is line]:
-            del self.held[held.number]
+        for held in [one for one in self._core.held.values() if one.line is line]:
+            del self._core.held[held.number]
 
-    def cancel_session(self, session: Session) -> None:
-        """The client cancelled the turn: answer everything of the session `cancelled`, once."""
+    def cancel_session(self, session: Session, *, by: str = "client") -> None:
+        """The turn is cancelled: answer everything of the session `cancelled`, once."""
         for held in self._of(session):
-            self._cancel(held, "the turn was cancelled", by="client")
+            self._cancel(held, "the turn was cancelled", by=by, tell=by != "client")
+
+    def uses(self, key: object) -> bool:
+        """Say whether the client is being asked under this id of the agent's."""
+        return self._asker.asks(key)
 
     def cancel_request(self, key: object) -> bool:
         """The agent no longer wants an answer; True if such a request was held."""
-        found = [held for held in self.held.values() if held.key == key]
+        found = [held for held in self._core.held.values() if held.key == key]
         for held in found[:1]:
             self._cancel(held, "the agent withdrew the request", by="agent", tell=True)
         return bool(found)
 
     def abandon(self, why: str) -> None:
         """A side is gone: nothing is allowed any more."""
-        for held in list(self.held.values()):
+        for held in list(self._core.held.values()):
             self._cancel(held, why, by="policyd")
 
     def reload(self) -> None:
         """The policy changed: what it denies now is rejected, also while a question is open."""
-        for held in list(self.held.values()):
+        for held in list(self._core.held.values()):
             if held.talk is not None:
                 self._try(held, self._judge_again)
 
@@ -275,7 +278,7 @@ class Permissions:
 
     def _settle(self, held: Held, decision: Decision, option: str | None, *, by: str, outcome: str = "") -> int | None:
         """Record and answer: the one place where an allow leaves. Return the record's key."""
-        if held.number not in self.held or held.verdict is None:
+        if held.number not in self._core.held or held.verdict is None:
             return None
         allowed = decision.effect is Effect.ALLOW
         held.verdict = replace(held.verdict, decision=decision)
@@ -299,7 +302,7 @@ class Permissions:
         return key
 
     def _answer(self, held: Held, option: str | None, decision: Decision, record: int | None) -> None:
-        del self.held[held.number]
+        del self._core.held[held.number]
         if not held.door:
             meta = {"effect": decision.effect.word, "rules": [rule.label for rule in decision.rules]}
             line = messages.permission(held.ident, option, {**meta, "reason": decision.reason})
@@ -322,7 +325,7 @@ class Permissions:
     def _fail(self, held: Held, error: Exception) -> None:
         """Something failed on the way: reject, whatever it was."""
         why = f"policyd failed ({type(error).__name__}: {error}); the request is refused"[:500]
-        if held.number not in self.held:
+        if held.number not in self._core.held:
             return
         self._core.note(why, loud=True)
         try:
@@ -334,7 +337,7 @@ class Permissions:
 
     def _refuse(self, held: Held, why: str) -> None:
         """Answer a rejection without anything that may fail: `cancelled`, or an error for a side door."""
-        self.held.pop(held.number, None)
+        self._core.held.pop(held.number, None)
         if held.door:
             line = messages.error(held.ident, messages.REFUSED, f"Denied by policyd: {why}")
         else:
@@ -344,7 +347,7 @@ class Permissions:
             self._observe_answer(held, None)
 
     def _of(self, session: Session) -> list[Held]:
-        return [held for held in self.held.values() if held.session is session]
+        return [held for held in self._core.held.values() if held.session is session]
 
 
 def final(decision: Decision) -> bool:

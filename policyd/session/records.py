@@ -61,7 +61,7 @@ class Records:
             decision,
             request,
             replace(context, now=now.wall),
-            id=f"{self._core.nonce}-{self._core.number()}",
+            id=f"{self._core.prefix}{self._core.number()}".removeprefix("policyd:"),
             client=self._core.decider.client(),
             option=option,
             outcome=outcome,

@@ -11,7 +11,7 @@ from policyd.display import safe
 from policyd.model import Decision
 from policyd.session.core import Core, text_of
 from policyd.session.events import Side
-from policyd.session.state import Held, remember
+from policyd.session.state import Held, Session, remember
 
 TITLE = 200
 
@@ -30,9 +30,13 @@ class Report:
             return
         if held.call_id:
             remember(session.reported, held.call_id, self._core.settings.calls_kept)
-        line = messages.refused_call(
-            session.id, f"policyd-{self._core.nonce}-{self._core.number()}", title(held, decision), text(decision)
-        )
+        self.show(session, title(held, decision), text(decision))
+
+    def show(self, session: Session, what: str, why: str) -> None:
+        """Show a failed call of policyd's own, as soon as the client knows the session."""
+        if self._core.settings.report == "off" or not session.id:
+            return
+        line = messages.refused_call(session.id, f"policyd-{self._core.number()}", what, why)
         if session.opened and session.hold is None:
             self._core.send(Side.CLIENT, line)
         else:

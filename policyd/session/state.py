@@ -139,7 +139,9 @@ class Held:
     @property
     def call_id(self) -> str:
         """The tool call it names, `""` if none."""
-        call = self.params.get("toolCall")
+        call, subject = self.params.get("toolCall"), self.params.get("subject")
+        if call is None and isinstance(subject, Mapping):
+            call = subject.get("toolCall")
         ident = call.get("toolCallId") if isinstance(call, Mapping) else None
         return ident if isinstance(ident, str) else ""
 

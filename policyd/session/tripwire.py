@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from policyd import acp
 from policyd.model import WRITE_KINDS, Action, Effect, Role
 from policyd.session.core import Core, text_of
-from policyd.session.events import Side
 from policyd.session.records import Records
 from policyd.session.state import Session, remember
 
@@ -62,23 +60,22 @@ class Tripwire:
             self._records.event("changed_after_approval", session=session.id, call=call_id)
             self._core.note(f"session {session.id}: the call {call_id} changed after it was allowed", loud=True)
 
-    def completed(self, session: Session, update: Mapping[str, object]) -> None:
-        """Look at a call that an update, not yet observed, reports as completed."""
+    def completed(self, session: Session, update: Mapping[str, object]) -> bool:
+        """Look at a call that an update, not yet observed, reports as completed; True if the turn has to end."""
         call_id = text_of(update, "toolCallId")
         if not session.opened or call_id in session.judged:
-            return
+            return False
         remember(session.judged, call_id, self._core.settings.calls_kept)
         try:
             verdict = self._core.decider.unasked(session.id, update, self._core.now, self._core.fs)
         except Exception as error:
             self._core.note(f"session {session.id}: an unasked call could not be judged: {type(error).__name__}")
-            return
+            return False
         if verdict is None or verdict.decision.effect is not Effect.DENY:
-            return
+            return False
         self._records.decision(verdict, outcome="unasked", extra={"unasked": True})
         self._core.note(
             f"session {session.id}: the agent ran what policy denies, without asking: {verdict.request.title}",
             loud=True,
         )
-        if self._core.settings.on_unasked == "cancel":
-            self._core.send(Side.AGENT, acp.messages.cancel_session(session.id))
+        return self._core.settings.on_unasked == "cancel"

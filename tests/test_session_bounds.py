@@ -1,0 +1,115 @@
+"""Bounds: floods of requests and questions, many open at once, ids of every kind. Counted, never timed."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+
+from policyd.session import Command, Connection, Frame, Record, Send, Settings, Side, Tick
+from tests.playbook import MACROS, ScriptedDecider, moment
+
+
+def frame(connection: Connection, side: Side, message: dict[str, object], at: float = 0.0) -> list[Command]:
+    line = json.dumps({"jsonrpc": "2.0", **message}).encode()
+    return connection.handle(Frame(side, line), moment(at), None)
+
+
+def sent(commands: list[Command], side: Side) -> list[dict[str, object]]:
+    lines = [line for one in commands if isinstance(one, Send) and one.side is side for line in one.data.splitlines()]
+    return [json.loads(line) for line in lines]
+
+
+def test_a_flood_of_a_thousand_requests_asks_at_most_twenty_times_a_minute() -> None:
+    connection = Connection(ScriptedDecider(), Settings(), nonce="n")
+    asked, answered = 0, 0
+    for at in range(1000):
+        commands = frame(connection, Side.AGENT, MACROS["permission"](str(at), f"c{at}", f"make {at}"), at / 100)
+        questions = [one for one in sent(commands, Side.CLIENT) if one.get("method") == "session/request_permission"]
+        asked += len(questions)
+        answered += len(sent(commands, Side.AGENT))
+        for question in questions:
+            outcome = {"outcome": {"outcome": "selected", "optionId": "no"}}
+            reply = frame(connection, Side.CLIENT, {"id": question["id"], "result": outcome}, at / 100)
+            answered += len(sent(reply, Side.AGENT))
+    assert asked <= 20
+    assert answered == 1000
+
+
+def test_at_most_eight_questions_are_open_at_once() -> None:
+    connection = Connection(ScriptedDecider(), Settings(), nonce="n")
+    asked = 0
+    for at in range(20):
+        commands = frame(connection, Side.AGENT, MACROS["permission"](str(at), f"c{at}", f"make {at}"))
+        asked += sum(one.get("method") == "session/request_permission" for one in sent(commands, Side.CLIENT))
+    assert asked == 8
+
+
+@pytest.mark.parametrize("title", ["make", "late make"])
+def test_a_cancelled_turn_answers_a_thousand_open_requests_once_each(title: str) -> None:
+    connection = Connection(ScriptedDecider(), Settings(), nonce="n")
+    answers: Counter[object] = Counter()
+    for at in range(1000):
+        commands = frame(connection, Side.AGENT, MACROS["permission"](str(at), f"c{at}", title))
+        answers.update(one["id"] for one in sent(commands, Side.AGENT))
+    commands = frame(connection, Side.CLIENT, MACROS["cancel"]())
+    answers.update(one["id"] for one in sent(commands, Side.AGENT) if "result" in one)
+    assert set(answers.values()) == {1}
+    assert len(answers) == 1000
+    assert not sent(connection.handle(Tick(), moment(9999.0), None), Side.AGENT)
+
+
+def test_other_sessions_stay_as_they_are_when_a_turn_is_cancelled() -> None:
+    connection = Connection(ScriptedDecider(), Settings(), nonce="n")
+    frame(connection, Side.AGENT, MACROS["permission"]("1", "a", "make"))
+    other = json.loads(json.dumps(MACROS["permission"]("2", "b", "make")).replace('"s"', '"t"'))
+    frame(connection, Side.AGENT, other)
+    commands = frame(connection, Side.CLIENT, MACROS["cancel"]())
+    assert [one["id"] for one in sent(commands, Side.AGENT) if "result" in one] == [1]
+
+
+@pytest.mark.parametrize(
+    "raw", [b"0", b'"0"', b'""', b"null", b"1.5", b"-3", b'"\\u00e9"', b"99999999999999999999999", b"1e2"]
+)
+@pytest.mark.parametrize("title", ["allowed", "denied", "asked"])
+def test_every_kind_of_id_comes_back_with_its_bytes(raw: bytes, title: str) -> None:
+    connection = Connection(ScriptedDecider({"allowed": "allow", "denied": "deny"}), Settings(prompt=()), nonce="n")
+    line = json.dumps({"jsonrpc": "2.0", **MACROS["permission"]("0", "c", title)}).encode()
+    commands = connection.handle(Frame(Side.AGENT, line.replace(b'"id": 0', b'"id": ' + raw)), moment(0.0), None)
+    answers = [one.data for one in commands if isinstance(one, Send) and one.side is Side.AGENT]
+    assert len(answers) == 1
+    assert answers[0].startswith(b'{"jsonrpc":"2.0","id":' + raw + b",")
+
+
+def test_requests_beyond_what_is_held_are_refused() -> None:
+    connection = Connection(ScriptedDecider(), Settings(), nonce="n")
+    refused = 0
+    for at in range(2100):
+        commands = frame(connection, Side.AGENT, MACROS["permission"](str(at), f"c{at}", "late make"))
+        refused += len(sent(commands, Side.AGENT))
+    assert refused == 100
+
+
+def test_what_is_kept_of_unknown_sessions_is_bounded() -> None:
+    connection = Connection(ScriptedDecider(), Settings(), nonce="n")
+    for at in range(5000):
+        update = {"sessionUpdate": "tool_call", "toolCallId": "c", "title": "x"}
+        frame(connection, Side.AGENT, {"method": "session/update", "params": {"sessionId": f"s{at}", "update": update}})
+    assert len(connection._core.sessions) <= 2000
+
+
+def test_an_own_id_tells_nothing_of_the_secret_of_a_prompt() -> None:
+    one, two = (Connection(ScriptedDecider(), Settings(), nonce=nonce)._core for nonce in ("a", "b"))
+    assert one.prefix != two.prefix
+    assert one.secret() != one.secret()
+    assert one.secret()[:16] not in one.prefix
+
+
+def test_every_decision_has_a_record_of_its_own() -> None:
+    connection = Connection(ScriptedDecider({"x": "deny"}), Settings(), nonce="n")
+    ids = set()
+    for at in range(50):
+        commands = frame(connection, Side.AGENT, MACROS["permission"](str(at), f"c{at}", "x"))
+        ids |= {str(one.record["id"]) for one in commands if isinstance(one, Record)}
+    assert len(ids) == 50
