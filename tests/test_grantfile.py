@@ -406,3 +406,12 @@ def test_what_others_add_while_a_writer_waits_is_not_from_the_future(project: Pa
     put(project, replace(OTHER, created=NOW + timedelta(seconds=20), boot=CLOCK.boot + 20), clock=late)
     process.remember([given(project)])
     assert len(file(project).current().grants) == 2
+
+
+def test_a_grant_for_one_project_never_counts_for_all(project: Path) -> None:
+    everywhere = GrantFile(state(project), "", lambda: CLOCK)
+    everywhere.change(lambda old: (ALLOW, DENY, grant(ASKED["a URL"], scope="user")))
+    assert [one.scope for one in GrantFile(state(project), "").grants(CLOCK)] == ["project", "user"], "a denial stays"
+    assert ALLOW not in everywhere.grants(CLOCK)
+    with pytest.raises(ValueError, match="project"):
+        remembered(project).remember([replace(ALLOW, project="")])

@@ -589,3 +589,11 @@ def test_a_pattern_is_no_literal_command(text: str) -> None:
 def test_a_pattern_is_no_literal_text(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         unescape(text)
+
+
+def test_without_a_project_only_the_session_remembers() -> None:
+    asking = ASKED["a URL"]
+    found = offers(asking, decision(asking), context(), root="")
+    assert {one.scope for one in found} == {"session", "user"}
+    asking = ASKED["an outside path"]
+    assert {one.scope for one in offers(asking, decision(asking), context(), root="")} == {"session", "user"}

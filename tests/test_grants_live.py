@@ -105,11 +105,13 @@ def test_an_always_of_a_client_that_answers_at_once_counts_once(place: Place) ->
     assert "nothing is remembered" in place.grants("list")
 
 
+@pytest.mark.slow
 def test_with_no_grants_nothing_remembered_counts(place: Place) -> None:
     always(place)
     assert place.told("run echo hi", "2\n", "--no-grants").count("ASK ") == 1
 
 
+@pytest.mark.slow
 def test_an_unknown_client_is_offered_the_session_only(place: Place) -> None:
     out = place.told("run echo hi", "2\n", client="nobody")
     assert "Always allow `echo hi` in this session" in out

@@ -33,16 +33,17 @@ class GrantBook:
     """Random word of this process: session grants of others never count."""
     _exact: Mapping[tuple[str, tuple[Key, ...]], tuple[Grant, ...]] = field(init=False, repr=False, compare=False)
     _open: Mapping[tuple[str, tuple[str, ...]], tuple[Grant, ...]] = field(init=False, repr=False, compare=False)
-    _denials: Mapping[str, tuple[Grant, ...]] = field(init=False, repr=False, compare=False)
+    _denials: Mapping[tuple[str, str, str], tuple[Grant, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Index the grants by agent and key."""
         exact: dict[tuple[str, tuple[Key, ...]], list[Grant]] = {}
         opened: dict[tuple[str, tuple[str, ...]], list[Grant]] = {}
-        denials: dict[str, list[Grant]] = {}
+        denials: dict[tuple[str, str, str], list[Grant]] = {}
         for grant in self.grants:
             if grant.effect is Effect.DENY:
-                denials.setdefault(grant.agent, []).append(grant)
+                for place in _handles(grant.members[0]):
+                    denials.setdefault((grant.agent, *place), []).append(grant)
             elif grant.members[0].more:
                 opened.setdefault((grant.agent, grant.members[0].words), []).append(grant)
             else:
@@ -58,7 +59,7 @@ class GrantBook:
         """
         agents = dict.fromkeys((agent_name(context.agent), context.agent.profile))
         roots = spellings(self.root, context)
-        denials = [one for agent in agents for one in self._denials.get(agent, ()) if self._counts(one, request, clock)]
+        denials = self._denying(request, [*agents], roots, clock) if self._denials else ()
         allowing = self._allowing(request, [*agents], roots, clock) if allows and not request.menu else ()
         denied = _denied(denials, request.actions, roots)
         if not denied and not allowing:
@@ -72,6 +73,12 @@ class GrantBook:
             return Effect.ALLOW if _settles(judged, allowing, roots) else None
 
         return settle
+
+    def _denying(self, request: Request, agents: list[str], roots: tuple[str, ...], clock: Clock) -> Iterable[Grant]:
+        """Return the denials whose first member may be among the actions of `request`."""
+        places = {place for action in request.actions for place in _places(action, roots)}
+        found = (one for agent in agents for place in places for one in self._denials.get((agent, *place), ()))
+        return [one for one in {grant.id: grant for grant in found}.values() if self._counts(one, request, clock)]
 
     def _allowing(self, request: Request, agents: list[str], roots: tuple[str, ...], clock: Clock) -> tuple[Grant, ...]:
         if not self._exact and not self._open:
@@ -157,6 +164,25 @@ def _denied(denials: Iterable[Grant], actions: tuple[Action, ...], roots: tuple[
         if all(hits):
             found += [action for group in hits for action in group]
     return tuple(found)
+
+
+def _handles(member: Key) -> Iterable[tuple[str, str]]:
+    """Return under what a denied member is found."""
+    words = member.words[:1] if member.resource == "command" else member.words
+    return [(member.resource, word) for word in words]
+
+
+def _places(action: Action, roots: tuple[str, ...]) -> Iterable[tuple[str, str]]:
+    """Return under what denials of `action` may be found."""
+    inner = action.command
+    while inner is not None:
+        yield from [("command", inner.argv[0].text)] if inner.argv else []
+        inner = inner.inner
+    if action.path is not None:
+        yield from (("path", relative(form, roots)) for form in action.path.forms)
+    if action.url is not None or action.tool is not None:
+        asked = key(action, roots)
+        yield from ((asked.resource, word) for word in asked.words) if asked is not None else ()
 
 
 def _reads_wide(member: Key, action: Action, roots: tuple[str, ...]) -> bool:

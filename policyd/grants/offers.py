@@ -95,11 +95,11 @@ def offers(
     if decision.effect is not Effect.ASK or request.menu or not members or longest == "never":
         return ()
     agent, text = agent_name(context.agent), _words([one.action for one in decision.actions], roots)
-    scopes = [scope for scope in ("session", "project") if within(scope, longest)]
+    scopes = [scope for scope in ("session", "project") if within(scope, longest if root else "session")]
     if longest == "project" and all(_anywhere(member) for member in members):
         scopes.append("user")
     exact = [Offer(Effect.ALLOW, scope, agent, members, text, root) for scope in scopes]
-    opened = _opened(exact[-1 if "user" not in scopes else -2], decision.actions)
+    opened = _opened([one for one in exact if one.scope != "user"][-1], decision.actions)
     denials = [Offer(Effect.DENY, scope, agent, members, text, root) for scope in scopes if scope != "user"]
     floors = any(one.floors for one in decision.actions)
     return (*([] if floors or not allows else [*exact, *opened]), *denials)

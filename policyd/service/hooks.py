@@ -307,7 +307,8 @@ def _wait(process: Popen[bytes], end: float, stopped: threading.Event) -> int:
         _check_time(end, stopped)
         time.sleep(pause)
         pause = min(LOOK, pause * 2)
-    _signal(process, signal.SIGKILL)
+    with contextlib.suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)  # what it started and left behind
     return process.wait()
 
 

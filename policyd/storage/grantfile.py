@@ -68,7 +68,8 @@ class GrantFile:
         loaded = self.current()
         view = loaded, self._same_place(loaded), _behind(loaded, clock)
         if self._view is None or view[0] is not self._view[0] or view[1:] != self._view[1:]:
-            self._view, self._grants = view, tuple(one for one in loaded.grants if _may_count(one, *view[1:], clock))
+            kept = (one for one in loaded.grants if _may_count(one, *view[1:], clock) and self._belongs(one))
+            self._view, self._grants = view, tuple(kept)
         return self._grants
 
     def current(self) -> Loaded:
@@ -136,6 +137,10 @@ class GrantFile:
             return True
         self._report(f"{self.path} is about another directory than {self.root or 'none'}: what it allowed is void")
         return False
+
+    def _belongs(self, grant: Grant) -> bool:
+        """Say whether a grant's scope is that of this file: what is for one project never counts for all."""
+        return grant.effect is Effect.DENY or grant.scope == "session" or (grant.scope == "user") == (not self.root)
 
     def _place(self) -> tuple[int, int]:
         if not self.root:

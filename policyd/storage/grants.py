@@ -15,7 +15,7 @@ from datetime import timedelta
 
 from policyd.grants import LONGEST, Clock, Grant, GrantBook
 from policyd.grants.book import Settle
-from policyd.model import Context, Effect, Request
+from policyd.model import Context, Effect, Judged, Request
 from policyd.storage import clock as clocks
 from policyd.storage.grantfile import GrantFile, GrantFileError, name_of, project_of
 
@@ -38,9 +38,19 @@ class Remembered:
     """Session grants that could not be written, by project."""
 
     def bind(self, request: Request, context: Context, *, allows: bool = True) -> Settle:
-        """Return what is remembered of each action of `request`; see `GrantBook.bind`."""
-        clock = self.clock()
-        return self.book(self.root(context), clock).bind(request, context, clock, allows=allows)
+        """Return what is remembered of each action of `request`; see `GrantBook.bind`.
+
+        Nothing is looked at before it is asked for: most requests are settled without grants.
+        """
+        bound: list[Settle] = []
+
+        def settle(judged: Judged) -> Effect | None:
+            if not bound:
+                clock = self.clock()
+                bound.append(self.book(self.root(context), clock).bind(request, context, clock, allows=allows))
+            return bound[0](judged)
+
+        return settle
 
     def root(self, context: Context) -> str:
         """Return the real path of the session's project, as it was when first asked for; empty: no session yet."""
@@ -69,6 +79,8 @@ class Remembered:
         clock = self.clock()
         places: dict[str, list[Grant]] = {}
         for grant in grants:
+            if grant.scope == "project" and not grant.project:
+                raise ValueError("a grant of project scope names no project")
             place = "" if grant.scope == "user" else grant.project
             places.setdefault(place, []).append(self._stamp(grant, clock))
         for place, new in places.items():
