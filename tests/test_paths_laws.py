@@ -159,3 +159,11 @@ def test_the_index_remembers_a_bounded_number_of_sessions_and_directories() -> N
     for number in range(5_000):
         assert list(index.candidates(here.path(f"d{number}/x"), here.workspace)) == []
     assert list(index.candidates(here.path("src/a.py"), here.workspace)) == [7]
+
+
+def test_patterns_with_a_star_in_the_middle_are_filed_by_what_they_open_with() -> None:
+    here = scene()
+    patterns = [here.pattern(f"src/f{number:03}*.py") for number in range(200)]
+    index = PathIndex((pattern, number) for number, pattern in enumerate(patterns))
+    found = list(index.candidates(here.path("src/f123-x.py"), here.workspace))
+    assert found == [123]

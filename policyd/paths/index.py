@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
 from policyd.model import PathRef, Reach, Truth, Workspace
 from policyd.paths import globs
 from policyd.paths.lexical import below, caseless
 from policyd.paths.pattern import Alternative, PathPattern
-from policyd.paths.segments import DEEP, Matcher, Segment, Wild, literal
+from policyd.paths.segments import DEEP, Matcher, Segment, literal
 
 DIRECTORIES = 4_096
 """Directories whose walk is remembered a session."""
@@ -79,13 +80,13 @@ class Node:
         return self.wild.setdefault(segment, (segment.matches, Node()))[1]
 
     def _affix(self, segment: Segment) -> tuple[dict[int, dict[str, Node]], str]:
-        """The table of `name*` and `*name`; the text is empty for any other wildcard."""
-        tokens = segment.tokens
-        if tokens[-1:] == (Wild.STAR,):
-            return self.prefixes, Segment(tokens[:-1]).literal or ""
-        if tokens[:1] == (Wild.STAR,):
-            return self.suffixes, Segment(tokens[1:]).literal or ""
-        return self.prefixes, ""
+        """The table of what a wildcard opens or closes with, and that text; empty: it does neither.
+
+        `a*b` is filed as `a*` is: the index may be wide.
+        """
+        texts = [token if isinstance(token, str) else "" for token in segment.tokens]
+        opening, closing = "".join(takewhile(bool, texts)), "".join(takewhile(bool, reversed(texts)))[::-1]
+        return (self.prefixes, opening) if opening else (self.suffixes, closing)
 
     def after(self, name: str) -> Iterator[Node]:
         """The nodes behind the component `name`."""
