@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from policyd.actions import Conversation, Machine
 from policyd.actions.profiles import shipped
@@ -292,3 +294,54 @@ def test_a_field_that_no_profile_knows_is_never_harmless(short: str) -> None:
 
 def needs_asking(action: Action) -> bool:
     return bool(action.opaque) or bool(action.escalate)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=12),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+KEYS = sorted({name for profile in shipped().values() for name in profile.names})
+RAW = st.dictionaries(st.sampled_from(KEYS), JSON, max_size=4) | JSON
+CALL = st.fixed_dictionaries(
+    {},
+    optional={
+        "title": JSON | st.sampled_from(["Shell: ls", "mcp__a__b", "x/y", "a_b", "read", "bash"]),
+        "kind": JSON | st.sampled_from(["read", "edit", "execute", "fetch", "search", "other", "switch_mode", "_own"]),
+        "name": JSON,
+        "status": st.sampled_from(["pending", "in_progress", "completed", "failed"]),
+        "rawInput": RAW,
+        "locations": JSON | st.lists(st.fixed_dictionaries({"path": JSON}), max_size=2),
+        "content": JSON | st.lists(st.fixed_dictionaries({"type": st.just("diff"), "path": JSON}), max_size=2),
+        "_meta": JSON | st.fixed_dictionaries({"tool_name": JSON, "toolName": JSON, "claudeCode": JSON}),
+    },
+)
+
+
+@given(st.sampled_from(sorted(shipped())), st.lists(CALL, max_size=3), CALL, JSON)
+def test_no_json_breaks_the_reading(short: str, updates: list[Any], call: Any, options: Any) -> None:
+    conversation = talk(short)
+    for fields in updates:
+        update(conversation, **{**fields, "sessionUpdate": "tool_call_update"})
+    params = {"sessionId": "s", "toolCall": {**call, "toolCallId": "c"}, "options": options}
+    conversation.observe("a2c", {"id": 7, "method": "session/request_permission", "params": params})
+    conversation.waits(params)
+    request = conversation.request(params)
+    assert any(action.role is not Role.MENTION for action in request.actions)
+    assert all(action.carrier is None or request.actions[action.carrier].command for action in request.actions)
+    answer(conversation)
+
+
+@given(JSON, JSON)
+def test_no_message_breaks_the_observing(params: Any, result: Any) -> None:
+    conversation = talk()
+    for direction in ("a2c", "c2a", "x"):
+        for method in ("initialize", "session/new", "session/load", "session/update", "session/set_mode", "other"):
+            conversation.observe(direction, {"id": 3, "method": method, "params": params})
+            conversation.observe("c2a" if direction == "a2c" else "a2c", {"id": 3, "result": result})
+            conversation.observe(direction, {"method": method, "params": params})
+    for method in ("fs/read_text_file", "fs/write_text_file", "terminal/create", "odd"):
+        fields = (
+            params if isinstance(params, dict) else {"command": params, "path": params, "args": result, "env": result}
+        )
+        assert conversation.side_door(method, {**fields, "sessionId": "s"}).actions
