@@ -7,6 +7,7 @@ Exit codes: 0 done; 2 usage or policy errors; others as the command documents.
 
 from __future__ import annotations
 
+import os
 import sys
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -15,6 +16,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "explain": ("explain", "the same for people: every action and every rule that spoke"),
     "check": ("check", "validate and lint policy files"),
     "grants": ("grants", "see, take back, add and share remembered answers"),
+    "init": ("init", "starter policies, and what clients and agents need set"),
+    "status": ("status", "what is in force here, and from which files"),
+    "trust": ("trust", "let a project's policy loosen, exactly as it stands"),
+    "schema": ("schema", "JSON Schemas of policies, settings and hooks"),
 }
 
 
@@ -32,7 +37,12 @@ def main(argv: list[str] | None = None) -> int:
     if words[0] not in COMMANDS:
         print(f"policyd: unknown command `{words[0]}`; `policyd help` lists them", file=sys.stderr)
         return 2
-    return dispatch(words[0], words[1:])
+    try:
+        return dispatch(words[0], words[1:])
+    except BrokenPipeError:
+        # Whoever read has enough (`| head`); what is left in the buffer must not raise again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
 
 
 def dispatch(name: str, rest: list[str]) -> int:

@@ -80,8 +80,8 @@ class Named(Conditions):
             WithJsonSchema(
                 {
                     "anyOf": [
-                        {"$ref": "#/$defs/Unless"},
-                        {"type": "array", "items": {"$ref": "#/$defs/Unless"}, "minItems": 1},
+                        Unless.model_json_schema(),
+                        {"type": "array", "items": Unless.model_json_schema(), "minItems": 1},
                     ]
                 }
             ),

@@ -93,6 +93,11 @@ class Loaded:
     """What was not used because it is locked."""
 
 
+def field_names() -> tuple[str, ...]:
+    """Return the name of every setting."""
+    return tuple(each.name for each in fields(Settings))
+
+
 def key_of(name: str) -> str:
     """Return the key of a field as files and locks spell it."""
     return KEYS.get(name, name)

@@ -171,3 +171,8 @@ def line_of(data: bytes, key: str, inner: str = "") -> int:
             if name and pattern.match(line):
                 return number
     return 1
+
+
+def schema() -> dict[str, object]:
+    """Return the JSON Schema of a settings file, for editors."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **SettingsFile.model_json_schema()}

@@ -1,0 +1,164 @@
+"""What is in force on this machine for this user and this project, gathered once for `status` and `doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import policyd
+from policyd.model import Layer
+from policyd.policy import Diagnostic, Policy, PolicyError
+from policyd.storage import grants, places, policies, settings
+from policyd.storage.filesystem import RealFilesystem
+from policyd.storage.places import Places
+from policyd.storage.policies import Found
+from policyd.storage.settings import Loaded, SettingsError
+from policyd.storage.strictfile import InsecureFileError
+from policyd.storage.trust import TrustStore, read_project
+
+
+@dataclass(slots=True)
+class InForce:
+    """Layers, settings and memory as a proxy started here would find them."""
+
+    places: Places
+    root: str
+    found: Found = field(default_factory=Found)
+    policy: Policy | None = None
+    broken: str = ""
+    """Why everything in this project is at least ask."""
+    mistakes: list[Diagnostic] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    loaded: Loaded | None = None
+    trusted: bool | None = None
+    """Whether the project's policy is trusted; None where it has none."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether a proxy would start."""
+        return self.policy is not None and self.loaded is not None and not self.mistakes and not self.problems
+
+
+def gather(root: str, home: str | None, files: list[str]) -> InForce:
+    """Return what is in force for a session in `root`.
+
+    Raises:
+        PlaceError: no home directory is known.
+    """
+    where = places.find(home=home)
+    state = InForce(where, root)
+    readers: tuple[Callable[[], Found], ...] = (
+        lambda: policies.managed(where.managed_policies),
+        lambda: policies.given(files) if files else policies.user(where.user_policies),
+        lambda: policies.project(root, TrustStore(where.trust)),
+    )
+    for read in readers:
+        try:
+            state.found += read()
+        except PolicyError as error:
+            state.mistakes += error.diagnostics
+    compose(state)
+    load_settings(state)
+    look_at_trust(state)
+    return state
+
+
+def compose(state: InForce) -> None:
+    """Load what was found, as far as it loads."""
+    sources = tuple(policies.demoted(state.found.sources, (state.root,)))
+    found = Found(sources, state.found.notes, state.found.broken)
+    try:
+        state.policy, state.broken = policies.compose(
+            found, state.places, fs=RealFilesystem(), version=policyd.__version__
+        )
+    except PolicyError as error:
+        state.mistakes += error.diagnostics
+    state.found = found
+
+
+def load_settings(state: InForce) -> None:
+    """Read the settings under the locks of the policy."""
+    locks = state.policy.lock.settings if state.policy else frozenset()
+    try:
+        state.loaded = settings.load(state.places, locks=locks, defaults={"prompt": ("client",)})
+    except SettingsError as error:
+        state.problems += error.problems
+
+
+def look_at_trust(state: InForce) -> None:
+    """Say whether the project's policy, if it has one, is trusted."""
+    try:
+        project = read_project(state.root)
+    except (InsecureFileError, OSError) as error:
+        state.problems.append(str(error))
+        return
+    if project.files:
+        state.trusted = TrustStore(state.places.trust).trusts(project)
+
+
+def layer_facts(state: InForce) -> list[dict[str, object]]:
+    """Return the policy files that were found, by rank."""
+    rows = sorted(state.found.sources, key=lambda source: (-source.layer, source.name))
+    return [
+        {
+            "layer": source.layer.word,
+            "file": source.name,
+            **({"trusted": source.trusted} if is_project(source.layer) else {}),
+        }
+        for source in rows
+    ]
+
+
+def is_project(layer: Layer) -> bool:
+    """Say whether a layer is the project's."""
+    return layer is Layer.PROJECT
+
+
+def facts(state: InForce) -> dict[str, object]:
+    """Return everything as JSON."""
+    policy, loaded = state.policy, state.loaded
+    return {
+        "schema": 1,
+        "version": policyd.__version__,
+        "holds": state.holds,
+        "revision": policy.revision if policy else None,
+        "names": [{"name": name, "revision": revision} for name, revision in policy.names] if policy else [],
+        "files": layer_facts(state),
+        "rules": len(policy.rules) if policy else 0,
+        "lock": {
+            "refuse": sorted(policy.lock.refuse) if policy else [],
+            "settings": sorted(loaded.locked) if loaded else [],
+        },
+        "project": {"root": state.root, "trusted": state.trusted, "broken": state.broken or None},
+        "settings": setting_facts(loaded),
+        "grants": {"directory": state.places.grants, "files": len(grants.files(state.places.grants))},
+        "audit": audit_place(state),
+        "notes": [*state.found.notes, *(loaded.notes if loaded else ())],
+        "errors": [*map(str, state.mistakes), *state.problems],
+    }
+
+
+def setting_facts(loaded: Loaded | None) -> dict[str, object]:
+    """Return each setting with its value, origin and lock."""
+    if loaded is None:
+        return {}
+    names = settings.field_names()
+    return {
+        settings.key_of(name): {
+            "value": plain(getattr(loaded.settings, name)),
+            "from": loaded.origins.get(name, "default"),
+            "locked": settings.is_locked(name, loaded.locked),
+        }
+        for name in names
+    }
+
+
+def plain(value: object) -> object:
+    """Return a setting as JSON takes it."""
+    return list(value) if isinstance(value, tuple) else dict(value) if hasattr(value, "items") else value  # type: ignore[call-overload]
+
+
+def audit_place(state: InForce) -> str:
+    """Return where decisions are recorded."""
+    path = state.loaded.settings.audit_path if state.loaded else ""
+    return path or f"{state.places.audit}/"

@@ -1,0 +1,25 @@
+"""The starter policies that ship: where they are, what each is for."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+PRESETS = {
+    "default": "a developer at a screen",
+    "read-only": "look, never touch",
+    "ci": "headless: nobody is there to click",
+    "docs-only": "writes documentation, nothing else",
+    "infra": "plans freely, applies with a person",
+}
+
+
+def folder() -> Path:
+    """Return the directory of the starter policies: in the installed package, else in the checkout."""
+    installed = Path(str(files("policyd"))) / "presets"
+    return installed if installed.is_dir() else Path(str(files("policyd"))).parent / "policies"
+
+
+def text(name: str) -> str:
+    """Return the text of a starter policy."""
+    return (folder() / f"{name}.toml").read_text(encoding="utf-8")

@@ -1,0 +1,75 @@
+"""`policyd status`: what is in force here, from which files, and whether a proxy would start. Works without a daemon.
+
+Exit code 0: it holds; 1: an error keeps a proxy from starting, or everything in the project is at least ask.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from policyd.cli import inforce, options
+from policyd.cli.inforce import InForce
+from policyd.storage.places import PlaceError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `policyd status`."""
+    parser.add_argument(
+        "--cwd", type=options.directory, default=None, metavar="DIR", help="the project (default: here)"
+    )
+    parser.add_argument("--policy", action="append", default=[], metavar="FILE", help="instead of the user's files")
+    parser.add_argument("--home", metavar="DIR", help="home directory, with everything policyd keeps below it")
+    options.add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what is in force; return the exit code."""
+    try:
+        state = inforce.gather(args.cwd or options.directory("."), args.home, args.policy)
+    except PlaceError as error:
+        print(f"policyd: {error}", file=sys.stderr)
+        return 2
+    if args.json:
+        print(json.dumps(inforce.facts(state)))
+    else:
+        print(*lines(state), sep="\n")
+    return 0 if state.holds and not state.broken else 1
+
+
+def lines(state: InForce) -> list[str]:
+    """Return the facts in words."""
+    facts = inforce.facts(state)
+    said = [f"policyd {facts['version']}, revision {facts['revision'] or 'none'}, {facts['rules']} rules"]
+    said += [f"  {row['layer']:<8} {row['file']}{trust_words(row)}" for row in inforce.layer_facts(state)]
+    if not state.found.sources:
+        said.append("  no policy file: everything asks (`policyd init default --write` writes a starter)")
+    if state.policy and state.policy.lock.refuse:
+        said.append(f"  lock     refuses {', '.join(sorted(state.policy.lock.refuse))}")
+    if state.loaded:
+        said += [f"  setting  {text}" for text in settings_set(state)]
+    said.append(f"  audit    {facts['audit']}")
+    said += [f"  note     {note}" for note in facts["notes"]]  # type: ignore[attr-defined]
+    said += [f"  error    {error}" for error in facts["errors"]]  # type: ignore[attr-defined]
+    if state.broken:
+        said.append(f"  project  everything here is at least ask: {state.broken}")
+    said.append("in force" if state.holds else "a proxy would not start")
+    return said
+
+
+def trust_words(row: dict[str, object]) -> str:
+    """Return what a project file may do."""
+    if "trusted" not in row:
+        return ""
+    return " (trusted)" if row["trusted"] else " (only tightens; `policyd trust` lets it allow)"
+
+
+def settings_set(state: InForce) -> list[str]:
+    """Return the settings that are no defaults, or locked."""
+    rows = inforce.setting_facts(state.loaded).items()
+    wanted = [(key, row) for key, row in rows if isinstance(row, dict) and (row["from"] != "default" or row["locked"])]
+    return [
+        f"{key} = {json.dumps(row['value'])} ({row['from']}{', locked' if row['locked'] else ''})"
+        for key, row in wanted
+    ]

@@ -1,0 +1,124 @@
+"""`policyd trust`: let a project's policy loosen, for exactly the bytes a person has just read.
+
+Rules of this command:
+
+1. It shows every file that would be trusted, and what changes by it, before it asks.
+2. It wants a person: a terminal of its own, not below a running agent. `--show` and `--remove` do not loosen.
+3. A project policy with a mistake is not trusted.
+4. Exit code 0: done, or (`--show`) trusted; 1: not trusted, or the person said no; 2: it cannot be done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from datetime import UTC, datetime
+
+import policyd
+from policyd.cli import options, presence
+from policyd.display import safe
+from policyd.model import Effect
+from policyd.policy import PolicyError
+from policyd.storage import places, policies
+from policyd.storage.filesystem import RealFilesystem
+from policyd.storage.places import PlaceError, Places
+from policyd.storage.strictfile import InsecureFileError
+from policyd.storage.trust import ProjectFiles, TrustStore, read_project
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `policyd trust`."""
+    parser.add_argument("project", nargs="?", default=".", metavar="DIR", help="the project (default: here)")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--show", action="store_true", help="only say whether it is trusted")
+    what.add_argument("--remove", action="store_true", help="trust it no more")
+    parser.add_argument("--home", metavar="DIR", help="home directory, with everything policyd keeps below it")
+    options.add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show, trust or distrust; return the exit code."""
+    root = os.path.abspath(os.path.expanduser(args.project))
+    try:
+        where = places.find(home=args.home)
+        project = read_project(root)
+    except (PlaceError, InsecureFileError, OSError) as error:
+        print(f"policyd: {error}", file=sys.stderr)
+        return 2
+    store = TrustStore(where.trust)
+    if args.remove:
+        return removed(args, store, root)
+    if args.show:
+        return shown(args, store, project)
+    return asked(args, where, store, project)
+
+
+def removed(args: argparse.Namespace, store: TrustStore, root: str) -> int:
+    """Trust nothing at `root` any more."""
+    was = store.remove(root)
+    say(args, {"project": root, "trusted": False}, "not trusted any more" if was else "it was not trusted")
+    return 0
+
+
+def shown(args: argparse.Namespace, store: TrustStore, project: ProjectFiles) -> int:
+    """Say whether the project is trusted as it stands."""
+    trusted = store.trusts(project)
+    noted = store.note(project.root)
+    words = "trusted" if trusted else "changed since it was trusted: it only tightens" if noted else "not trusted"
+    facts = {
+        "project": project.root,
+        "trusted": trusted,
+        "digest": project.digest,
+        "files": [n for n, _ in project.files],
+    }
+    say(args, facts, f"{project.root}: {words} ({len(project.files)} files, {project.digest})")
+    return 0 if trusted else 1
+
+
+def asked(args: argparse.Namespace, where: Places, store: TrustStore, project: ProjectFiles) -> int:
+    """Show what would be trusted, ask, and write it down."""
+    if not project.files:
+        print(f"policyd: there is no policy below {project.root}/.policyd", file=sys.stderr)
+        return 2
+    try:
+        lines, broken = summary(where, project)
+    except PolicyError as error:
+        lines, broken = [], "\n".join(map(str, error.diagnostics))
+    if broken:
+        print(broken, file=sys.stderr)
+        return 2
+    print(*lines, sep="\n")
+    why = presence.refusal()
+    if why:
+        print(f"policyd: not trusted: {why}", file=sys.stderr)
+        return 2
+    if input("Trust exactly these files? Any change of a byte voids it. [y/N] ").strip().lower() not in {"y", "yes"}:
+        print("not trusted")
+        return 1
+    store.add(project, datetime.now(UTC))
+    say(args, {"project": project.root, "trusted": True, "digest": project.digest}, f"trusted: {project.digest}")
+    return 0
+
+
+def summary(where: Places, project: ProjectFiles) -> tuple[list[str], str]:
+    """Return what a person must read (each file whole, then which rules begin to loosen), and what is wrong with it.
+
+    Raises:
+        PolicyError: the files hold mistakes.
+    """
+    found = policies.as_project(project, trusted=True)
+    policy, broken = policies.compose(found, where, fs=RealFilesystem(), version=policyd.__version__)
+    lines: list[str] = []
+    for name, data in project.files:
+        lines += [f"--- {project.path(name)}", *(safe(line) for line in data.decode("utf-8", "replace").splitlines())]
+    looser = [rule.ref.label for rule in policy.rules if rule.ref.effect is Effect.ALLOW]
+    lines.append("--- trusted, these rules begin to allow: " + (", ".join(looser) or "none"))
+    lines.append(f"--- {project.digest}")
+    return lines, broken
+
+
+def say(args: argparse.Namespace, facts: dict[str, object], words: str) -> None:
+    """Print facts as JSON or in words."""
+    print(json.dumps(facts) if args.json else words)

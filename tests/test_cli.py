@@ -1,0 +1,157 @@
+"""The small commands: init, status, trust, schema, and the front door."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from policyd.cli import COMMANDS, overview, presets
+
+ROOT = Path(__file__).parent.parent
+PROJECT = 'version = 1\n[[rule]]\nid = "make"\neffect = "allow"\ncommand = "make **"\n'
+
+
+def policyd(*words: str, cwd: Path, home: Path) -> subprocess.CompletedProcess[str]:
+    env = {"HOME": str(home), "PATH": os.environ["PATH"]}
+    command = [sys.executable, "-m", "policyd", *words]
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "project" / ".policyd").mkdir(parents=True)
+    (tmp_path / "project" / ".policyd" / "team.toml").write_text(PROJECT)
+    return tmp_path / "project"
+
+
+def test_help_lists_every_command(home: Path) -> None:
+    said = policyd("help", cwd=home, home=home)
+    assert said.returncode == 0
+    assert said.stdout == overview() + "\n"
+    assert all(f"  {name} " in said.stdout for name in COMMANDS)
+
+
+def test_an_unknown_command_is_a_usage_error(home: Path) -> None:
+    assert policyd("decid", cwd=home, home=home).returncode == 2
+    assert policyd(cwd=home, home=home).returncode == 2
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"proxy"}))
+def test_every_command_has_help(name: str, home: Path) -> None:
+    said = policyd(name, "--help", cwd=home, home=home)
+    assert said.returncode == 0
+    assert f"policyd {name}" in said.stdout
+
+
+@pytest.mark.parametrize("name", sorted(presets.PRESETS))
+def test_init_writes_a_policy_that_is_then_in_force(name: str, home: Path) -> None:
+    assert policyd("init", name, "--write", cwd=home, home=home).returncode == 0
+    state = json.loads(policyd("status", "--json", cwd=home.parent / "elsewhere", home=home).stdout)
+    assert state["holds"] is True
+    assert [row["file"] for row in state["files"]] == [str(home / f".config/policyd/policies.d/{name}.toml")]
+    assert state["names"][0]["name"] == name
+
+
+def test_init_never_overwrites(home: Path) -> None:
+    path = home / ".config/policyd/policies.d/ci.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text("version = 1\n")
+    assert policyd("init", "ci", "--write", cwd=home, home=home).returncode == 2
+    assert path.read_text() == "version = 1\n"
+
+
+def test_status_says_that_a_broken_policy_keeps_a_proxy_from_starting(home: Path, project: Path) -> None:
+    path = home / ".config/policyd/policies.d/mine.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text('version = 1\n[[rule]]\nefect = "allow"\n')
+    said = policyd("status", cwd=project, home=home)
+    assert said.returncode == 1
+    assert "mine.toml:2" in said.stdout
+    assert "would not start" in said.stdout
+
+
+def test_a_program_cannot_trust_a_project(home: Path, project: Path) -> None:
+    said = policyd("trust", cwd=project, home=home)
+    assert said.returncode == 2
+    assert "terminal" in said.stderr
+    assert policyd("trust", "--show", cwd=project, home=home).returncode == 1
+
+
+def trust_on_a_terminal(project: Path, home: Path, answer: bytes) -> int:
+    """Run `policyd trust` on a pseudo-terminal of its own and type `answer`."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        env = {"HOME": str(home), "PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+        os.chdir(project)
+        os.execve(  # noqa: S606
+            sys.executable, [sys.executable, "-m", "policyd", "trust"], env
+        )
+    os.write(terminal, answer)
+    while True:
+        try:
+            if not os.read(terminal, 4096):
+                break
+        except OSError:
+            break
+    _, status = os.waitpid(pid, 0)
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(status)
+
+
+def test_a_person_trusts_exactly_these_bytes(home: Path, project: Path) -> None:
+    assert trust_on_a_terminal(project, home, b"n\n") == 1
+    assert policyd("trust", "--show", cwd=project, home=home).returncode == 1
+    assert trust_on_a_terminal(project, home, b"y\n") == 0
+    assert policyd("trust", "--show", cwd=project, home=home).returncode == 0
+    (project / ".policyd" / "team.toml").write_text(PROJECT + "\n")
+    said = policyd("trust", "--show", cwd=project, home=home)
+    assert said.returncode == 1
+    assert "changed since" in said.stdout
+
+
+def test_trust_is_taken_back_by_any_program(home: Path, project: Path) -> None:
+    assert trust_on_a_terminal(project, home, b"y\n") == 0
+    assert policyd("trust", "--remove", cwd=project, home=home).returncode == 0
+    assert policyd("trust", "--show", cwd=project, home=home).returncode == 1
+
+
+def test_a_project_with_a_mistake_is_not_trusted(home: Path, project: Path) -> None:
+    (project / ".policyd" / "team.toml").write_text("nonsense = 1\n")
+    assert trust_on_a_terminal(project, home, b"y\n") == 2
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "policies").rglob("*.toml")), ids=lambda path: path.stem)
+def test_the_schema_accepts_every_shipped_policy(path: Path, home: Path) -> None:
+    if path.stem.endswith("_test"):
+        pytest.skip("a test suite, not a policy")
+    schema = json.loads(policyd("schema", cwd=home, home=home).stdout)
+    jsonschema.validate(tomllib.loads(path.read_text()), schema)
+
+
+def test_the_schema_refuses_a_misspelt_key(home: Path) -> None:
+    schema = json.loads(policyd("schema", "policy", cwd=home, home=home).stdout)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"rule": [{"efect": "allow"}]}, schema)
+
+
+def test_a_reader_that_has_enough_is_no_error(home: Path) -> None:
+    command = f"{sys.executable} -m policyd schema | head -c 10"
+    said = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, cwd=ROOT, env={**os.environ, "HOME": str(home)}
+    )
+    assert "Traceback" not in said.stderr
