@@ -46,8 +46,8 @@ class OddUrl(ValueError):  # noqa: N818 - odd is what it is, whoever wrote it
 # ---- taking apart ----------------------------------------------------------------------------------
 
 
-def parse(text: str, *, assume: str = "") -> Url:
-    """Take an absolute URL apart and normalise it; `assume` is the scheme of a text without one.
+def parse(text: str) -> Url:
+    """Take an absolute URL apart and normalise it.
 
     Raises:
         OddUrl: it is no absolute URL of a host, or an odd one.
@@ -57,8 +57,6 @@ def parse(text: str, *, assume: str = "") -> Url:
     if "\\" in text or any(_hidden(char) for char in text):
         raise OddUrl("the URL holds a backslash, blank, control or invisible character")
     scheme, mark, rest = text.partition("://")
-    if not mark and assume:
-        scheme, mark, rest = assume, "://", text
     if not mark or not _SCHEME.match(scheme):
         raise OddUrl("the text is no absolute URL")
     scheme = scheme.lower()

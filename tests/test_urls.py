@@ -111,11 +111,6 @@ def test_a_plain_url_is_taken_apart(text: str, scheme: str, host: str, port: int
     assert url.text == text
 
 
-def test_a_scheme_can_be_assumed() -> None:
-    assert parse("x.example/a", assume="https").port == 443
-    assert parse("http://x.example/a", assume="https").port == 80
-
-
 # pattern, URL, surely, widely
 MATCHES = [
     ("docs.python.org", "https://docs.python.org/3/x?y", True, True),
