@@ -56,11 +56,11 @@ def shfmt_calls(text: str) -> list[list[str | None]] | None:
     done = subprocess.run([SHFMT, "--to-json", "-ln", "bash"], input=text.encode(), capture_output=True, check=False)
     if done.returncode:
         return None
-    calls = []
-    for node in _nodes(json.loads(done.stdout)):
-        if node.get("Type") == "CallExpr" and node.get("Args"):
-            calls.append([_literal(word) for word in node["Args"]])  # type: ignore[attr-defined]
-    return calls
+    return [
+        [_literal(word) for word in node["Args"]]  # type: ignore[attr-defined]
+        for node in _nodes(json.loads(done.stdout))
+        if node.get("Type") == "CallExpr" and node.get("Args")
+    ]
 
 
 def levels(command: SimpleCommand) -> Iterator[SimpleCommand]:
@@ -87,10 +87,8 @@ def disagreement(text: str) -> str:
     """Return in what policyd and shfmt differ over a text, empty where they agree or policyd says opaque."""
     reading = read(text, cwd=("/w",), home="/h")
     calls = shfmt_calls(text)
-    if reading.opaque:
+    if reading.opaque or calls is None:
         return ""
-    if calls is None:
-        return "shfmt sees a syntax error"
     written = _written(reading)
     names = Counter(command.argv[0].text for command in written)
     argvs = {tuple(word.text for word in command.argv) for command in written}
