@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
 import tree_sitter
@@ -55,22 +55,31 @@ def script(run: Run, text: str, state: State, via: tuple[str, ...]) -> Pair:
     text, reason = odd_characters(text)
     if reason:
         run.opaque(reason)
-    source, problems = prepare(text.encode("utf-8", "replace").decode("latin-1"), run.documents)
+    source, problems, ends = prepare(text.encode("utf-8", "replace").decode("latin-1"), run.documents)
     for problem in problems:
         run.opaque(problem)
-    return Reader(run, source, state, via).read()
+    return Reader(run, source, state, via, "", ends).read()
 
 
 class Reader:
     """Reads one source text."""
 
-    def __init__(self, run: Run, source: str, state: State, via: tuple[str, ...], fed: str = "") -> None:
+    def __init__(
+        self,
+        run: Run,
+        source: str,
+        state: State,
+        via: tuple[str, ...],
+        fed: str = "",
+        ends: Mapping[int, int] | None = None,
+    ) -> None:
         self.run = run
         self.source = source
         self.state = state
         self.via = via
         self.fed = fed
         self.document: str | None = None
+        self.ends = ends
         self.shown = True
         self.nodes: dict[int, Node] = {}
         self.opaque = run.opaque
@@ -229,6 +238,9 @@ class Reader:
         node = self.nodes.get(start)
         if node is None or node.end_byte > end or node.type not in _SUBSTITUTIONS:
             return self._unseen(start, end)
+        if self.ends is not None and self.ends.get(start, node.end_byte) != node.end_byte:
+            self.opaque(f"`{self.text(start, node.end_byte)[:_SHOWN]}` may end elsewhere")
+            self._rough(self.source[start:end])
         if node.type == "arithmetic_expansion":
             self._arithmetic(node)
         else:
@@ -280,7 +292,10 @@ class Reader:
 
     def backticks(self, inner: str) -> None:
         """Read the text between backticks."""
-        self._apart(lambda: Reader(self.run, inner, self.state, self.via, self.fed).read())
+        text, problems, ends = prepare(inner, self.run.documents)
+        for problem in problems:
+            self.opaque(problem)
+        self._apart(lambda: Reader(self.run, text, self.state, self.via, self.fed, ends).read())
 
     def _arithmetic(self, node: Node) -> None:
         inner = self.source[node.start_byte + 2 : node.end_byte - 1].strip("()")
@@ -337,6 +352,10 @@ class Reader:
         more: list[list[tuple[int, int]]] = []
         if spans and self.source.find("\n", spans[0][0], spans[-1][1]) >= 0:
             spans, *more = self._lines(spans)
+        if assignments and spans and self.source.find("\n", assignments[-1][1], spans[0][0]) >= 0:
+            self.opaque("a line ends inside what the grammar takes for one command")
+            for child, end in assignments:
+                self.assignment(child, end, prefix=False)
         late: list[tuple[int, int]] = []
         while spans and (assignments or late) and _ASSIGNED.match(self.source, *spans[0]):
             late.append(spans.pop(0))
@@ -596,7 +615,7 @@ class Reader:
                 self.opaque(f"`{shown}` evaluates a number or name, which may run something")
             elif "[" in text:
                 self.opaque(f"`{shown}` may evaluate a subscript, which may run something")
-            Scanner(self).live(start, end, quotes="'" not in text)
+            Scanner(self).live(start, end, quotes=False)
         if behind:
             if redirects.behind(self, behind, []):
                 self.opaque("words stand behind the redirection of a test")

@@ -103,9 +103,12 @@ def _item(reader: Reader, node: Node) -> Pair:
 
 
 def _pattern(reader: Reader, node: Node) -> None:
-    reader.note(node)
     text = reader.source[node.start_byte : node.end_byte]
-    Scanner(reader).live(node.start_byte, node.end_byte, quotes="'" not in text)
+    spans = reader.spans([node])
+    if "'" in text or '"' in text:
+        reader.scan(spans)
+    else:
+        Scanner(reader).live(node.start_byte, node.end_byte, quotes=False)
 
 
 def each(reader: Reader, node: Node) -> Pair:

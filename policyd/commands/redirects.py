@@ -67,13 +67,28 @@ def behind(reader: Reader, targets: list[Node], spans: list[Span]) -> list[Span]
     """Return the places of a command's words with those the tree hung on its redirections."""
     found = list(spans)
     for node in targets:
-        held = next((span for span in found if span[1] == node.start_byte), None)
-        if held is not None:
-            _variable(reader, found, held)
+        _before(reader, found, node)
         if node.type != "heredoc_redirect":
             for group in _parts(node)[1][1:]:
                 found += reader.spans(group)
     return sorted(found)
+
+
+def _before(reader: Reader, spans: list[Span], node: Node) -> None:
+    """See to what touches a redirection: digits that belong to a word, a variable for the descriptor's number."""
+    first = node.children[0]
+    if first.type != "file_descriptor":
+        held = next((span for span in spans if span[1] == node.start_byte), None)
+        if held is not None:
+            _variable(reader, spans, held)
+        return
+    start, end = first.start_byte, first.end_byte
+    held = next((span for span in spans if span[1] == start), None)
+    if held is not None:
+        spans[spans.index(held)] = (held[0], end)
+    elif not reader.source[start:end].isdigit():
+        spans.append((start, end))
+        _variable(reader, spans, (start, end))
 
 
 def _variable(reader: Reader, spans: list[Span], held: Span) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 TOKEN = "\x03"  # noqa: S105
@@ -23,6 +24,8 @@ BRACE = "\x04"
 
 _ODD = re.compile(r"[^\t\n -~]")
 _WORK = re.compile(r"\\\n|<<")
+_TRICKY = re.compile(r"\bcase\b|#")
+_SUBSTITUTION = re.compile(r"[$<>]\(")
 _RUN = re.compile(r"[^\\'\"`$(){}<#\n]+")
 _ARITHMETIC_RUN = re.compile(r"[^\\\"`$()\n]+")
 _DELIMITER = re.compile(r"<<(-?)[ \t]*((?:\\[^\n]|'[^'\n]*'|\"(?:\\.|[^\"\\\n$`])*\"|[^\s;&|()<>'\"\\`$])+)")
@@ -83,6 +86,10 @@ class _Scan:
     out: list[str] = field(default_factory=list)
     stack: list[str] = field(default_factory=list)
     """`)` a list, `"` double quotes, a backtick, `}` an expansion, `A` arithmetic, `a` a parenthesis in it."""
+    ends: dict[int, int] = field(default_factory=dict)
+    """Where a substitution begins -> where it ends, in what is put out."""
+    starts: list[int] = field(default_factory=list)
+    size: int = 0
     marks: list[int] = field(default_factory=list)
     """How much was put out when each of `stack` was opened."""
     pending: list[_Pending] = field(default_factory=list)
@@ -107,12 +114,17 @@ class _Scan:
             self.problems.append("a here-document has no body")
         return "".join(self.out)
 
-    def _push(self, state: str) -> None:
+    def _push(self, state: str, start: int = -1) -> None:
         self.marks[len(self.stack) :] = [len(self.out)]
+        self.starts[len(self.stack) :] = [start]
         self.stack.append(state)
 
+    def _put(self, text: str) -> None:
+        self.out.append(text)
+        self.size += len(text)
+
     def _copy(self, count: int) -> None:
-        self.out.append(self.text[self.at : self.at + count])
+        self._put(self.text[self.at : self.at + count])
         self.at += count
 
     def _backslash(self) -> None:
@@ -125,8 +137,8 @@ class _Scan:
         """Copy `$` and what it opens."""
         for opening, state in (("$((", "A"), ("$(", ")"), ("${", "}")):
             if self.text.startswith(opening, self.at):
+                self._push(state, self.size)
                 self._copy(len(opening))
-                self._push(state)
                 return
         if self.text.startswith("$[", self.at):
             raise UnsureError
@@ -246,12 +258,14 @@ class _Scan:
             double = self.text.startswith("((", self.at)
             arithmetic = double and _COMMAND_START.search(self._before())
             self.doubled = self.doubled or (double and not arithmetic)
-            self._push("A" if arithmetic else ")")
+            process = self.out and self.out[-1][-1:] in {"<", ">"}
+            self._push("A" if arithmetic else ")", self.size - 1 if process else -1)
             self._copy(2 if arithmetic else 1)
             return
+        self._copy(1)
         if top == ")" and not self._in_case():
             self.stack.pop()
-        self._copy(1)
+            self.ends[self.starts[len(self.stack)]] = self.size
 
     def _in_case(self) -> bool:
         """Say whether a `case` is open since the last parenthesis: then this one may end a pattern."""
@@ -293,8 +307,10 @@ class _Scan:
         delimiter = re.sub(r"\\(.)|['\"]", lambda pair: pair[1] or "", raw)
         self.pending.append(_Pending(number, delimiter, bool(found[1])))
         if self.out:
-            self.out[-1] = _DESCRIPTOR.sub(r"\1", self.out[-1])
-        self.out.append(f"<<<{TOKEN}{number}{TOKEN}")
+            before = self.out.pop()
+            self.size -= len(before)
+            self._put(_DESCRIPTOR.sub(r"\1", before))
+        self._put(f"<<<{TOKEN}{number}{TOKEN}")
         self.at = found.end()
 
     def _newline(self) -> None:
@@ -330,20 +346,21 @@ class _Scan:
             parts.append(line[:-1])
 
 
-def prepare(text: str, documents: list[Document]) -> tuple[str, list[str]]:
+def prepare(text: str, documents: list[Document]) -> tuple[str, list[str], Mapping[int, int] | None]:
     """Return the text (latin-1) without continuations and here-documents, and what could not be followed.
 
-    The here-documents are appended to `documents`; their place in the text holds their number there.
+    The here-documents are appended to `documents`; their place in the text holds their number there. Third is where
+    every `$(…)` and `<(…)` of that text ends, where the scan was needed at all: a second opinion on the grammar's.
     """
-    if _WORK.search(text) is None:
-        return _words_in_braces(text), []
+    if _WORK.search(text) is None and (_TRICKY.search(text) is None or _SUBSTITUTION.search(text) is None):
+        return _words_in_braces(text), [], None
     kept = len(documents)
     scan = _Scan(text, documents)
     try:
-        return _words_in_braces(scan.run()), scan.problems
+        return _words_in_braces(scan.run()), scan.problems, scan.ends
     except UnsureError:
         del documents[kept:]
-        return text, ["line continuations or here-documents stand where they cannot be followed"]
+        return text, ["line continuations, here-documents or substitutions cannot be followed"], None
 
 
 def _words_in_braces(text: str) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from policyd.commands.plain import constant
+from policyd.commands.plain import KEYWORDS, constant
 from policyd.commands.wrapper_table import (
     ALL,
     BASH_LIKE,
@@ -33,6 +33,7 @@ _VERSION = re.compile(r"(?<=[a-z])[0-9]*\.[0-9.]+$")
 _LOADER = re.compile(r"ld(?:-linux.*|-musl.*|64)?\.so(?:\.\d+)*").fullmatch
 _NUMBER_OPTION = re.compile(r"-\d+").fullmatch
 _READINGS = 4
+_OPENING = KEYWORDS | {"{", "!", "[["}
 _FIND_EXEC = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _INPUT = Word("{}", WordKind.UNKNOWN, "", many=False)
 _MORE_INPUT = Word("…", WordKind.UNKNOWN, "", many=True)
@@ -222,6 +223,8 @@ def _wrapper(name: str, spec: Wrapper, words: Words, found: Unwrapped, fed: str)
         return
     if not options.known:
         found.reasons.append(f"an option of `{name}` is not known, so what it runs may be another word")
+    if name in {"time", "coproc"} and any(_compound(rest) for rest in options.rest):
+        found.reasons.append(f"`{name}` stands before more than a simple command")
     scripted = _scripts(name, spec.scripts, words, found) if spec.scripts else False
     place = next((value for option, value in options.values if option in spec.places), None)
     _split_string(name, options, found)
@@ -256,6 +259,11 @@ def _command(name: str, spec: Wrapper, rest: Words, place: Word | None) -> Inner
     if not spec.joined:
         return Inner(name, rest, None, tuple(env), place, spec.away, spec.here)
     return Inner(name, (), joined(rest), tuple(env), place, spec.away, spec.here)
+
+
+def _compound(rest: Words) -> bool:
+    """Say whether words begin with what opens a compound command."""
+    return any(_constant(word) in _OPENING for word in rest[:3])
 
 
 def in_shell(name: str) -> bool:
