@@ -194,6 +194,13 @@ def test_mcp_arguments_are_mentions_and_the_stated_kind_stays() -> None:
     assert {"any /etc/passwd (mention)", "any https://a.b/x (mention)"} <= set(lines)
 
 
+@pytest.mark.parametrize("title", ["mcp__a__b", "a.py", "deploy.sh", "files.read"])
+def test_a_title_that_looks_like_a_tool_hides_no_command(title: str) -> None:
+    assert ask(talk(), title=title, kind="execute", rawInput={"command": title})[0] == f"execute $ {title}"
+    if not title.startswith("mcp"):
+        assert ask(talk(), title=title, kind="edit", rawInput={"path": "x"}) == ["edit /home/dev/project/x"]
+
+
 def test_every_split_of_a_joined_name_is_kept() -> None:
     assert ask(talk(), title="mcp__a__b__run", kind="other")[0].startswith("other tool a/b__run|a__b/run")
 

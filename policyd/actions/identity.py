@@ -30,19 +30,23 @@ def identify(evidence: Evidence, profile: Profile) -> tuple[str, ToolSpec | None
     for ref in profile.identify:
         for found in ref.find(evidence):
             if isinstance(found.value, str) and is_name(found.value):
-                spec = profile.named(found.value, evidence.stated)
+                spec = _named(profile, found.value, evidence)
                 if spec or ref.place not in PROSE:
                     return found.value, spec or _fallback(evidence, profile, found.value)
     for template, name in profile.titled:
         title = evidence.titles[0] if evidence.titles else ""
         if title == template if isinstance(template, str) else template.match(title) is not None:
-            return name, profile.named(name, evidence.stated)
+            return name, _named(profile, name, evidence)
     return "", _fallback(evidence, profile, "")
 
 
 def _fallback(evidence: Evidence, profile: Profile, name: str) -> ToolSpec | None:
     general = generic()
-    return profile.kinded(evidence.kinds) or general.named(name, evidence.stated) or general.kinded(evidence.kinds)
+    return profile.kinded(evidence.kinds) or _named(general, name, evidence) or general.kinded(evidence.kinds)
+
+
+def _named(profile: Profile, name: str, evidence: Evidence) -> ToolSpec | None:
+    return profile.named(name, [evidence.stated] if evidence.stated else evidence.kinds, evidence.raw)
 
 
 def is_name(text: str) -> bool:

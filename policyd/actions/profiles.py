@@ -43,7 +43,11 @@ class ToolTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """`[tool.NAME]` or `[kind.KIND]`: how to read one tool's calls."""
 
     stated: list[str] = []
-    """The table counts only where the request states one of these kinds."""
+    """The table counts only where the request states one of these kinds (where it states none: the updates do)."""
+    needs: list[str] = []
+    """The table counts only where `rawInput` has all of these keys."""
+    lacks: list[str] = []
+    """The table does not count for an `execute` whose `rawInput` has one of these keys: it is a command."""
     kind: str = ""
     """The kind where the agent states none, or only `other`."""
     command: list[Reference] = []
@@ -188,6 +192,13 @@ class ToolSpec:
     claimed: frozenset[str]
     """Those, and the ones it calls inert."""
 
+    def counts(self, stated: set[str], raw: set[str]) -> bool:
+        """Say whether the table counts for a call of these kinds with these keys."""
+        table = self.table
+        if "execute" in stated and raw & set(table.lacks):
+            return False
+        return (not table.stated or stated <= set(table.stated)) and set(table.needs) <= raw
+
 
 @dataclass(frozen=True, slots=True)
 class Profile:
@@ -204,12 +215,19 @@ class Profile:
     names: frozenset[str] = frozenset()
     """Every key of `rawInput` that some table reads a fact from: case variants of them are refused on the wire."""
 
-    def named(self, tool: str, stated: str) -> ToolSpec | None:
-        """Return how to read a call of `tool` whose request states the kind `stated`; None if no table names it."""
+    def named(self, tool: str, stated: Iterable[str], raw: Iterable[str]) -> ToolSpec | None:
+        """Return how to read a call of `tool`, None if no table names it.
+
+        Args:
+            tool: the tool's name.
+            stated: the kinds that are stated.
+            raw: the keys of its `rawInput`.
+        """
         exact = self.tools.get(tool)
         found = [exact] if exact else []
         found += [spec for pattern, spec in self.patterns if tool and fnmatchcase(tool, pattern)]
-        return next((spec for spec in found if not spec.table.stated or stated in spec.table.stated), None)
+        said, keys = set(stated), set(raw)
+        return next((spec for spec in found if spec.counts(said, keys)), None)
 
     def kinded(self, kinds: Iterable[str]) -> ToolSpec | None:
         """Return how to read a call of a tool that no table names, by the kinds stated."""
