@@ -17,7 +17,17 @@ from tests.fakes import FakeFilesystem
 
 HOME = "/home/dev"
 CWD = "/home/dev/app"
-FILES = FakeFilesystem({CWD: None, f"{CWD}/src": None})
+
+
+class Tree(FakeFilesystem):
+    """A project that is nearly empty."""
+
+    def is_dir(self, path: str) -> bool | None:
+        """Look at what the path leads to, as the kernel does."""
+        return super().is_dir(self.resolve(path))
+
+
+FILES = Tree({CWD: None, f"{CWD}/src": None})
 OPTIONS = [
     {"optionId": "once", "name": "Allow", "kind": "allow_once"},
     {"optionId": "always", "name": "Always", "kind": "allow_always"},

@@ -63,6 +63,8 @@ def _harmless_value(role: str, value: Word | None) -> bool:
         return not scripts.git_config(value)
     if role == "term":
         return value.text.startswith("term") or not value.text
+    if role == "off":
+        return value.text in {"false", "0", "no"}
     return role == "undotted" and "." not in value.text
 
 

@@ -8,7 +8,8 @@ Rules of this module:
    short, in a cluster, abbreviated, with its value glued on.
 3. A word that is not constant may be anything its constant beginning allows: the match is then `MAYBE`.
 4. A program is known by its base name behind any path, by its name without a version, as an applet of busybox, as
-   `git-push` for `git push`, as `python -m name`.
+   `git-push` for `git push`, as `python -m name`. Words behind `docker exec`, `kubectl exec` and their like may be a
+   program, and a subcommand git does not have may be an alias: both `MAYBE`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,19 @@ from policyd.model import SimpleCommand, Truth, Word, WordKind
 
 BOXES = frozenset({"busybox", "toybox", "coreutils"})
 PYTHONS = frozenset({"python", "py", "pypy"})
+ELSEWHERE = {
+    "docker": frozenset({"run", "exec"}),
+    "podman": frozenset({"run", "exec"}),
+    "nerdctl": frozenset({"run", "exec"}),
+    "docker-compose": frozenset({"run", "exec"}),
+    "kubectl": frozenset({"exec", "run", "debug"}),
+    "oc": frozenset({"exec", "run", "rsh", "debug"}),
+    "lxc": frozenset({"exec"}),
+    "heroku": frozenset({"run"}),
+    "fly": frozenset({"ssh"}),
+    "vagrant": frozenset({"ssh"}),
+}
+"""Programs that run their words in a container or on another machine, with the subcommands that do."""
 FAMILIES = ("git", "cargo", "docker")
 """Programs whose subcommand `x` is also a program `NAME-x`."""
 _VERSION = re.compile(r"[-.]?[0-9][0-9.]*$")
@@ -33,11 +47,11 @@ _VERSION = re.compile(r"[-.]?[0-9][0-9.]*$")
 class View:
     """A command as strict rules may see it: a program and its words."""
 
-    __slots__ = ("_called", "cwd", "names", "program", "words")
+    __slots__ = ("_called", "cwd", "names", "program", "sure", "words")
 
-    def __init__(self, program: Word, words: tuple[Word, ...], cwd: tuple[str, ...]) -> None:
-        """See `words` as those of `program`."""
-        self.program, self.words, self.cwd = program, words, cwd
+    def __init__(self, program: Word, words: tuple[Word, ...], cwd: tuple[str, ...], sure: Truth = Truth.YES) -> None:
+        """See `words` as those of `program`; `sure` is the most that may follow from it."""
+        self.program, self.words, self.cwd, self.sure = program, words, cwd, sure
         self.names = names(program)
         self._called: programs.Called | bool | None = False
 
@@ -76,7 +90,9 @@ def names(word: Word) -> frozenset[str]:
 def simple(text: str) -> frozenset[str] | None:
     """Return the lower-case names of a program that has no other view, None for one that may have."""
     known = _names(text)
-    other = known & (BOXES | PYTHONS) or any(name.startswith(family + "-") for family in FAMILIES for name in known)
+    other = known & (BOXES | PYTHONS | ELSEWHERE.keys()) or any(
+        name.startswith(family + "-") for family in FAMILIES for name in known
+    )
     return None if other else frozenset(name.lower() for name in known)
 
 
@@ -91,9 +107,33 @@ def views(command: SimpleCommand) -> Iterator[View]:
         for name in known:
             if name.startswith(family + "-"):
                 yield View(Word(family), (Word(name[len(family) + 1 :]), *words), command.cwd)
+    for name in known & ELSEWHERE.keys():
+        yield from _elsewhere(ELSEWHERE[name], words, command.cwd)
+    if "git" in known and (alias := _alias(words)) is not None:
+        yield View(program, alias, command.cwd, Truth.MAYBE)
     module = _module(words) if known & PYTHONS else None
     if module is not None:
         yield View(Word(words[module].text.replace("_", "-")), words[module + 1 :], command.cwd)
+
+
+def _elsewhere(verbs: frozenset[str], words: tuple[Word, ...], cwd: tuple[str, ...]) -> Iterator[View]:
+    """Yield a view for each word behind one of the verbs: where the options end is not known."""
+    start = next((index for index, word in enumerate(words) if word.text in verbs), len(words))
+    for index in range(start + 1, min(len(words), start + MOST_WORDS)):
+        if not words[index].text.startswith("-"):
+            yield View(words[index], words[index + 1 :], cwd, Truth.MAYBE)
+
+
+MOST_WORDS = 64
+
+
+def _alias(words: tuple[Word, ...]) -> tuple[Word, ...] | None:
+    """Return the words of a git command whose subcommand git does not have: an alias stands for any words."""
+    table = programs.find("git")
+    at = programs.first_operand(table.syntax, words) if table is not None else None
+    if table is None or at is None or words[at].kind is not WordKind.CONST or words[at].text in table.subs:
+        return None
+    return (*words[:at], Word(words[at].text, WordKind.UNKNOWN, "", many=True), *words[at + 1 :])
 
 
 def _module(words: tuple[Word, ...]) -> int | None:
@@ -112,6 +152,10 @@ def _module(words: tuple[Word, ...]) -> int | None:
 
 def match(pattern: tuple[PatternWord, ...], view: View, *, widen: bool) -> Truth:
     """Say whether the command may be what `pattern` means."""
+    return min(view.sure, _match(pattern, view, widen=widen))
+
+
+def _match(pattern: tuple[PatternWord, ...], view: View, *, widen: bool) -> Truth:
     if pattern[0].many:
         words = (view.program, *view.words)
         whole = View(Word("", WordKind.UNKNOWN), words, view.cwd)
