@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+from base64 import b64decode
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -349,3 +351,43 @@ def test_a_key_said_twice_is_refused_wherever_it_stands(value: object) -> None:
     for raw in (b'{"zz":' + inner + b',"zz":0}', b'[{"y":{"zz":0,"zz":' + inner + b"}}]"):
         with pytest.raises(ProtocolError):
             acp.strict(raw)
+
+
+# ---- the public JSON test suite (MIT, Nicolas Seriot: json_suite.LICENSE) -----------------------------
+
+SUITE = Path(__file__).parent / "data" / "wire" / "json_suite.jsonl"
+LARGE = {
+    "n_structure_100000_opening_arrays": b"[" * 100_000,
+    "n_structure_open_array_object": b'[{"":' * 50_000,
+}
+NUMBERS = ("i_number_double_huge_neg_exp", "i_number_real_underflow", "i_number_too_big_neg_int")
+NUMBERS += ("i_number_too_big_pos_int", "i_number_very_big_negative_int")
+"""What the standard leaves open and every parser reads as a number of some precision."""
+
+
+def _suite() -> dict[str, bytes]:
+    rows = [json.loads(row) for row in SUITE.read_text("ascii").splitlines()]
+    return {name: b64decode(data) for name, data in rows} | LARGE
+
+
+def test_strict_decoding_reads_of_the_public_suite_only_what_has_one_reading() -> None:
+    suite, read = _suite(), set()
+    for name, raw in suite.items():
+        try:
+            acp.strict(raw)
+        except ProtocolError:
+            continue
+        read.add(name)
+    twice = {name for name in suite if name.startswith("y_object_duplicated_key")}
+    assert len(suite) == 318
+    assert read == {name for name in suite if name.startswith("y_")} - twice | set(NUMBERS)
+
+
+def test_no_line_of_the_public_suite_disturbs_an_envelope() -> None:
+    for raw in _suite().values():
+        line = b'{"jsonrpc":"2.0","id":1,"method":"x","params":' + raw.replace(b"\n", b" ") + b"}"
+        try:
+            found = acp.envelope(line)
+        except (ProtocolError, NotJsonError):
+            continue
+        assert (found.method, found.id) == ("x", b"1")

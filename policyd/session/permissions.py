@@ -268,8 +268,9 @@ class Permissions:
         self._asker.leave(held, tell=tell)
         try:
             if held.verdict is not None:
-                verdict = replace(held.verdict, decision=replace(held.verdict.decision, effect=Effect.DENY, reason=why))
-                self._records.decision(verdict, outcome="cancelled", by=by, held=held)
+                decision = replace(held.verdict.decision, effect=Effect.DENY, source=Source.PROMPT, reason=why)
+                outcome = "abandoned" if self._core.closed else "cancelled"
+                self._records.decision(replace(held.verdict, decision=decision), outcome=outcome, by=by, held=held)
             else:
                 self._records.failure(held, why)
         except Exception as error:
