@@ -360,7 +360,7 @@ LARGE = {
     "n_structure_100000_opening_arrays": b"[" * 100_000,
     "n_structure_open_array_object": b'[{"":' * 50_000,
 }
-NUMBERS = ("i_number_double_huge_neg_exp", "i_number_real_underflow", "i_number_too_big_neg_int")
+NUMBERS: tuple[str, ...] = ("i_number_double_huge_neg_exp", "i_number_real_underflow", "i_number_too_big_neg_int")
 NUMBERS += ("i_number_too_big_pos_int", "i_number_very_big_negative_int")
 """What the standard leaves open and every parser reads as a number of some precision."""
 

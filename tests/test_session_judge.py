@@ -139,6 +139,8 @@ SWITCHES: list[tuple[str, str, dict[str, object], bool]] = [
     ("nobody-knows", "session/set_config_option", {"configId": "yolo_mode", "value": True}, True),
     ("nobody-knows", "session/set_config_option", {"configId": "yolo_mode", "value": False}, False),
     ("nobody-knows", "session/set_config_option", {"configId": "theme", "value": "auto"}, False),
+    ("nobody-knows", "session/set_config_option", {"configId": "approval", "value": "bypassPermissions"}, True),
+    (CLAUDE, "session/set_config_option", {"configId": "approval", "value": "dont-ask"}, True),
 ]
 
 

@@ -208,8 +208,9 @@ class Judge:
     def _unsafe_option(self, option: str, value: object) -> bool:
         if self._profile.unsafe_option(option, value):
             return True
-        known = option in (*self._profile.data.mode.safe_options, *self._profile.data.mode.unsafe_options)
-        return not known and means_no_asking(option) and spelled(value) in ON
+        if option in (*self._profile.data.mode.safe_options, *self._profile.data.mode.unsafe_options):
+            return False
+        return (means_no_asking(option) and spelled(value) in ON) or holds_no_asking(spelled(value))
 
     def asking(self, session_id: str, opened: Message) -> Asking:
         """Return what to set in a session whose opening response has this result."""
@@ -311,5 +312,10 @@ def letters(name: str) -> str:
 
 def means_no_asking(name: str) -> bool:
     """Say whether a name of a mode or option means that nobody is asked, in any spelling."""
+    return letters(name) == "auto" or holds_no_asking(name)
+
+
+def holds_no_asking(name: str) -> bool:
+    """Say whether a name holds words that mean so; `auto` alone may be said of anything (a theme, a model)."""
     plain = letters(name)
-    return plain == "auto" or any(word in plain for word in NO_ASKING)
+    return any(word in plain for word in NO_ASKING)

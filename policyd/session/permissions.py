@@ -230,6 +230,7 @@ class Permissions:
 
     def cancel_session(self, session: Session, *, by: str = "client") -> None:
         """The turn is cancelled: answer everything of the session `cancelled`, once."""
+        session.permits.clear()
         for held in self._of(session):
             self._cancel(held, "the turn was cancelled", by=by, tell=by != "client")
 
@@ -285,7 +286,9 @@ class Permissions:
         held.verdict = replace(held.verdict, decision=decision)
         told = outcome or ("passed" if held.door and allowed else "error" if held.door else "")
         told = told or ("selected" if option is not None else "cancelled")
-        key = self._records.decision(held.verdict, outcome=told, option=option, by=by, held=held)
+        odd = [one.id for one in acp.mislabelled(held.verdict.request.options)]
+        extra = {"mislabelled": odd} if odd else None
+        key = self._records.decision(held.verdict, outcome=told, option=option, by=by, held=held, extra=extra)
         if not allowed:
             if by != "client" or decision.source is not Source.PROMPT:
                 self._report.refused(held, decision)
@@ -335,6 +338,7 @@ class Permissions:
             self._core.note(f"a question could not be withdrawn: {type(second).__name__}")
         self._records.failure(held, why)
         self._refuse(held, why)
+        self._report.show(held.session, "Blocked by policyd: it failed", why)
 
     def _refuse(self, held: Held, why: str) -> None:
         """Answer a rejection without anything that may fail: `cancelled`, or an error for a side door."""
