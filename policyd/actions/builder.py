@@ -88,6 +88,11 @@ class Builder:
         except paths.OpaquePath as error:
             if role is not Role.MENTION:
                 self.opaque(str(error), kinds, origin)
+            if error.written is not None:
+                # Where it leads cannot be told; what it is called can, and a deny of that name must see it.
+                self.add(
+                    Action(frozenset(), Role.MENTION, path=error.written, name=self.name, args=self.args, origin=origin)
+                )
             return None
         said = frozenset() if role is Role.MENTION else kinds
         for action in self.actions:

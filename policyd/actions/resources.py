@@ -236,17 +236,9 @@ def _target(build: Builder, spec: ToolSpec, text: str, target: Target) -> None:
     table, kinds, origin = spec.table, target.kinds, target.origin
     reach = Reach(table.reach) if table.reach else Reach.CONTENT if kinds & WIDE else Reach.ENTRY
     base = (table.base,) if table.base else None
-    at = build.path(text, kinds, origin, reach=reach, base=base, glob=target.glob)
-    path = build.actions[at].path if at is not None else None
-    if at is not None and path and not table.reach and reach is Reach.CONTENT and _is_file(build, path.forms):
-        build.actions[at] = replace(build.actions[at], path=replace(path, reach=Reach.ENTRY))
+    build.path(text, kinds, origin, reach=reach, base=base, glob=target.glob)
     if kinds == {"other"}:
         build.opaque("the kind of the request does not say what is done to the path", kinds, origin)
-
-
-def _is_file(build: Builder, forms: tuple[str, ...]) -> bool:
-    fs = build.around.fs
-    return fs is not None and all(fs.is_dir(form) is False for form in forms)
 
 
 def _here(build: Builder, spec: ToolSpec) -> None:
