@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
@@ -176,14 +176,15 @@ class Builder:
         )
         if block.id is not None:
             self.unique(parsed, name, number, block.id)
-        rule = self.compiler.rule(
-            block,
-            Written(ref, source.rank, parsed.raw[name][number], whole=(name, number) not in parsed.partial),
-            self.sets[key],
-            lambda mistake: parsed.report(mistake, name, number),
+        written = Written(
+            ref,
+            source.rank,
+            parsed.raw[name][number],
+            len(self.rules) + len(self.defaults),
+            self.lock.voids(key[0], trusted=key[1]) if ref.effect is Effect.ALLOW else "",
+            (name, number) not in parsed.partial,
         )
-        void = self.lock.voids(key[0], trusted=key[1]) if rule.effect is Effect.ALLOW else ""
-        return replace(rule, void=void) if void else rule
+        return self.compiler.rule(block, written, self.sets[key], lambda mistake: parsed.report(mistake, name, number))
 
     def unique(self, parsed: Parsed, name: str, number: int, own: str) -> None:
         """Report an id that its layer already has."""
@@ -203,24 +204,21 @@ class Builder:
             effect = EFFECTS[word]
             if void and effect is Effect.ALLOW:
                 continue
-            line = 0 if not parsed.text else parsed.lines.top(f"defaults.{name}")
+            line = parsed.default_keys.get(name) or parsed.lines.top(f"defaults.{name}")
             ref = RuleRef(parsed.source.layer, f"defaults.{name}", effect, parsed.source.name, line, default=True)
             found[name] = Entry(ref, effect, delegate, outside=name == "outside")
         self.entries[key] = merged(self.entries.get(key, {}), found)
 
     def policy(self, name: str, names: tuple[tuple[str, str], ...]) -> Policy:
         """Put the policy together."""
-        everything = [rule for _, rule in self.defaults] + self.rules
-        numbers = {id(rule): number for number, rule in enumerate(everything)}
-        numbered = {id(rule): replace(rule, number=numbers[id(rule)]) for rule in everything}
         groups = dict.fromkeys([*self.entries, *(key for key, _ in self.defaults)])
         return Policy(
-            rules=tuple(numbered[id(rule)] for rule in self.rules),
+            rules=tuple(self.rules),
             defaults=tuple(
                 LayerDefaults(
                     Layer.USER if key[0] is Layer.PROJECT and key[1] else key[0],
                     self.entries.get(key, {}),
-                    tuple(numbered[id(rule)] for owner, rule in self.defaults if owner == key and not rule.void),
+                    tuple(rule for owner, rule in self.defaults if owner == key and not rule.void),
                 )
                 for key in groups
             ),
@@ -228,7 +226,7 @@ class Builder:
             revision=name,
             names=names,
             heads=tuple(self.compiler.heads),
-            examples=tuple(replace(one, rule=numbered[id(one.rule)]) for one in self.examples),
+            examples=tuple(self.examples),
         )
 
 

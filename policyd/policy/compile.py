@@ -53,7 +53,9 @@ class Written:
     ref: RuleRef
     rank: Layer
     table: Mapping[str, object]
-    whole: bool = True
+    number: int
+    void: str
+    whole: bool
     """No key was left out as misshapen, so it can be judged which keys stand together."""
 
 
@@ -95,6 +97,8 @@ class Compiler:
             delegate=bool(getattr(block, "delegate", None)),
             places=block.cwd is not None,
             encloses=block.within is not None,
+            void=written.void,
+            number=written.number,
             table=written.table,
         )
 

@@ -18,6 +18,7 @@ TOKENS = re.compile(
     r"|#[^\n]*",
     re.DOTALL,
 )
+DEFAULTS = re.compile(r"^[ \t]*\[[ \t]*defaults[ \t]*\][ \t]*(?:#[^\n]*)?$", re.MULTILINE)
 TABLE = re.compile(r"^[ \t]*\[\[?([^\[\]=]+)\]")
 KEY = re.compile(
     r"^[ \t]*((?:\"[^\"]*\"|'[^']*'|[A-Za-z0-9_-]+)(?:[ \t]*\.[ \t]*(?:\"[^\"]*\"|[A-Za-z0-9_-]+))*)[ \t]*="
@@ -34,6 +35,23 @@ def headers(text: str) -> dict[str, list[int]]:
         line += text.count("\n", seen, match.start(1))
         seen = match.start(1)
         found[match[1]].append(line)
+    return found
+
+
+def default_keys(text: str) -> dict[str, int]:
+    """Return the lines of the keys of a plain `[defaults]` table; empty where it is written another way."""
+    if '"""' in text or "'''" in text:
+        text = blank(text)
+    header = DEFAULTS.search(text)
+    if header is None:
+        return {}
+    number = text.count("\n", 0, header.end()) + 1
+    found: dict[str, int] = {}
+    for at, line in enumerate(text[header.end() :].split("\n")):
+        if line.lstrip().startswith("["):
+            break
+        if key := KEY.match(line):
+            found[plain(key[1])] = number + at
     return found
 
 

@@ -30,12 +30,11 @@ class Policy:
     def __post_init__(self) -> None:
         """Build the indexes."""
         object.__setattr__(self, "index", Index([rule for rule in self.rules if not rule.void]))
-        grounds = tuple(Index(ground.rules) for ground in self.defaults)
-        object.__setattr__(self, "grounds", grounds)
+        object.__setattr__(self, "ground", tuple((layer, Index(layer.rules)) for layer in self.defaults))
 
     index: Index = field(init=False, repr=False)
-    grounds: tuple[Index, ...] = field(init=False, repr=False)
-    """Indexes over the `[[default]]` blocks, as `defaults`."""
+    ground: tuple[tuple[LayerDefaults, Index], ...] = field(init=False, repr=False)
+    """`defaults`, each with the index over its `[[default]]` blocks."""
 
     def candidates(self, action: Action, context: Context) -> Iterable[Rule]:
         """Return, in the policy's order, every rule that may hold for `action`: a superset, void rules left out."""

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ValidationError
 from policyd.model import KINDS, Layer
 from policyd.policy.errors import Diagnostic, Mistake, listed, nearest
 from policyd.policy.file import SETTINGS, DefaultBlock, Lock, PolicyFile, RuleBlock
-from policyd.policy.lines import Locator, headers
+from policyd.policy.lines import Locator, default_keys, headers
 from policyd.policy.source import PolicySource
 from policyd.policy.wording import default_mistake, said
 
@@ -62,6 +62,11 @@ class Parsed:
     def headers(self) -> dict[str, list[int]]:
         """Lines of the `[[rule]]` and `[[default]]` headers."""
         return headers(self.text)
+
+    @cached_property
+    def default_keys(self) -> dict[str, int]:
+        """Lines of the keys of `[defaults]`."""
+        return default_keys(self.text)
 
     def line(self, name: str, number: int) -> int:
         """Return the line a block begins at."""

@@ -51,7 +51,7 @@ class Rule:
         context: Context,
         fs: Filesystem | None = None,
         *,
-        mentions: tuple[Action, ...] = (),
+        actions: tuple[Action, ...] = (),
         met: frozenset[str] = NOTHING,
     ) -> Truth:
         """Say whether every condition holds and no exception does.
@@ -60,7 +60,7 @@ class Rule:
             action: the action in question.
             context: session, time and person.
             fs: files, where the caller has them.
-            mentions: of the request: an exception by path or URL of a rule on kinds alone is tested on them too.
+            actions: of the request: an exception of an allow rule on kinds alone is tested on its mentions too.
             met: names of conditions taken as met (examples are written without a session).
         """
         if action.role is Role.MENTION and (self.effect is Effect.ALLOW or self.resource not in {"path", "url"}):
@@ -74,7 +74,7 @@ class Rule:
                 truth = MAYBE
         if self.effect is Effect.ALLOW and truth is not YES:
             return NO
-        if self.unless and self.excepted(action, context, fs, mentions, met):
+        if self.unless and self.excepted(action, context, fs, actions, met):
             return NO
         return truth
 
@@ -83,12 +83,14 @@ class Rule:
         action: Action,
         context: Context,
         fs: Filesystem | None,
-        mentions: tuple[Action, ...],
+        actions: tuple[Action, ...],
         met: frozenset[str],
     ) -> bool:
         """Say whether an exception holds: surely for a strict rule, possibly for an allow rule."""
-        least = MAYBE if self.effect is Effect.ALLOW else YES
-        asked = (action, *mentions) if self.effect is Effect.ALLOW and not self.resource else (action,)
+        least, asked = YES, [action]
+        if self.effect is Effect.ALLOW:
+            least = MAYBE
+            asked += [one for one in actions if one.role is Role.MENTION and not self.resource]
         return any(
             all(condition.truth(one, context, fs) >= least for condition in table)
             for table in self.unless

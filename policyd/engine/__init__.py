@@ -1,0 +1,185 @@
+"""The decision: actions and a policy in, an effect with everything it rests on out. Pure; meant to be read in one go.
+
+The door of this room is `decide`; `bench` judges one action and holds the floors; `reasons` finds the words.
+
+Rules of this room:
+
+1. No failure comes out as allow: an exception anywhere is a deny with source `error`.
+2. The strictest of several is `max()`; order means nothing. Nothing settles a deny.
+3. One action is judged by the rules that hold, the defaults no rule displaced, and the floors. Floors are the one place
+   where "at least ask, whatever the rules say" is written.
+4. A default counts unless a rule of its layer or a higher one matched for certain. A match that may be (`possible`)
+   counts as ask and displaces nothing.
+5. Nothing outside the workspace and nothing that was not understood is allowed unless a rule says so in words.
+6. A mention asks for nothing: only deny and ask rules see it. An idle action (`cd`, `true`) needs no allow of its own
+   beside one that does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from policyd.engine.bench import Bench
+from policyd.engine.reasons import SILENCE, deciding, remember, source_of, unique
+from policyd.model import (
+    Action,
+    Context,
+    Decision,
+    Effect,
+    Filesystem,
+    Judged,
+    Request,
+    Role,
+    Source,
+    Truth,
+)
+from policyd.policy import MET_IN_EXAMPLES, Policy, Rule
+
+__all__ = ["Grants", "decide", "judge", "no_grants", "rule_holds"]
+
+ALLOW, ASK, DENY = Effect.ALLOW, Effect.ASK, Effect.DENY
+MENU = "the options are a menu: a person must choose"
+NOTHING = "nothing was found that the request would do"
+REFUSED = "a remembered answer refuses it"
+REMEMBERED = "a remembered answer allows it"
+Grants = Callable[[Judged], Effect | None]
+
+
+def no_grants(judged: Judged) -> Effect | None:
+    """Nothing is remembered."""
+    return None
+
+
+def decide(
+    request: Request, policy: Policy, context: Context, fs: Filesystem | None = None, grant: Grants = no_grants
+) -> Decision:
+    """Decide a request up to the point where a person would be asked.
+
+    Args:
+        request: what the agent asks for, understood.
+        policy: the rules in force.
+        context: session, person and time.
+        fs: how the core looks at files.
+        grant: what a remembered answer says of a judged action, None for nothing.
+
+    Never raises for what a request holds: an exception anywhere is a deny with source `error`.
+    """
+    try:
+        return settle(request, judge_all(request.actions, policy, context, fs), policy, grant)
+    except Exception as error:
+        words = f"policyd failed and refuses: {type(error).__name__}"
+        return Decision(DENY, Source.ERROR, words, revision=getattr(policy, "revision", ""))
+
+
+def judge_all(
+    actions: tuple[Action, ...], policy: Policy, context: Context, fs: Filesystem | None
+) -> tuple[Judged, ...]:
+    """Judge every action of a request; a carried operand after the command that carries it.
+
+    Where nothing but idle actions would be done, they are what is asked for, and are judged like any other.
+    """
+    bench = Bench(policy, context, fs, actions)
+    if len(actions) == 1 and not actions[0].idle and actions[0].carrier is None:
+        return (bench.judge(actions[0])[0],)
+    alone = all(action.idle or action.role is Role.MENTION for action in actions)
+    found: dict[int, Judged] = {}
+    allows: dict[int, list[Rule]] = {}
+    for number, action in sorted(enumerate(actions), key=lambda pair: pair[1].carrier is not None):
+        own = replace(action, idle=False) if alone and action.idle else action
+        judged, allows[number] = bench.judge(own, carried(action, actions, allows))
+        found[number] = judged if own is action else replace(judged, action=action)
+    return tuple(found[number] for number in range(len(actions)))
+
+
+def carried(action: Action, actions: tuple[Action, ...], allows: dict[int, list[Rule]]) -> list[Rule]:
+    """Return the allow rules of the command whose operand `action` is that extend to it.
+
+    That is inside the workspace, or where the rule itself says `within`; some shipped entries carry nothing.
+    """
+    path = action.path
+    if action.carrier is None or path is None or action.opaque:
+        return []
+    command = actions[action.carrier]
+    return [rule for rule in allows[action.carrier] if (path.inside or rule.encloses) and rule.carries(command)]
+
+
+def judge(
+    action: Action, policy: Policy, context: Context, fs: Filesystem | None = None, actions: tuple[Action, ...] = ()
+) -> Judged:
+    """Judge one action of a request by itself."""
+    return Bench(policy, context, fs, actions or (action,)).judge(action)[0]
+
+
+def settle(request: Request, judged: tuple[Judged, ...], policy: Policy, grant: Grants) -> Decision:
+    """Turn judged actions into one decision: strictest, menu, grants."""
+    effect = max([one.effect for one in judged], default=ASK)
+    words = [MENU] if request.menu else []
+    if all(one.action.role is Role.MENTION for one in judged):
+        words.append(NOTHING)
+    if words and effect is ALLOW:
+        effect = ASK
+    if effect is not ASK:
+        return decision(effect, judged, policy)
+    if grant is not no_grants:
+        judged = tuple(replace(one, granted=grant(one)) for one in judged)
+        if any(one.granted is DENY for one in judged):
+            return decision(DENY, judged, policy, [REFUSED], Source.GRANT)
+        if not words and not policy.lock.grants and all(map(granted, judged)):
+            return decision(ALLOW, judged, policy, [REMEMBERED], Source.GRANT)
+    return decision(ASK, judged, policy, words)
+
+
+def granted(one: Judged) -> bool:
+    """Say whether an action is allowed by rule, or by a person's remembered answer that may count."""
+    if one.effect is ALLOW:
+        return True
+    return one.effect is ASK and not one.floors and one.granted is ALLOW and remember((one,)) != "never"
+
+
+def decision(
+    effect: Effect,
+    judged: tuple[Judged, ...],
+    policy: Policy,
+    words: Sequence[str] = (),
+    source: Source | None = None,
+) -> Decision:
+    """Put together effect, source, deciding rules, all matched rules and the reason."""
+    rules, reasons = deciding(effect, judged)
+    memory = "project" if effect is not ASK else "never" if words else remember(judged)
+    return Decision(
+        effect,
+        source or source_of(effect, rules, judged),
+        "; ".join(unique([*words, *reasons])) or SILENCE,
+        tuple(rules),
+        tuple(unique([ref for one in judged for ref in one.hits + one.possible])),
+        judged,
+        policy.revision,
+        memory,
+    )
+
+
+def rule_holds(
+    rule: Rule,
+    actions: tuple[Action, ...],
+    context: Context,
+    fs: Filesystem | None = None,
+    met: frozenset[str] = MET_IN_EXAMPLES,
+) -> bool:
+    """Say whether the conditions of `rule` hold for a request: what an example of a policy tests.
+
+    A deny or ask rule holds if it may for one of `actions`; an allow rule if it holds for every one it could be about.
+    Conditions on the session (`met`) count as met; layers, trust and floors are not looked at.
+    """
+    held = [rule.holds(action, context, fs, met=met) for action in actions if concerns(rule, action)]
+    return bool(held) and (min(held) is Truth.YES if rule.effect is ALLOW else max(held) is not Truth.NO)
+
+
+def concerns(rule: Rule, action: Action) -> bool:
+    """Say whether an allow rule could be about `action`; a strict rule may be about any."""
+    if rule.effect is not ALLOW:
+        return True
+    if action.role is Role.MENTION or action.idle:
+        return False
+    resource = {"path": action.path, "command": action.command, "url": action.url}
+    return action.role is Role.PRIMARY if rule.resource in {"", "tool"} else resource[rule.resource] is not None

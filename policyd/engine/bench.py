@@ -1,0 +1,158 @@
+"""One action before the bench: the rules that hold, the defaults that count, and the floors.
+
+This is the page that decides. Everything it needs is in its arguments; it looks at files only through `fs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from policyd.model import Action, Context, Effect, Filesystem, Judged, Layer, PathRef, Role, Truth
+from policyd.policy import Entry, Policy, Rule
+
+ALLOW, ASK = Effect.ALLOW, Effect.ASK
+NO, YES = Truth.NO, Truth.YES
+UNKNOWN_USE = frozenset({"read", "edit"})
+"""What a command may do with a file nobody knows the use of."""
+
+
+@dataclass(slots=True)
+class Bench:
+    """A request and everything it is judged by."""
+
+    policy: Policy
+    context: Context
+    fs: Filesystem | None
+    actions: tuple[Action, ...]
+
+    def judge(self, action: Action, carried: Iterable[Rule] = ()) -> tuple[Judged, list[Rule]]:
+        """Judge one action; also return the allow rules that hold for it, for the operands it carries.
+
+        Args:
+            action: one of the request.
+            carried: allow rules of the command whose operand it is.
+        """
+        hits, possible = self.matching(action, self.policy.candidates(action, self.context))
+        for rule in carried:
+            if rule not in hits:
+                hits.append(rule)
+        silent = action.idle or action.role is Role.MENTION
+        if silent:
+            hits = [rule for rule in hits if rule.effect is not ALLOW]
+        defaults = [] if silent else self.ground(action, hits)
+        allows = [rule for rule in hits if rule.effect is ALLOW]
+        floors = tuple(self.floors(action, allows, defaults))
+        effects = [rule.effect for rule in hits]
+        effects += [entry.effect for entry in defaults]
+        if possible or floors or not (effects or silent):
+            effects.append(ASK)
+        judged = Judged(
+            action,
+            max(effects, default=ALLOW),
+            tuple([rule.ref for rule in hits]),
+            tuple([rule.ref for rule in possible]),
+            tuple([entry.ref for entry in defaults]),
+            floors,
+        )
+        return judged, allows
+
+    def matching(self, action: Action, rules: Iterable[Rule]) -> tuple[list[Rule], list[Rule]]:
+        """Return the rules that hold, and the strict ones that may."""
+        hits: list[Rule] = []
+        possible: list[Rule] = []
+        for rule in rules:
+            truth = rule.holds(action, self.context, self.fs, actions=self.actions)
+            if truth is YES:
+                hits.append(rule)
+            elif truth is not NO and rule.effect is not ALLOW:
+                possible.append(rule)
+        return hits, possible
+
+    def ground(self, action: Action, hits: list[Rule]) -> list[Entry]:
+        """Return the defaults that count: of each layer, unless a rule of that layer or a higher one matched.
+
+        A delegated default also yields to rules of lower trusted layers. What an untrusted project says only tightens,
+        so its rules do not displace its defaults either.
+        """
+        rank = max([rule.rank for rule in hits], default=-1)
+        found: list[Entry] = []
+        for layer, index in self.policy.ground:
+            if rank >= max(layer.rank, Layer.USER):
+                continue
+            sure, may = self.matching(action, index.candidates(action, self.context)) if index.every else ([], [])
+            spoken = [Entry(rule.ref, rule.effect, rule.delegate) for rule in sure] or layer.of(action)
+            spoken += [Entry(replace(rule.ref, effect=ASK), ASK, rule.delegate) for rule in may]
+            found += [entry for entry in spoken if not (entry.delegate and rank >= Layer.USER)]
+        return found
+
+    # ---- floors --------------------------------------------------------------------------------------
+
+    def floors(self, action: Action, allows: list[Rule], defaults: list[Entry]) -> Iterator[str]:
+        """Yield, in words, why an action is at least asked about whatever the rules say."""
+        if action.guarded and not any(rule.ref.layer is Layer.MANAGED for rule in allows):
+            yield f"it touches policyd's own {action.guarded}"
+        if action.role is Role.MENTION:
+            return
+        if action.opaque and not any(rule.opaque for rule in allows):
+            yield f"not understood: {action.opaque}"
+        if action.escalate and not any(rule.escalate for rule in allows):
+            yield f"it widens the agent's reach: {action.escalate}"
+        if self.context.broken:
+            yield f"the project's policy is broken: {self.context.broken}"
+        lenient = any(entry.effect is ALLOW for entry in defaults)
+        if action.idle or not (allows or lenient):
+            return
+        if action.path is not None:
+            yield from self.path_floors(action, action.path, allows)
+        if action.command is not None:
+            yield from self.command_floors(action, allows)
+        if not self.context.resolved and not allows:
+            yield "paths cannot be resolved here"
+
+    def path_floors(self, action: Action, path: PathRef, allows: list[Rule]) -> Iterator[str]:
+        """Yield where an allow would reach a path that no word of it names."""
+        if any(rule.resource == "path" or rule.encloses for rule in allows):
+            return
+        if not path.inside and not self.ground_opens(action):
+            yield "outside the workspace"
+        if not self.context.resolved and allows:
+            yield "paths cannot be resolved here"
+
+    def command_floors(self, action: Action, allows: list[Rule]) -> Iterator[str]:
+        """Yield where an allow would let a command run, read or write where no word of it says."""
+        if not action.cwd_inside and not any(rule.places for rule in allows):
+            yield "it runs outside the workspace"
+        if action.command is not None and action.command.strict_only:
+            yield "it may be read in more than one way"
+        if action.strays and not any(rule.encloses for rule in allows):
+            strays = [word for word in action.strays if not self.covered(word, action)]
+            if strays:
+                yield f"it names {', '.join(strays)} outside the workspace"
+
+    def covered(self, word: str, action: Action) -> bool:
+        """Say whether an allow rule with `path`, or the ground, lets a command reach a path outside that it names.
+
+        A file whose use is known is judged by that use; any other as read and edited.
+        """
+        same = [one for one in self.actions if one.path is not None and one.path.text == word]
+        known = [one for one in same if one.role is not Role.MENTION]
+        if not known:
+            refs = [
+                ref for ref in (*action.within, *(one.path for one in same)) if ref is not None and ref.text == word
+            ]
+            bare = replace(action, kinds=UNKNOWN_USE, command=None, strays=(), within=())
+            known = [replace(bare, path=ref) for ref in refs]
+        return bool(known) and all(self.path_allowed(one) or self.ground_opens(one) for one in known)
+
+    def path_allowed(self, action: Action) -> bool:
+        """Say whether an allow rule with `path` holds for `action`."""
+        return any(
+            rule.effect is ALLOW and rule.resource == "path" and rule.holds(action, self.context, self.fs) is YES
+            for rule in self.policy.candidates(action, self.context)
+        )
+
+    def ground_opens(self, action: Action) -> bool:
+        """Say whether the ground lets `action` reach outside: some `outside` allows, and no entry is stricter."""
+        entries = [entry for layer, _ in self.policy.ground for entry in layer.of(action)]
+        return any(entry.outside for entry in entries) and all(entry.effect is ALLOW for entry in entries)

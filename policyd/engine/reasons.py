@@ -1,0 +1,71 @@
+"""Why a decision is what it is: the rules that made it, their words, and how long an answer may be remembered.
+
+Reasons are written for the model and the person. What an agent wrote is made safe to show first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from policyd.display import safe
+from policyd.model import Effect, Judged, RuleRef, Source
+
+ALLOW, ASK = Effect.ALLOW, Effect.ASK
+MEMORY = {"never": 0, "session": 1, "project": 2}
+LONGEST_FLOOR = 300
+SILENCE = "no rule speaks about it"
+Item = TypeVar("Item")
+
+
+def unique(items: Iterable[Item]) -> list[Item]:
+    """Return the items without repetition, in order; there are few."""
+    found: list[Item] = []
+    for item in items:
+        if item not in found:
+            found.append(item)
+    return found
+
+
+def deciding(effect: Effect, judged: tuple[Judged, ...]) -> tuple[list[RuleRef], list[str]]:
+    """Return the rules and defaults that made the effect what it is, and their reasons."""
+    rules: list[RuleRef] = []
+    words: list[str] = []
+    for one in judged:
+        if one.effect is not effect:
+            continue
+        own = [ref for ref in one.hits if ref.effect is effect]
+        if effect is ASK:
+            own += one.possible
+        own = own or [ref for ref in one.defaults if ref.effect is effect]
+        rules += own
+        words += [ref.reason or f"{verb(ref, effect)} by `{ref.label}`" for ref in own]
+        if effect is ASK:
+            words += [safe(floor, limit=LONGEST_FLOOR) for floor in one.floors]
+            if not own and not one.floors:
+                words.append(SILENCE)
+    return unique(rules), words
+
+
+def verb(ref: RuleRef, effect: Effect) -> str:
+    """Say what a rule did; one that only may match asks."""
+    if effect is ASK:
+        return "asked about" if ref.effect is ASK else "possibly denied"
+    return "allowed" if effect is ALLOW else "denied"
+
+
+def source_of(effect: Effect, rules: Iterable[RuleRef], judged: tuple[Judged, ...]) -> Source:
+    """Say what made the decision: policyd's own guard, a rule, or the ground."""
+    if effect is ASK and any(one.action.guarded and one.floors for one in judged if one.effect is ASK):
+        return Source.GUARD
+    return Source.RULE if any(not ref.default for ref in rules) else Source.DEFAULT
+
+
+def remember(judged: tuple[Judged, ...]) -> str:
+    """Return the longest memory that may settle the asks: the least any asking rule grants, none over a floor."""
+    least = "project"
+    for one in judged:
+        if one.effect is ASK:
+            asking = [ref.remember or "project" for ref in (*one.hits, *one.possible) if ref.effect is not ALLOW]
+            least = min([least, *asking, *(["never"] if one.floors else [])], key=MEMORY.__getitem__)
+    return least
