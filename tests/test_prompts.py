@@ -155,13 +155,13 @@ def test_the_end_of_the_chain_is_a_rejection_that_names_the_faults() -> None:
     found = started("command:/a")
     assert found.replied(0, None, 1.0) == ()
     assert ended(found).effect is Effect.DENY
-    assert ended(found).reason == "this must be asked, and nobody answered (command:/a: it abstained)"
+    assert ended(found).reason == "this must be asked (user:asks), and nobody answered (command:/a: it abstained)"
 
 
 def test_an_empty_chain_is_rejected_at_once_and_says_so() -> None:
     found = prompt()
     assert found.start(5.0) == ()
-    assert ended(found).reason == "this must be asked, and no prompt is configured"
+    assert ended(found).reason == "this must be asked (user:asks), and no prompt is configured"
     acpx = find("acpx")
     found = Prompt(usable(parse_chain(["client"]), acpx), question(client=acpx), acpx, "n")
     assert found.start(5.0) == ()

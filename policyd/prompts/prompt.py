@@ -193,11 +193,13 @@ class Prompt:
         return ()
 
     def _nobody(self) -> str:
+        labels = ", ".join(rule.label for rule in self.question.rules)
+        must = f"this must be asked{f' ({labels})' if labels else ''}"
         if not self.chain and not self.client.person:
-            return f"this must be asked, and nobody is behind the answers of {safe(self.client.profile, limit=100)}"
+            return f"{must}, and nobody is behind the answers of {safe(self.client.profile, limit=100)}"
         if not self.chain:
-            return "this must be asked, and no prompt is configured"
-        return f"this must be asked, and nobody answered ({'; '.join(self.faults)})"
+            return f"{must}, and no prompt is configured"
+        return f"{must}, and nobody answered ({'; '.join(self.faults)})"
 
 
 def _who(by: str) -> str:
