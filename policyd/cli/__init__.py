@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("check", "validate and lint policy files"),
     "grants": ("grants", "see, take back, add and share remembered answers"),
     "init": ("init", "starter policies, and what clients and agents need set"),
+    "test": ("test", "run the test suites beside policies"),
     "status": ("status", "what is in force here, and from which files"),
     "trust": ("trust", "let a project's policy loosen, exactly as it stands"),
     "schema": ("schema", "JSON Schemas of policies, settings and hooks"),

@@ -1,0 +1,258 @@
+"""Test suites beside policies: `*_test.toml`, isolated from the machine and the user's own layers.
+
+    policies = ["default.toml"]              # user layer, relative to the suite; also managed = […], project = […]
+    [session]
+    cwd = "/home/dev/app"                    # all of this has defaults
+    [files]
+    "src/app.py" = ""                        # a described disk: relative paths are below cwd
+    [links]
+    "link" = "/etc"
+    [[case]]
+    name    = "looking is free"
+    request = ["read src/app.py", "execute git status"]      # or a table, or transcript = "file.jsonl"
+    effect  = "allow"
+    rule    = "user:look"                    # optional: must be among the rules that decided
+
+Rules of this module:
+
+1. A suite sees the files it names and the disk it describes; nothing else, so it comes out the same everywhere.
+2. A case that decides otherwise than it says fails and carries the explanation. A case cannot pass by deciding nothing:
+   a transcript without a request fails.
+3. A mistake in a suite or its policies is an error, not a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+import policyd
+from policyd.acp import Answer
+from policyd.actions import Machine, examples
+from policyd.authorizer import Authorizer, Claims, check_examples
+from policyd.cli.explaining import explain
+from policyd.cli.replay import Replay, Result
+from policyd.cli.transcript import Line
+from policyd.cli.tree import Tree
+from policyd.model import Layer, Option, Request
+from policyd.policy import Policy, PolicyError, PolicySource, load
+
+ENDING = "_test.toml"
+PLAIN = (Option("allow", "Allow", "allow_once"), Option("reject", "Reject", "reject_once"))
+
+
+class SuiteError(Exception):
+    """A suite that cannot be run; `problems` says everything that is wrong with it."""
+
+    def __init__(self, problems: list[str]) -> None:
+        """Keep what was found."""
+        self.problems = problems
+        super().__init__("\n".join(problems))
+
+
+def as_list(value: object) -> object:
+    """Read one request as a list of one."""
+    return [value] if isinstance(value, str | dict) else value
+
+
+class Table(BaseModel):
+    """A table of a suite: nothing unknown, nothing converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class SessionTable(Table):
+    """`[session]`: what is true while the cases are judged."""
+
+    cwd: str = "/home/dev/app"
+    home: str = "/home/dev"
+    additional: list[str] = Field(default_factory=list)
+    agent: str = ""
+    labels: dict[str, str] = Field(default_factory=dict)
+    user: str = ""
+    groups: list[str] = Field(default_factory=list)
+    interactive: bool = True
+    now: AwareDatetime = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class CaseTable(Table):
+    """`[[case]]`: requests and what must be decided of each."""
+
+    name: str = ""
+    request: Annotated[list[Any], BeforeValidator(as_list)] = Field(default_factory=list)
+    transcript: str = ""
+    effect: Literal["allow", "ask", "deny"]
+    rule: str = ""
+
+
+class SuiteTable(Table):
+    """A whole suite."""
+
+    policies: list[str] = Field(default_factory=list)
+    managed: list[str] = Field(default_factory=list)
+    project: list[str] = Field(default_factory=list)
+    trusted: bool = False
+    session: SessionTable = Field(default_factory=SessionTable)
+    files: dict[str, str] = Field(default_factory=dict)
+    links: dict[str, str] = Field(default_factory=dict)
+    case: Annotated[list[CaseTable], Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one request of one case came out."""
+
+    case: str
+    request: str
+    failure: str = ""
+    """What was decided instead, empty if the case holds."""
+    explanation: str = ""
+    rules: tuple[str, ...] = ()
+    """Labels of the rules that decided."""
+
+
+@dataclass(slots=True)
+class Suite:
+    """A suite that can be run."""
+
+    path: str
+    table: SuiteTable
+    policy: Policy
+    machine: Machine
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    def run(self) -> list[Outcome]:
+        """Decide every request of every case; return how each came out."""
+        for number, case in enumerate(self.table.case, 1):
+            name = case.name or f"case {number}"
+            found = list(self.results(case))
+            self.outcomes += [self.outcome(name, case, text, result, point) for text, result, point in found]
+            if not found:
+                self.outcomes.append(Outcome(name, case.transcript, "it holds no request"))
+        return self.outcomes
+
+    def results(self, case: CaseTable) -> Iterator[tuple[str, Result, Authorizer]]:
+        """Yield each request of a case as shown, with what was decided of it and by whom."""
+        for request in case.request:
+            point = self.point()
+            yield str(request), self.example(request, point), point
+        if case.transcript:
+            point = self.point()
+            with open(os.path.join(os.path.dirname(self.path), case.transcript), "rb") as lines:
+                for result in Replay(point, now=self.table.session.now).run(lines):
+                    yield result.request.title or f"line {result.line.number}", result, point
+
+    def point(self) -> Authorizer:
+        """Return a fresh decision point."""
+        session = self.table.session
+        claims = Claims(session.labels, {}, session.user, tuple(session.groups), session.interactive)
+        point = Authorizer(self.policy, machine=self.machine, claims=claims, agent=session.agent, cwd=session.cwd)
+        opened = {"cwd": session.cwd, "additionalDirectories": session.additional, "mcpServers": []}
+        point.observe("c2a", {"id": 0, "method": "session/new", "params": opened})
+        point.observe("a2c", {"id": 0, "result": {"sessionId": ""}})
+        return point
+
+    def example(self, request: object, point: Authorizer) -> Result:
+        """Decide a request written as in a policy's `match`."""
+        talk = point.conversation
+        text, table = (request, {}) if isinstance(request, str) else ("", request)
+        point.in_force("")
+        named: Mapping[str, object] = table if isinstance(table, Mapping) else {}
+        actions = examples.example_actions(text, named, "", talk.around(""), talk.profile)
+        asked = Request("", "", text or str(table), PLAIN, actions)
+        decision = point.settle(asked, now=self.table.session.now)
+        answer = Replay(point).answer(asked, decision)
+        return Result(Line(0, "a2c", {}), asked, decision, answer or Answer(decision.effect))
+
+    def outcome(self, name: str, case: CaseTable, text: str, result: Result, point: Authorizer) -> Outcome:
+        """Hold what was decided against what the case says."""
+        rules = tuple(rule.label for rule in result.decision.rules)
+        effect = result.answer.effect.word
+        failure = ""
+        if effect != case.effect:
+            failure = f"decided {effect}, not {case.effect}"
+        elif case.rule and case.rule not in rules:
+            failure = f"decided by {', '.join(rules) or 'no rule'}, not {case.rule}"
+        return Outcome(name, text, failure, explain(result, (), point) if failure else "", rules)
+
+
+def read(path: str) -> Suite:
+    """Read a suite and the policies it names.
+
+    Raises:
+        SuiteError: everything that is wrong with it.
+    """
+    try:
+        with open(path, "rb") as file:
+            table = SuiteTable.model_validate(tomllib.load(file))
+    except OSError as error:
+        raise SuiteError([f"{path}: {error.strerror}"]) from error
+    except tomllib.TOMLDecodeError as error:
+        raise SuiteError([f"{path}: {error}"]) from error
+    except ValidationError as error:
+        raise SuiteError([f"{path}: {where(each['loc'])}: {each['msg']}" for each in error.errors()]) from error
+    return compile_suite(path, table)
+
+
+def where(place: tuple[int | str, ...]) -> str:
+    """Return the place of a mistake as TOML spells it."""
+    return ".".join(f"{part + 1}" if isinstance(part, int) else part for part in place)
+
+
+def compile_suite(path: str, table: SuiteTable) -> Suite:
+    """Load the policies of a suite; SuiteError with every mistake."""
+    session = table.session
+    tree = Tree(
+        {place(session.cwd, name): text for name, text in table.files.items()},
+        {place(session.cwd, name): target for name, target in table.links.items()},
+        session.home,
+    )
+    config, state = f"{session.home}/.config/policyd", f"{session.home}/.local/state/policyd"
+    machine = Machine(session.home, tree, reserved=(config, state, "/etc/policyd"))
+    try:
+        policy = load(sources(path, table), home=session.home, tmpdir="/tmp", fs=tree, version=policyd.__version__)
+        wrong = check_examples(policy, machine)
+    except PolicyError as error:
+        wrong = list(error.diagnostics)
+    except OSError as error:
+        raise SuiteError([f"{path}: {error.filename}: {error.strerror}"]) from error
+    if wrong:
+        raise SuiteError([str(mistake) for mistake in wrong])
+    problems = list(unreadable(path, table))
+    if problems:
+        raise SuiteError(problems)
+    return Suite(path, table, policy, machine)
+
+
+def unreadable(path: str, table: SuiteTable) -> Iterator[str]:
+    """Yield what cannot be run of the cases of a suite."""
+    for number, case in enumerate(table.case, 1):
+        name = case.name or f"case {number}"
+        if bool(case.request) == bool(case.transcript):
+            yield f"{path}: {name}: write `request` or `transcript`"
+        if not all(isinstance(request, str | dict) for request in case.request):
+            yield f"{path}: {name}: a request is `KIND RESOURCE` or a table"
+        if case.transcript and not os.path.isfile(os.path.join(os.path.dirname(path), case.transcript)):
+            yield f"{path}: {name}: there is no file {case.transcript}"
+
+
+def sources(path: str, table: SuiteTable) -> Iterator[PolicySource]:
+    """Yield the policy files of a suite, read from beside it."""
+    layers = ((Layer.MANAGED, table.managed), (Layer.USER, table.policies), (Layer.PROJECT, table.project))
+    for layer, names in layers:
+        for name in names:
+            file = os.path.normpath(os.path.join(os.path.dirname(path), name))
+            root = table.session.cwd if layer is Layer.PROJECT else None
+            with open(file, "rb") as opened:
+                yield PolicySource(file, opened.read(), layer, trusted=table.trusted, root=root)
+
+
+def place(cwd: str, name: str) -> str:
+    """Return the absolute path of a described file."""
+    return os.path.normpath(os.path.join(cwd, name))

@@ -1,0 +1,117 @@
+"""`policyd test [FILE|DIR…]`: run the test suites beside policies.
+
+Prints each failure with its explanation, then which rules no test ever made decide. Exit code 0: every case holds;
+1: some fail; 2: a suite or a policy has a mistake, or there is no suite.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from xml.etree import ElementTree
+
+from policyd.cli import options
+from policyd.cli.suite import ENDING, Outcome, Suite, SuiteError, read
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `policyd test`."""
+    what = f"suites (*{ENDING}) or directories, searched all the way down (default: here)"
+    parser.add_argument("files", nargs="*", default=["."], metavar="FILE", help=what)
+    parser.add_argument("--junit", metavar="FILE", help="also write the results as JUnit XML")
+    options.add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the suites; return the exit code."""
+    suites, problems = collect(args.files)
+    if problems or not suites:
+        print(*(problems or [f"policyd: no *{ENDING} in {', '.join(args.files)}"]), sep="\n", file=sys.stderr)
+        return 2
+    for suite in suites:
+        suite.run()
+    if args.junit:
+        write_junit(args.junit, suites)
+    print(*(json_lines(suites) if args.json else lines(suites)), sep="\n")
+    return 1 if any(outcome.failure for suite in suites for outcome in suite.outcomes) else 0
+
+
+def collect(names: Iterable[str]) -> tuple[list[Suite], list[str]]:
+    """Return the suites that `names` lead to, and everything that is wrong with any of them."""
+    suites, problems = [], []
+    for path in found(names):
+        try:
+            suites.append(read(path))
+        except SuiteError as error:
+            problems += error.problems
+    return suites, problems
+
+
+def found(names: Iterable[str]) -> Iterator[str]:
+    """Yield the suite files that `names` lead to, in a fixed order."""
+    for name in names:
+        if not os.path.isdir(name):
+            yield name
+            continue
+        for folder, below, files in os.walk(name):
+            below[:] = sorted(each for each in below if not each.startswith(".") or each == ".policyd")
+            yield from (os.path.join(folder, each) for each in sorted(files) if each.endswith(ENDING))
+
+
+def unused(suite: Suite) -> list[str]:
+    """Return the rules that decided nothing in a suite."""
+    spoke = {label for outcome in suite.outcomes for label in outcome.rules}
+    return [rule.ref.label for rule in suite.policy.rules if rule.ref.label not in spoke]
+
+
+def lines(suites: list[Suite]) -> Iterator[str]:
+    """Yield the results in words."""
+    failed = total = 0
+    for suite in suites:
+        for outcome in suite.outcomes:
+            total += 1
+            if outcome.failure:
+                failed += 1
+                yield f"FAIL {suite.path}: {outcome.case}: {outcome.request}: {outcome.failure}"
+                yield from (f"     {line}" for line in outcome.explanation.rstrip().splitlines())
+        if idle := unused(suite):
+            yield f"note {suite.path}: no case made these rules decide: {', '.join(idle)}"
+    yield f"{total - failed} passed, {failed} failed"
+
+
+def json_lines(suites: list[Suite]) -> Iterator[str]:
+    """Yield one JSON object a request, then one a suite."""
+    for suite in suites:
+        for outcome in suite.outcomes:
+            facts = {"case": outcome.case, "request": outcome.request, "rules": outcome.rules}
+            yield json.dumps({"suite": suite.path, **facts, "failure": outcome.failure or None})
+        yield json.dumps({"suite": suite.path, "unused": unused(suite)})
+
+
+def write_junit(path: str, suites: list[Suite]) -> None:
+    """Write the results as JUnit XML, the form CI systems read."""
+    root = ElementTree.Element("testsuites")
+    for suite in suites:
+        failures = sum(bool(outcome.failure) for outcome in suite.outcomes)
+        counts = {"tests": str(len(suite.outcomes)), "failures": str(failures)}
+        node = ElementTree.SubElement(root, "testsuite", {"name": suite.path, **counts})
+        for outcome in suite.outcomes:
+            add_case(node, suite, outcome)
+    ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def add_case(node: ElementTree.Element, suite: Suite, outcome: Outcome) -> None:
+    """Add one result to a suite of the report."""
+    name = f"{outcome.case}: {outcome.request}"
+    case = ElementTree.SubElement(node, "testcase", {"classname": suite.path, "name": printable(name)})
+    if outcome.failure:
+        failure = ElementTree.SubElement(case, "failure", {"message": printable(outcome.failure)})
+        failure.text = printable(outcome.explanation)
+
+
+def printable(text: str) -> str:
+    """Return text without the characters XML cannot hold."""
+    return "".join(char if char in "\t\n" or char >= " " else "\N{REPLACEMENT CHARACTER}" for char in text)

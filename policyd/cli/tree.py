@@ -1,0 +1,72 @@
+"""A file system that a test suite describes: nothing of the real disk is looked at."""
+
+from __future__ import annotations
+
+import errno
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from policyd.model import Workspace
+from policyd.paths import PathPattern, ref
+
+MOST_LINKS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Files, links and the directories above them; `model.Filesystem` over two tables of absolute paths."""
+
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Path -> content."""
+    links: Mapping[str, str] = field(default_factory=dict)
+    """Path -> target."""
+    home: str = "/"
+
+    def resolve(self, path: str) -> str:
+        """Return `path` as a kernel would walk it; OSError for a loop."""
+        done, hops = "/", 0
+        todo = parts(path)
+        while todo:
+            name = todo.pop(0)
+            here = posixpath.dirname(done) if name == ".." else posixpath.join(done, name)
+            target = self.links.get(here) if name != ".." else None
+            if target is None:
+                done = here
+                continue
+            hops += 1
+            if hops > MOST_LINKS:
+                raise OSError(errno.ELOOP, "too many links", path)
+            todo = parts(target) + todo
+            done = "/" if target.startswith("/") else done
+        return done
+
+    def contains(self, directory: str, names: tuple[str, ...]) -> bool | None:
+        """Say whether a described file below `directory` matches one of `names`."""
+        above = self.resolve(directory).rstrip("/") + "/"
+        nowhere = Workspace(None, (), (), self.home)
+        wanted = [PathPattern.compile(name, home=self.home, tmpdir="/tmp") for name in names]
+        below = [path for path in (*self.files, *self.links) if path.startswith(above)]
+        found = (ref(path, base=(), workspace=nowhere, fs=None) for path in below)
+        return any(pattern.maybe(path, nowhere, None, widen=True) for path in found for pattern in wanted)
+
+    def is_dir(self, path: str) -> bool | None:
+        """Say whether something is described below `path`."""
+        above = self.resolve(path).rstrip("/") + "/"
+        return any(each.startswith(above) for each in (*self.files, *self.links))
+
+    def identity(self, path: str) -> tuple[int, int] | None:
+        """Return a number for each described file."""
+        real = self.resolve(path)
+        return (0, sorted(self.files).index(real)) if real in self.files else None
+
+    def listing(self, directory: str) -> tuple[str, ...] | None:
+        """Return the names described in `directory`."""
+        above = self.resolve(directory).rstrip("/") + "/"
+        below = (path[len(above) :] for path in (*self.files, *self.links) if path.startswith(above))
+        return tuple(sorted({path.split("/")[0] for path in below}))
+
+
+def parts(path: str) -> list[str]:
+    """Return the components of a path, empty ones and `.` left out."""
+    return [part for part in path.split("/") if part not in {"", "."}]
