@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from policyd.commands import builtins, wrappers
 from policyd.commands.run import FullError, Run
 from policyd.commands.state import Cwd, Pair, State, enter
-from policyd.commands.taint import loose
+from policyd.commands.taint import TAINTS_ALL, loose
 from policyd.commands.variables import harmless
 from policyd.commands.wrapper_table import SHELLS
 from policyd.commands.wrappers import Inner, Unwrapped, Words
@@ -239,6 +239,9 @@ def _script(
     inside = state
     if not inner.here:
         inside = state if inner.via == "trap" else state.fresh(cwd)
+        if inner.via == "trap":
+            inside.taint_all(TAINTS_ALL["trap"])
+            inside.cwd = ()
         for assignment in level.env + inner.env:
             inside.assign(assignment.name, assignment.value, exported=True)
     if word is None:

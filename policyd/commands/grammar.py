@@ -41,6 +41,7 @@ _ARITHMETIC_NAME = re.compile(r"\$?\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
 _ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[[^\n]*?\])?(\+?=)")
 _TESTS_ARITHMETIC = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
 _TESTS_NAMES = frozenset({"-v", "-R"})
+_READ_ELSEWHERE = frozenset({"time", "coproc", "noglob", "nocorrect"})
 _SHOWN = 60
 _CHUNK = 256
 
@@ -393,7 +394,7 @@ class Reader:
         if (
             word.kind is WordKind.CONST
             and (word.text in KEYWORDS or word.text in {"{", "}", "!"})
-            and word.text != "time"
+            and word.text not in _READ_ELSEWHERE
         ):
             self.opaque(f"`{word.text}` stands where a command was expected")
 

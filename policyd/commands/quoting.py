@@ -12,7 +12,7 @@ import re
 from dataclasses import replace
 
 from policyd.commands.plain import constant
-from policyd.commands.source import BRACE
+from policyd.commands.source import BOTH, BRACE, STRING, TOKEN
 from policyd.model import Word, WordKind
 
 ONE, MANY = "\x01", "\x02"
@@ -23,6 +23,13 @@ _TAME = re.compile(r"[{},~\\]")
 _PAIRS = re.compile(r"\\(.)", re.DOTALL)
 _LEFTOVER = re.compile(r"\\.|[{},~]", re.DOTALL)
 _UNKNOWN = re.compile("[\x01\x02]")
+_MARKS = re.compile(rf"<{TOKEN}\d+{TOKEN}|<{STRING}|>{BOTH}|{BRACE}")
+_MARKED = {
+    TOKEN: "<<…".encode().decode("latin-1"),
+    f"<{STRING}": "<<<",
+    f">{BOTH}": "<>",
+    BRACE: "{",
+}
 _GLOB = re.compile(r"[*?]|\[.*\]", re.DOTALL)
 _NUMBERS = re.compile(r"(-?\d{1,9})\.\.(-?\d{1,9})(?:\.\.(-?\d{1,9}))?").fullmatch
 _LETTERS = re.compile(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?\d{1,9}))?").fullmatch
@@ -55,8 +62,8 @@ def plain(working: str) -> str:
 
 def decoded(text: str) -> str:
     """Return latin-1 bytes as the UTF-8 text they are."""
-    if BRACE in text:
-        text = text.replace(BRACE, "{")
+    if _MARKS.search(text) is not None:
+        text = _MARKS.sub(lambda mark: _MARKED.get(mark[0], _MARKED[TOKEN]), text)
     return text if text.isascii() else text.encode("latin-1", "replace").decode("utf-8", "replace")
 
 

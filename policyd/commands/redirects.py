@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import tree_sitter
 
 from policyd.commands.quoting import decoded
-from policyd.commands.source import TOKEN
+from policyd.commands.source import BOTH, STRING, TOKEN
 from policyd.commands.state import Cwd
 from policyd.commands.words import Scanner
 from policyd.model import FileUse, Role, UrlUse, Word, WordKind
@@ -115,23 +115,15 @@ def read(reader: Reader, targets: list[Node]) -> list[Use]:
                 reader.hidden(node)
                 break
         if node.type == "herestring_redirect":
-            _string(reader, node)
+            groups = _parts(node)[1]
+            for start, end in reader.spans(groups[0] if groups else []):
+                _string(reader, start, end)
         elif node.type == "file_redirect":
             uses += _file(reader, node)
     return uses
 
 
-def _string(reader: Reader, node: Node) -> None:
-    groups = _parts(node)[1]
-    if not groups:
-        reader.opaque("a here-string has no word")
-        return
-    start, end = groups[0][0].start_byte, groups[0][-1].end_byte
-    document = _DOCUMENT.fullmatch(reader.source, start, end)
-    if document is not None and int(document[1]) < len(reader.run.documents):
-        _document(reader, int(document[1]))
-        return
-    reader.spans(groups[0])
+def _string(reader: Reader, start: int, end: int) -> None:
     word = Scanner(reader).value(start, end)
     reader.fed = decoded(reader.source[start:end])
     reader.document = word.text + "\n" if word.kind is WordKind.CONST else None
@@ -152,7 +144,17 @@ def _file(reader: Reader, node: Node) -> list[Use]:
     if not groups:
         reader.opaque("a redirection has no file")
         return []
+    document = _DOCUMENT.fullmatch(reader.source, groups[0][0].start_byte, groups[0][-1].end_byte)
+    if operator == "<" and document is not None and int(document[1]) < len(reader.run.documents):
+        _document(reader, int(document[1]))
+        return []
     spans = reader.spans(groups[0])
+    mark = reader.source[spans[0][0]]
+    if mark == STRING:
+        _string(reader, spans[0][0] + 1, spans[0][1])
+        return []
+    if mark == BOTH:
+        spans = [(spans[0][0] + 1, spans[0][1])]
     shown = decoded(reader.source[spans[0][0] : spans[0][1]])
     words = reader.scan(spans)
     word = words[0] if len(words) == 1 else Word(shown, WordKind.UNKNOWN)

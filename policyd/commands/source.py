@@ -6,7 +6,8 @@ Rules of this module:
    the command does with them: what a person is shown would not be what runs.
 2. Line continuations are removed as bash does, before anything else is read: not in single quotes, comments and quoted
    here-documents; a backslash at the end of a comment joins nothing.
-3. Here-documents are cut out and leave `<<<` and a token, as the grammar places what follows `<<` badly.
+3. Here-documents are cut out and leave `<` and a token, as the grammar places what follows `<<` badly; for `<<<` and
+   `<>` stand operators that it knows, and a mark.
 4. If the scan is not sure where it is, it changes nothing and says so.
 """
 
@@ -22,8 +23,13 @@ TOKEN = "\x03"  # noqa: S105
 BRACE = "\x04"
 """Stands for a `{` at the head of a command that begins a word (`{rm,x}`), which the grammar takes for a group."""
 
+STRING = "\x05"
+"""Stands, behind `<`, before the word of a here-string: the grammar loses `<<<` behind another redirection."""
+BOTH = "\x06"
+"""Stands, behind `>`, before the file of `<>`, which the grammar does not know."""
+
 _ODD = re.compile(r"[^\t\n -~]")
-_WORK = re.compile(r"\\\n|<<")
+_WORK = re.compile(r"\\\n|<[<>]")
 _TRICKY = re.compile(r"\bcase\b|#")
 _SUBSTITUTION = re.compile(r"[$<>]\(")
 _RUN = re.compile(r"[^\\'\"`$(){}<#\n]+")
@@ -32,6 +38,7 @@ _DELIMITER = re.compile(r"<<(-?)[ \t]*((?:\\[^\n]|'[^'\n]*'|\"(?:\\.|[^\"\\\n$`]
 _COMMAND_START = re.compile(r"(?:^|[;&|({\n!]|\b(?:if|while|until|then|do|else|elif|time|for))[ \t]*\Z")
 _OPEN_SUBSCRIPT = re.compile(r"\w\[[^\]\n]*\Z")
 _BRACE = re.compile(r"((?:\A|[;&|(\n!`{]|\b(?:do|then|else|elif|if|while|until|time))[ \t]*)\{(?=[^\s{}][^\s]*[,.])")
+_BLANKS = re.compile(r"(?:[ \t]|\\\n)*")
 _CASE = re.compile(r"\bcase\b")
 _ESAC = re.compile(r"\besac\b")
 _DESCRIPTOR = re.compile(r"(^|[\s;&|()])\d+\Z")
@@ -55,7 +62,7 @@ def odd_characters(text: str) -> tuple[str, str]:
             found = max(found, f"U+{ord(char):04X}")
     if not found:
         return text, ""
-    text = re.sub("[\x00-\x04\x0b\x0c\ud800-\udfff]", "?", text)
+    text = re.sub("[\x00-\x06\x0b\x0c\ud800-\udfff]", "?", text)
     return text, f"the text holds a control or invisible character ({found})"
 
 
@@ -287,6 +294,11 @@ class _Scan:
         self._copy((end if end >= 0 else len(self.text)) - self.at)
 
     def _less(self, top: str) -> None:
+        for operator, mark in (("<<<", f"<{STRING}"), ("<>", f">{BOTH}")):
+            if self.text.startswith(operator, self.at) and top != "}":
+                self._put(mark)
+                self.at = _BLANKS.match(self.text, self.at + len(operator)).end()  # type: ignore[union-attr]
+                return
         if self.text.startswith("<<<", self.at):
             self._copy(3)
         elif not self.text.startswith("<<", self.at):
@@ -310,7 +322,7 @@ class _Scan:
             before = self.out.pop()
             self.size -= len(before)
             self._put(_DESCRIPTOR.sub(r"\1", before))
-        self._put(f"<<<{TOKEN}{number}{TOKEN}")
+        self._put(f"<{TOKEN}{number}{TOKEN}")
         self.at = found.end()
 
     def _newline(self) -> None:

@@ -315,7 +315,7 @@ def _fed(inner: Inner, spec: Wrapper, options: _Options) -> Inner:
         return _with(inner, inner.argv, strict=strict)
     marks = [value.text for option, value in options.values if option in {"-I", "-J", "--replace"} and value.text]
     argv = replaced(inner.argv, (*marks, "{}")) if inner.argv else ()
-    return _with(inner, (*argv, _MORE_INPUT) if argv else (), strict=strict)
+    return _with(inner, (*argv, _MORE_INPUT) if argv and not marks else argv, strict=strict)
 
 
 def _with(inner: Inner, argv: Words, *, strict: bool) -> Inner:
