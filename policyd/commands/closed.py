@@ -4,7 +4,9 @@ This is what the entries of the shipped sets rest on. Rules of this module:
 
 1. Closed world: an option that is not in the table, an abbreviation, a word that may become an option, an operand
    that is written, a checker's `harm`: each is a reason, and a reason means no.
-2. A word from a glob that may begin with `-` is tolerated where no option of the program can harm.
+2. A value that looks like an option, and words behind a `--` that may itself be a value, are not believed: the table
+   may be wrong about who takes a value on another system.
+3. A word from a glob that may begin with `-` is tolerated where no option of the program can harm.
 """
 
 from __future__ import annotations
@@ -47,12 +49,23 @@ def options_reason(program: Program, parsed: Parsed, *, writes: bool) -> str:
         fine = _harmless_value(given.role, given.value) or (writes and given.role == "edit")
         if given.option.unsafe and not fine:
             return f"`{given.word.text}` makes {program.name} write or run something"
+        if given.apart and given.value is not None and _dashed(given.value):
+            return f"`{given.value.text}` may be an option of its own"
+    passes = any(role.rstrip("*") in {"own", "script"} for role in program.operands)
+    if parsed.eaten and not passes and any(_dashed(word) for word in parsed.operands[parsed.split :]):
+        return "`--` may be the value of the option before it"
     if program.words:
         return ""
     for word in parsed.loose:
         if word.kind is WordKind.UNKNOWN or program.can_harm:
             return f"`{word.text}` may become an option"
     return ""
+
+
+def _dashed(word: Word) -> bool:
+    """Say whether a word looks like an option; a negative number does not."""
+    text = word.text
+    return text.startswith("-") and text != "-" and not text[1:].isdigit()
 
 
 def _harmless_value(role: str, value: Word | None) -> bool:
@@ -108,9 +121,10 @@ def _passed(program: Program, role: str, word: Word) -> bool:
     if word.kind is not WordKind.CONST:
         return False
     tables = [program] if role == "own" else [table for table in map(_table, SCRIPTS) if table]
-    name = word.text.partition("=")[0]
+    name, equals, value = word.text.partition("=")
     found = [option for table in tables if (option := table.syntax.options.get(name))]
-    return bool(found) and not any(option.unsafe for option in found)
+    given = Word(value) if equals else None
+    return bool(found) and not any(option.unsafe and not _harmless_value(option.value, given) for option in found)
 
 
 def _table(name: str) -> Program | None:

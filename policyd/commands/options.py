@@ -83,6 +83,8 @@ class Given:
     word: Word
     value: Word | None = None
     exact: bool = True
+    apart: bool = False
+    """The value is the next word, not glued on."""
     role: str = ""
     """What the value is; of an option with two values (`=data+read`) one `Given` each."""
 
@@ -99,6 +101,8 @@ class Parsed:
     """Words that are not constant and might be an option or several words."""
     split: int = -1
     """How many operands stood before `--`; -1 without one."""
+    eaten: bool = False
+    """The word before `--` was an option: were it to take a value, `--` would be it."""
 
     def has(self, *names: str) -> bool:
         """Say whether an option with one of these spellings was given."""
@@ -171,6 +175,7 @@ class _Reader:
     unknown: list[Word] = field(default_factory=list)
     loose: list[Word] = field(default_factory=list)
     split: int = -1
+    eaten: bool = False
 
     def run(self) -> Parsed:
         while self.at < len(self.words):
@@ -183,11 +188,15 @@ class _Reader:
             self._word(word)
         self.operands.extend(self.words[self.at :])
         self.loose.extend(word for word in self.words[self.at :] if word.many)
-        return Parsed(tuple(self.given), tuple(self.operands), tuple(self.unknown), tuple(self.loose), self.split)
+        found = (tuple(self.given), tuple(self.operands), tuple(self.unknown), tuple(self.loose))
+        return Parsed(*found, self.split, self.eaten)
 
     def _ends(self, word: Word) -> bool:
         if word == Word("--"):
             self.split = len(self.operands)
+            before = self.words[self.at - 2] if self.at > 1 else Word("")
+            taken = self.given[-1].value if self.given else None
+            self.eaten = before is not taken and constant(before).startswith("-")
             return True
         if self.syntax.posix and not constant(word).startswith("-"):
             self.at -= 1
@@ -224,8 +233,10 @@ class _Reader:
 
     def _give(self, option: Option, word: Word, value: Word | None, exact: bool = True) -> None:
         first, *more = option.value.split("+")
-        self.given.append(Given(option, word, self._next(option) if value is None else value, exact, first))
-        self.given.extend(Given(option, word, self._next(option), exact, role) for role in more)
+        apart = value is None
+        value = self._next(option) if apart else value
+        self.given.append(Given(option, word, value, exact, apart, first))
+        self.given.extend(Given(option, word, self._next(option), exact, True, role) for role in more)
 
     def _find(self, name: str) -> tuple[Option | None, bool]:
         table = self.syntax.options

@@ -245,6 +245,19 @@ def _jest(called: Called, parsed: Parsed) -> Finding:
     return Finding(harm="`init` writes files" if Word("init") in parsed.operands else "")
 
 
+def _tree(called: Called, parsed: Parsed) -> Finding:
+    """Look at clusters: in `tree -Lo 2 out` each letter takes a word of its own."""
+    for item in parsed.given:
+        glued = "" if item.apart or item.value is None or item.word.text.startswith("--") else item.value.text
+        if glued and not glued.isdigit():
+            return Finding(harm=f"`{item.word.text}` is read otherwise by tree")
+    return Finding()
+
+
+def _undashed(called: Called, parsed: Parsed) -> Finding:
+    return Finding(harm="words behind `--` are settings" if parsed.split >= 0 else "")
+
+
 CHECKERS: Mapping[str, Checker] = {
     "awk": _awk,
     "chmod": _chmod,
@@ -262,6 +275,8 @@ CHECKERS: Mapping[str, Checker] = {
     "sed": _sed,
     "tar": _tar,
     "test": _test,
+    "tree": _tree,
+    "undashed": _undashed,
     "unzip": _unzip,
     "verbs": _verbs,
     "yq": _yq,
