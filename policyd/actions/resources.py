@@ -202,16 +202,15 @@ def _locations(build: Builder, spec: ToolSpec, targets: Targets, apart: set[str]
 
 
 def _read_beside(build: Builder, text: str, origin: str) -> None:
-    """Add a read of a path that stands beside a command, carried by the command one of whose operands it is."""
+    """Add a read of a path beside a command: by a redirection to it nothing, as an operand carried by its command."""
     try:
         ref = build.ref(text, build.bases(), Reach.ENTRY)
     except paths.OpaquePath as error:
         build.opaque(str(error), frozenset({"read"}), origin)
         return
-    same = [
-        act for act in build.actions if act.path and set(act.path.forms) & set(ref.forms) and act.carrier is not None
-    ]
-    if any(action.kinds == {"read"} for action in same):
+    known = [act for act in build.actions if act.path and set(act.path.forms) & set(ref.forms)]
+    same = [action for action in known if action.carrier is not None]
+    if any(action.role is Role.REDIRECT for action in known) or any(action.kinds == {"read"} for action in same):
         return
     carrier = same[0].carrier if same else None
     role = Role.OPERAND if same else Role.PRIMARY

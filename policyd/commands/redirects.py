@@ -149,7 +149,7 @@ def _file(reader: Reader, node: Node) -> list[Use]:
         _document(reader, int(document[1]))
         return []
     spans = reader.spans(groups[0])
-    mark = reader.source[spans[0][0]]
+    mark = reader.source[spans[0][0] : spans[0][0] + 1]
     if mark == STRING:
         _string(reader, spans[0][0] + 1, spans[0][1])
         return []
