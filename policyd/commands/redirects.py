@@ -30,6 +30,7 @@ Span = tuple[int, int]
 
 _READS = frozenset({"<"})
 _WRITES = frozenset({">", ">>", ">|", "&>", "&>>", "<>", ">&"})
+_CLOSES = frozenset({">&-", "<&-"})
 _NOTHING = re.compile(r"/dev/(?:null|stdin|stdout|stderr|fd/\d+)").fullmatch
 _COPY = re.compile(r"\d+-?|-").fullmatch
 _NETWORK = re.compile(r"/dev/(tcp|udp)/([^/]*)/?(.*)", re.DOTALL).match
@@ -47,16 +48,18 @@ class Use:
 
 
 def _parts(node: Node) -> tuple[str, list[list[Node]]]:
-    """Return the operator of a redirection and the words behind it (what touches is one word)."""
+    """Return the operator of a redirection and the words behind it, its own first (what touches is one word)."""
     operator, groups = "", list[list[Node]]()
     for child in node.children:
         if child.type == "file_descriptor":
             continue
         if not operator:
             operator = child.type
+            if operator in _CLOSES:
+                groups.append([])
         elif child.type == "ERROR" and not groups:
             operator += (child.text or b"").decode("latin-1")
-        elif groups and groups[-1][-1].end_byte == child.start_byte:
+        elif groups and groups[-1] and groups[-1][-1].end_byte == child.start_byte:
             groups[-1].append(child)
         else:
             groups.append([child])
@@ -139,7 +142,7 @@ def _document(reader: Reader, number: int) -> None:
 
 def _file(reader: Reader, node: Node) -> list[Use]:
     operator, groups = _parts(node)
-    if operator in {">&-", "<&-"}:
+    if operator in _CLOSES:
         return []
     if not groups:
         reader.opaque("a redirection has no file")
