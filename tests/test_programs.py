@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from policyd.commands import closed, programs, scripts, strict
+from policyd.commands import closed, programs, scripts, views
 from policyd.commands.operands import uses
 from policyd.commands.options import options
 from policyd.commands.patterns import plain_name
@@ -234,5 +234,5 @@ def test_the_notation_of_options_reads_spellings_values_and_marks() -> None:
 
 
 def test_an_applet_and_a_subprogram_are_what_they_stand_for() -> None:
-    assert {view.program.text for view in strict.views(command("busybox rm x"))} == {"busybox", "rm"}
-    assert {view.program.text for view in strict.views(command("git-push x"))} == {"git-push", "git"}
+    assert {view.program.text for view in views.views(command("busybox rm x"))} == {"busybox", "rm"}
+    assert {view.program.text for view in views.views(command("git-push x"))} == {"git-push", "git"}

@@ -52,7 +52,12 @@ def options_reason(program: Program, parsed: Parsed, *, writes: bool) -> str:
         if given.apart and given.value is not None and _dashed(given.value):
             return f"`{given.value.text}` may be an option of its own"
     passes = any(role.rstrip("*") in {"own", "script"} for role in program.operands)
-    if parsed.eaten and not passes and any(_dashed(word) for word in parsed.operands[parsed.split :]):
+    if (
+        parsed.eaten
+        and program.can_harm
+        and not passes
+        and any(_dashed(word) for word in parsed.operands[parsed.split :])
+    ):
         return "`--` may be the value of the option before it"
     if program.words:
         return ""

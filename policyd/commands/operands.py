@@ -17,7 +17,7 @@ import posixpath
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from policyd.commands import scripts, strict
+from policyd.commands import scripts, views
 from policyd.commands.options import Given, Parsed, constant, key, parse, tail
 from policyd.commands.patterns import plain_name
 from policyd.commands.programs import Called, Program, called
@@ -157,9 +157,9 @@ def _kept(argv: tuple[Word, ...], fed: bool) -> _Uses:
 def _look(argv: tuple[Word, ...], fed: bool) -> _Uses:
     found = _Uses(fed=fed)
     program, words = argv[0], argv[1:]
-    if strict.names(program) & strict.BOXES and words:
+    if views.names(program) & views.BOXES and words:
         program, words = words[0], words[1:]
-    known = next(filter(None, (called(name, words) for name in sorted(strict.names(program), reverse=True))), None)
+    known = next(filter(None, (called(name, words) for name in sorted(views.names(program), reverse=True))), None)
     if known is not None:
         found.program = known.program
         _known(found, known)

@@ -14,7 +14,7 @@ import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from policyd.commands import strict
+from policyd.commands import strict, views
 from policyd.commands.patternwords import PatternError, PatternWord, fits, fold, read
 from policyd.commands.variables import tolerated
 from policyd.model import SimpleCommand, Truth, Word, WordKind
@@ -70,12 +70,12 @@ def plain_name(word: Word) -> str:
 def program_names(command: SimpleCommand) -> frozenset[str] | None:
     """Return, in lower case, every name strict rules may know the command by; None = any (not constant)."""
     if command.inner is None and command.argv and command.argv[0].kind is WordKind.CONST:
-        usual = strict.simple(command.argv[0].text)
+        usual = views.simple(command.argv[0].text)
         if usual is not None:
             return usual
     names: set[str] = set()
     for level in levels(command):
-        for view in strict.views(level):
+        for view in views.views(level):
             if not view.names and view.program.text:
                 return None
             names.update(name.lower() for name in view.names)
@@ -123,7 +123,7 @@ class CommandPattern:
         """
         found = Truth.NO
         for level in levels(command):
-            for view in strict.views(level):
+            for view in views.views(level):
                 for words in self.alternatives:
                     found = max(found, strict.match(words, view, widen=widen))
                     if found is Truth.YES:

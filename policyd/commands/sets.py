@@ -12,7 +12,7 @@ Rules of this module:
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -36,7 +36,8 @@ class SetEntry:
     """`@set.entry` without the `@`."""
     patterns: tuple[CommandPattern, ...]
     reason: str
-    source: str
+    stated: str
+    """Where it was read, if not where the table of programs was."""
     programs: frozenset[str] | None
     closed: bool = False
     alike: str = ""
@@ -50,6 +51,13 @@ class SetEntry:
     """A builtin: called by its bare name in the shell itself, no variable changes it."""
     writes: bool = False
     carries: bool = True
+
+    @property
+    def source(self) -> str:
+        """Where what the entry rests on was read."""
+        name = (self.alike or self.name.partition(".")[2]).partition(" ")[0]
+        program = programs.find(name) or programs.find(min(self.programs or {""}))
+        return self.stated or (program.source if program is not None else "")
 
     @property
     def text(self) -> str:
@@ -157,14 +165,11 @@ def _entry(name: str, key: str, entry: Table, whole: Table) -> SetEntry:
     patterns = tuple(CommandPattern.compile(text, home="~") for text in _list(entry.get("command", f"{key} **")))
     named = [pattern.programs for pattern in patterns]
     found = frozenset[str]().union(*(item for item in named if item is not None))
-    program = programs.find(cast("str", entry.get("as", key)).partition(" ")[0]) or programs.find(
-        min(found, default="")
-    )
     return SetEntry(
         f"{name}.{key}",
         patterns,
         cast("str", both["reason"]),
-        cast("str", entry.get("source") or (program.source if program is not None else "")),
+        cast("str", entry.get("source", "")),
         None if None in named else found,
         closed=bool(both.get("closed")),
         alike=cast("str", entry.get("as", "")),
@@ -189,12 +194,32 @@ def _set(name: str, table: Table) -> ShippedSet:
     return ShippedSet(name, kind, cast("str", table["reason"]), entries)
 
 
+class _Shipped(Mapping[str, ShippedSet]):
+    """Every set by name, each read when it is first asked for."""
+
+    def __init__(self) -> None:
+        """Note the files."""
+        files = sorted((resources.files("policyd") / "sets").iterdir(), key=lambda file: file.name)
+        named = ((file.name.removesuffix(".toml"), file) for file in files if file.name.endswith(".toml"))
+        self._files = {name: file for name, file in named if not name.startswith("programs")}
+        self._read: dict[str, ShippedSet] = {}
+
+    def __getitem__(self, name: str) -> ShippedSet:
+        if name not in self._read:
+            self._read[name] = _set(name, tomllib.loads(self._files[name].read_text("utf-8")))
+        return self._read[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._files
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+
 @cache
 def shipped() -> Mapping[str, ShippedSet]:
     """Return every set that ships, by name."""
-    found: dict[str, ShippedSet] = {}
-    for file in sorted((resources.files("policyd") / "sets").iterdir(), key=lambda item: item.name):
-        name, _, ending = file.name.rpartition(".")
-        if ending == "toml" and not name.startswith("programs"):
-            found[name] = _set(name, tomllib.loads(file.read_text("utf-8")))
-    return found
+    return _Shipped()

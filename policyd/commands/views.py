@@ -1,0 +1,143 @@
+"""The ways to see a command: what it may be called, and the words that go with each name.
+
+Rules of this module:
+
+1. A program is known by its base name behind any path, by its name without a version, as an applet of busybox, as
+   `git-push` for `git push`, as `python -m name`.
+2. Words behind `docker exec`, `kubectl exec` and their like may be a program, and a subcommand git does not have may be
+   an alias: what follows from such a view is `MAYBE` at most.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from policyd.commands import programs
+from policyd.commands.options import Syntax
+from policyd.commands.patternwords import fold
+from policyd.model import SimpleCommand, Truth, Word, WordKind
+
+BOXES = frozenset({"busybox", "toybox", "coreutils"})
+PYTHONS = frozenset({"python", "py", "pypy"})
+ELSEWHERE = {
+    "docker": frozenset({"run", "exec"}),
+    "podman": frozenset({"run", "exec"}),
+    "nerdctl": frozenset({"run", "exec"}),
+    "docker-compose": frozenset({"run", "exec"}),
+    "kubectl": frozenset({"exec", "run", "debug"}),
+    "oc": frozenset({"exec", "run", "rsh", "debug"}),
+    "lxc": frozenset({"exec"}),
+    "heroku": frozenset({"run"}),
+    "fly": frozenset({"ssh"}),
+    "vagrant": frozenset({"ssh"}),
+}
+"""Programs that run their words in a container or on another machine, with the subcommands that do."""
+FAMILIES = ("git", "cargo", "docker")
+"""Programs whose subcommand `x` is also a program `NAME-x`."""
+_VERSION = re.compile(r"[-.]?[0-9][0-9.]*$")
+
+
+class View:
+    """A command as strict rules may see it: a program and its words."""
+
+    __slots__ = ("_called", "cwd", "names", "program", "sure", "words")
+
+    def __init__(self, program: Word, words: tuple[Word, ...], cwd: tuple[str, ...], sure: Truth = Truth.YES) -> None:
+        """See `words` as those of `program`; `sure` is the most that may follow from it."""
+        self.program, self.words, self.cwd, self.sure = program, words, cwd, sure
+        self.names = names(program)
+        self._called: programs.Called | bool | None = False
+
+    @property
+    def called(self) -> programs.Called | None:
+        """The program of the table with its subcommand, None for a stranger; looked up when first needed."""
+        if isinstance(self._called, bool):
+            found = (programs.called(name, self.words) for name in sorted(self.names, reverse=True))
+            self._called = next(filter(None, found), None)
+        return self._called
+
+    def syntax(self, index: int) -> Syntax:
+        """Return how the word at `index` is read."""
+        if self.called is None:
+            return _STRANGER
+        start = len(self.words) - len(self.called.after)
+        return (self.called.program if index >= start else self.called.outer).syntax
+
+
+_STRANGER = Syntax()
+
+
+@lru_cache(2048)
+def _names(text: str) -> frozenset[str]:
+    base = posixpath.basename(fold(text)) or text
+    bare = _VERSION.sub("", base)
+    return frozenset(name for name in (base, bare) if name)
+
+
+def names(word: Word) -> frozenset[str]:
+    """Return the names a program word may be known by, none where it is not constant."""
+    return _names(word.text) if word.kind is WordKind.CONST else frozenset()
+
+
+@lru_cache(2048)
+def simple(text: str) -> frozenset[str] | None:
+    """Return the lower-case names of a program that has no other view, None for one that may have."""
+    known = _names(text)
+    other = known & (BOXES | PYTHONS | ELSEWHERE.keys()) or any(
+        name.startswith(family + "-") for family in FAMILIES for name in known
+    )
+    return None if other else frozenset(name.lower() for name in known)
+
+
+def views(command: SimpleCommand) -> Iterator[View]:
+    """Yield every way to see one level of a command; wrappers that run another are not unwrapped here."""
+    program, words = (command.argv[0], command.argv[1:]) if command.argv else (Word(""), ())
+    yield View(program, words, command.cwd)
+    known = names(program)
+    if known & BOXES and words:
+        yield View(words[0], words[1:], command.cwd)
+    for family in FAMILIES:
+        for name in known:
+            if name.startswith(family + "-"):
+                yield View(Word(family), (Word(name[len(family) + 1 :]), *words), command.cwd)
+    for name in known & ELSEWHERE.keys():
+        yield from _elsewhere(ELSEWHERE[name], words, command.cwd)
+    if "git" in known and (alias := _alias(words)) is not None:
+        yield View(program, alias, command.cwd, Truth.MAYBE)
+    module = _module(words) if known & PYTHONS else None
+    if module is not None:
+        yield View(Word(words[module].text.replace("_", "-")), words[module + 1 :], command.cwd)
+
+
+def _elsewhere(verbs: frozenset[str], words: tuple[Word, ...], cwd: tuple[str, ...]) -> Iterator[View]:
+    """Yield a view for each word behind one of the verbs: where the options end is not known."""
+    start = next((index for index, word in enumerate(words) if word.text in verbs), len(words))
+    for index in range(start + 1, min(len(words), start + MOST_WORDS)):
+        if not words[index].text.startswith("-"):
+            yield View(words[index], words[index + 1 :], cwd, Truth.MAYBE)
+
+
+MOST_WORDS = 64
+
+
+def _alias(words: tuple[Word, ...]) -> tuple[Word, ...] | None:
+    """Return the words of a git command whose subcommand git does not have: an alias stands for any words."""
+    table = programs.find("git")
+    at = programs.first_operand(table.syntax, words) if table is not None else None
+    if table is None or at is None or words[at].kind is not WordKind.CONST or words[at].text in table.subs:
+        return None
+    return (*words[:at], Word(words[at].text, WordKind.UNKNOWN, "", many=True), *words[at + 1 :])
+
+
+def _module(words: tuple[Word, ...]) -> int | None:
+    """Return the index of the module of `python -m NAME`."""
+    for index, word in enumerate(words[:-1]):
+        if word.kind is WordKind.CONST and word.text.startswith("-") and not word.text.startswith("--"):
+            if word.text.endswith("m") and words[index + 1].kind is WordKind.CONST:
+                return index + 1
+        else:
+            return None
+    return None
