@@ -108,6 +108,8 @@ def block(rng: Random, effect: str = "") -> dict[str, Any]:
     found = {"effect": effect, **resource(rng, kind), **attributes(rng, allow=effect == "allow")}
     if not kind or rng.random() < 0.3 or (kind == "path" and effect == "allow"):
         found["kind"] = rng.choice(RULE_KINDS)
+    if "kind" in found and kind in {"command", "tool"}:
+        found["kind"] = rng.choice(("*", ["execute", "other"], ["execute", "other", "read"]))
     if found.get("kind") == "execute" and not kind:
         found["kind"] = ["execute", "other"]
     if kind == "tool" and rng.random() < 0.3:

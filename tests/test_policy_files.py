@@ -184,7 +184,12 @@ def test_the_real_managed_directory_is_checked_from_the_root() -> None:
 
 def test_other_files_are_reported(tree: Path) -> None:
     (tree / "policyd" / "policies.d" / "20.toml.bak").write_text(DENY)
-    assert "20.toml.bak is not read: policy files end in .toml" in managed(tree).notes[0]
+    (tree / "policyd" / "policies.d" / "20_test.toml").write_text("case = []")
+    (tree / "policyd" / "policies.d" / "20_test.toml").chmod(0o644)
+    found = managed(tree)
+    assert len(found.sources) == 1
+    assert "20.toml.bak is not read: policy files end in .toml" in found.notes[0]
+    assert "20_test.toml is not read: it is a test suite" in found.notes[1]
 
 
 def test_a_swapped_file_is_never_read(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from policyd.policy.errors import Mistake
+from policyd.policy.errors import Mistake, listed
 from policyd.policy.file import Conditions, Named, RuleBlock, Unless
 
 RESOURCES = ("path", "command", "url", "tool")
@@ -27,6 +27,7 @@ def resource_of(block: Conditions) -> str:
 def mistakes(block: Named) -> Iterator[Mistake]:
     """Yield every combination of a rule or default that must not load."""
     yield from about_resources(block)
+    yield from about_kinds(block)
     yield from about_narrowing(block)
     yield from about_effect(block)
     if block.effect == "allow" and block.interactive is not None:
@@ -58,6 +59,26 @@ def about_resources(block: Named) -> Iterator[Mistake]:
             "an allow rule with `path` does not say what may be done there",
             'name `kind`, such as `kind = "@read"` or `kind = ["read", "edit"]`',
             key="path",
+        )
+
+
+def about_kinds(block: Named) -> Iterator[Mistake]:
+    """A kind that the resource never has would make a rule that never holds."""
+    kinds = set(block.kind or ("*",))
+    if "*" in kinds:
+        return
+    if block.command is not None and "execute" not in kinds:
+        yield Mistake(
+            f"`command` with {listed(sorted(kinds))}: a command is of kind `execute`",
+            "remove `kind`; what a command does to files is for rules with `path`",
+            key="kind",
+        )
+    mcp = block.tool is not None and all("/" in tool for tool in block.tool)
+    if block.effect == "allow" and mcp and "other" not in kinds:
+        yield Mistake(
+            f"`tool` of a server with {listed(sorted(kinds))}: an allow sees every MCP call as `other`",
+            "remove `kind`",
+            key="kind",
         )
 
 

@@ -10,7 +10,8 @@ Rules of this module:
    Invalid at start, it makes everything in that session at least ask.
 4. A user's policy file that lies inside a session's workspace is a project file, whatever named it, unless its bytes
    were vouched for with `--policy-digest sha256:…`.
-5. What is in a policy directory and is no `*.toml` is reported, never silently left out.
+5. What is in a policy directory and is no policy (another ending, a test suite `*_test.toml`) is reported, never
+   silently left out.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from policyd.storage.strictfile import (
 )
 from policyd.storage.trust import ProjectFiles, TrustStore, read_project
 
-ENDING = ".toml"
+ENDING, SUITE = ".toml", "_test.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ def checked(
     sources, faults = [], []
     for name in names:
         path = os.path.join(directory, name)
-        if not name.endswith(ENDING):
+        if not is_policy(name):
             continue
         try:
             sources.append(PolicySource(path, reading(path), layer))
@@ -112,11 +113,17 @@ def checked(
     return Found(tuple(sources), tuple(unread(directory, names)))
 
 
+def is_policy(name: str) -> bool:
+    """Say whether a file of a policy directory is a policy by its name."""
+    return name.endswith(ENDING) and not name.endswith(SUITE)
+
+
 def unread(directory: str, names: Iterable[str]) -> Iterator[str]:
     """Yield a note about each entry that is no policy file."""
     for name in names:
-        if not name.endswith(ENDING):
-            yield f"{os.path.join(directory, name)} is not read: policy files end in {ENDING}"
+        if not is_policy(name):
+            why = "it is a test suite" if name.endswith(SUITE) else f"policy files end in {ENDING}"
+            yield f"{os.path.join(directory, name)} is not read: {why}"
 
 
 def refused(path: str, error: OSError, layer: Layer) -> Diagnostic:
@@ -143,8 +150,8 @@ def given(paths: Iterable[str], layer: Layer = Layer.USER) -> Found:
     for path in paths:
         try:
             names = sorted(os.listdir(path)) if os.path.isdir(path) else None
-            notes += unread(path, names or ())
-            chosen = [path] if names is None else [os.path.join(path, n) for n in names if n.endswith(ENDING)]
+            notes += unread(path, (name for name in names or () if not name.endswith(SUITE)))
+            chosen = [path] if names is None else [os.path.join(path, name) for name in names if is_policy(name)]
         except OSError as error:
             faults.append(refused(path, error, layer))
             continue
@@ -179,8 +186,8 @@ def project(root: str, trust: TrustStore) -> Found:
 def as_project(files: ProjectFiles, *, trusted: bool) -> Found:
     """Return the policy files of a project as sources."""
     root = files.root
-    sources = (PolicySource(files.path(name), data, Layer.PROJECT, trusted, root) for name, data in files.files)
-    return Found(tuple(sources))
+    chosen = [(files.path(name), data) for name, data in files.files if is_policy(name)]
+    return Found(tuple(PolicySource(path, data, Layer.PROJECT, trusted, root) for path, data in chosen))
 
 
 def demoted(sources: Iterable[PolicySource], roots: Sequence[str], vouched: Sequence[str] = ()) -> list[PolicySource]:
