@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 Node = tree_sitter.Node
 Span = tuple[int, int]
 
+REDIRECTS = frozenset({"file_redirect", "herestring_redirect", "heredoc_redirect"})
+"""Node types of redirections."""
+
 _READS = frozenset({"<"})
 _WRITES = frozenset({">", ">>", ">|", "&>", "&>>", "<>", ">&"})
 _CLOSES = frozenset({">&-", "<&-"})

@@ -16,6 +16,8 @@ from policyd.model import FileUse, Reading, SimpleCommand, UrlUse
 LENGTH = 256 * 1024
 DEPTH = 64
 PARTS = 5_000
+SHOWN = 60
+"""How many characters of a text a reason shows."""
 
 
 class FullError(Exception):
