@@ -226,6 +226,13 @@ def test_the_ground(ground: str, action: Action, want: str) -> None:
     assert effect(load(f"[defaults]\n{ground}"), action) == want
 
 
+def test_the_same_request_is_told_in_the_same_words() -> None:
+    ground = "".join(f'{kind} = "ask"\n' for kind in ("read", "edit", "delete", "fetch", "think"))
+    action = Action(frozenset({"think", "fetch", "read", "edit", "delete"}))
+    found = decide(load(f"[defaults]\n{ground}"), action)
+    assert [rule.id for rule in found.rules] == [f"defaults.{kind}" for kind in sorted(action.kinds)]
+
+
 # ---- floors ----------------------------------------------------------------------------------------
 
 

@@ -83,6 +83,18 @@ def test_mistakes_of_all_files_are_told_together() -> None:
     assert [one.split(":")[0] for one in said] == ["a.toml", "b.toml", "c.toml"]
 
 
+def test_a_file_that_is_no_plain_utf8_is_told_so() -> None:
+    assert mistakes(PolicySource("x.toml", b"\xef\xbb\xbfversion = 1", Layer.USER)) == [
+        "x.toml:1: it begins with a byte order mark; save it as plain UTF-8"
+    ]
+    assert "x.toml:2: not UTF-8" in mistakes(PolicySource("x.toml", b"version = 1\n# \xff", Layer.USER))[0]
+
+
+def test_lines_count_the_same_with_the_ends_of_another_system() -> None:
+    text = '[defaults]\r\nread = "allow"\r\n[[rule]]\r\neffect = "deny"\r\ncomand = "x"\r\n'
+    assert mistakes(source(text))[0].startswith("mistakes.toml:5: ")
+
+
 def test_a_sound_file_does_not_load_beside_a_broken_one() -> None:
     mistakes(source('[[rule]]\neffect = "allow"\nkind = "*"\n', name="a.toml"), source("nonsense", name="b.toml"))
 

@@ -52,7 +52,7 @@ class LayerDefaults:
             return [found] if found else []
         reach = not action.opaque and (action.path is None or action.path.inside)
         spoken: list[Entry] = []
-        for kind in action.kinds or ("other",):
+        for kind in sorted(action.kinds) or ("other",):
             own = entries.get(kind)
             if own is None:
                 spoken += self.unnamed(kind, reach=reach and kind != "switch_mode")
@@ -64,7 +64,8 @@ class LayerDefaults:
 
     def unnamed(self, kind: str, *, reach: bool) -> list[Entry]:
         """Return what speaks about a kind that no file of the layer names."""
-        found = [e for k in IMPLIED.get(kind, ()) if (e := self.entries.get(k)) and e.effect is not Effect.ALLOW]
+        implied = sorted(IMPLIED.get(kind, ()))
+        found = [e for k in implied if (e := self.entries.get(k)) and e.effect is not Effect.ALLOW]
         if every := self.every(reach=reach):
             found.append(every)
         return found

@@ -27,6 +27,7 @@ from policyd.policy.wording import default_mistake, said
 
 BlockType = TypeVar("BlockType", bound=BaseModel)
 DEFAULT_KEYS = (*KINDS, "*", "outside", "mcp")
+MARK = b"\xef\xbb\xbf"
 REQUIREMENT = re.compile(r"^\s*(>=|<=|==|!=|>|<)\s*(\d+(?:\.\d+)*)\s*$")
 COMPARISONS: dict[str, Callable[[list[int], list[int]], bool]] = {
     ">=": lambda a, b: a >= b,
@@ -97,6 +98,9 @@ def block_id(raw: dict[str, Any], name: str, number: int) -> str:
 def parse(source: PolicySource, version: str) -> Parsed:
     """Read one file; mistakes are in `diagnostics` of the result, never raised."""
     parsed = Parsed(source)
+    if source.data.startswith(MARK):
+        parsed.diagnostics.append(unreadable(source, 1, "it begins with a byte order mark", "save it as plain UTF-8"))
+        return parsed
     try:
         parsed.text = source.data.decode("utf-8")
         parsed.raw = tomllib.loads(parsed.text)
