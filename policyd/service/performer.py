@@ -86,6 +86,19 @@ def moment() -> Moment:
     return Moment(datetime.now(UTC), monotonic())
 
 
+def bell() -> tuple[int, Callable[[], None]]:
+    """Return a descriptor that becomes readable, and what makes it so from any thread."""
+    waker, rope = os.pipe()
+    for fd in (waker, rope):
+        os.set_blocking(fd, False)
+
+    def ring() -> None:
+        with suppress(BlockingIOError, OSError):  # full: the loop is awake anyway
+            os.write(rope, b".")
+
+    return waker, ring
+
+
 class Performer:
     """One connection's hands."""
 
@@ -98,17 +111,23 @@ class Performer:
         remember: Callable[[Remember], None],
         fs: Filesystem | None,
         now: Callable[[], Moment] = moment,
+        ring: Callable[[], None] | None = None,
+        stamp: Mapping[str, object] | None = None,
     ) -> None:
-        """Hold the connection and what its commands are performed with; `send_by` completes it."""
+        """Hold the connection and what its commands are performed with; `send_by` completes it.
+
+        Args:
+            ring: called from any thread when `wake` has something to take; default: `waker` becomes readable.
+            stamp: fields that every record of this connection gets.
+        """
         self.log = log
         self.tally = Tally()
         self.steps: Steps | None = None
         self.durable: Durable | None = None
         self.reloaded: Callable[[object], bool] = lambda found: False
         """Takes what the watcher found, in the loop's thread; True if the enforcement must judge again."""
-        self.waker, self._wake = os.pipe()
-        for fd in (self.waker, self._wake):
-            os.set_blocking(fd, False)
+        self.waker, self._ring = (-1, ring) if ring else bell()
+        self._stamp = dict(stamp or {})
         self._connection = connection
         self._send: Callable[[Side, bytes], None]
         self._note = note
@@ -148,16 +167,16 @@ class Performer:
 
     def wake(self) -> None:
         """Take what threads have posted."""
-        with suppress(BlockingIOError):
-            os.read(self.waker, 4096)
+        if self.waker >= 0:
+            with suppress(BlockingIOError):
+                os.read(self.waker, 4096)
         while self._posted:
             self._take(self._posted.popleft())
 
     def post(self, what: object) -> None:
         """Hand something to the loop, from any thread."""
         self._posted.append(what)
-        with suppress(BlockingIOError, OSError):  # full: the loop is awake anyway
-            os.write(self._wake, b".")
+        self._ring()
 
     def handle(self, event: Event) -> None:
         """Hand one event to the enforcement and perform what follows."""
@@ -208,7 +227,7 @@ class Performer:
 
     def _record(self, command: Record) -> None:
         try:
-            self.log.append(command.record, self._now().wall)
+            self.log.append({**self._stamp, **command.record}, self._now().wall)
             if self.durable:
                 self._waiting[command.key] = []
                 self.durable.add(command.key)

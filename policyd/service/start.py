@@ -158,7 +158,7 @@ def load_settings(places: Places, choices: Choices, locks: frozenset[str], probl
         options["shell"] = choices.shell
     if choices.audit:
         options["audit_path"] = os.path.abspath(choices.audit) + ("/" if choices.audit.endswith("/") else "")
-    defaults = {"prompt": ("client",)} if choices.transport == "proxy" else {}
+    defaults = {"prompt": ("client",)} if choices.transport in ("proxy", "daemon") else {}
     try:
         return settings_files.load(places, options=options, defaults=defaults, locks=locks)
     except SettingsError as error:

@@ -92,6 +92,23 @@ class Connection:
         due = [at for at in (self._permissions.deadline(), self._modes.deadline()) if at is not None]
         return min(due, default=None)
 
+    def holds(self, ident: bytes) -> bool:
+        """Say whether a request of the agent with this id is held: it awaits a person, or details."""
+        key = acp.id_key(ident)
+        return any(held.key == key for held in self._core.held.values())
+
+    def adopt(self, side: Side, line: bytes, now: Moment, fs: Filesystem | None) -> None:
+        """Take in a request that passed before this connection was there: its response may pass, and is read.
+
+        Raises:
+            NotJsonError, ProtocolError: it is no request.
+        """
+        message = acp.envelope(line)
+        if side is Side.CLIENT and message.method in UNDERSTOOD:
+            self.feed(side, line + b"\n", now, fs)
+        else:
+            self._core.track(side, message.key, Passing(message.method or ""))
+
     @property
     def unwatched(self) -> tuple[str, ...]:
         """The sessions that are not under policy where the agent does not ask."""
