@@ -634,3 +634,42 @@ def test_a_rule_ends_when_its_time_is_over() -> None:
     loaded = load('[[rule]]\neffect="allow"\ncommand="ls"\nuntil=2026-11-29T12:00:00Z')
     assert effect(loaded, run("ls"), context=replace(CONTEXT, now=NOW - timedelta(seconds=1))) == "allow"
     assert effect(loaded, run("ls"), context=replace(CONTEXT, now=NOW)) == "ask"
+
+
+def test_a_strict_rules_example_holds_where_the_rule_may() -> None:
+    (rule,) = load('[[rule]]\neffect="deny"\ncommand="git push"').rules
+    assert engine.rule_holds(rule, (run("git $X"),), CONTEXT, FS)
+    assert engine.rule_holds(rule, (run("ls"), run("git push")), CONTEXT, FS)
+    assert not engine.rule_holds(rule, (run("ls"),), CONTEXT, FS)
+    assert not engine.rule_holds(rule, (), CONTEXT, FS)
+
+
+def test_an_exception_by_the_session_is_left_out_of_examples() -> None:
+    spare = 'unless=[{ mode="plan", kind="*" }, { command="git log **" }]'
+    (rule,) = load(f'[[rule]]\neffect="deny"\ncommand="git"\n{spare}').rules
+    plan = replace(CONTEXT, mode=Mode("plan"))
+    assert rule.holds(run("git push"), plan, FS) is Truth.NO
+    assert engine.rule_holds(rule, (run("git push"),), plan, FS)
+    assert not engine.rule_holds(rule, (run("git log x"),), plan, FS)
+
+
+def test_a_rule_says_what_kept_it_from_holding() -> None:
+    allow, deny = load(
+        '[[rule]]\neffect="allow"\nkind="execute"\ncommand="git **"\nunless={ command="git push" }\n'
+        '[[rule]]\neffect="deny"\npath=".env"\nkind="edit"\nunless={ path="a/.env" }'
+    ).rules
+    assert allow.misses(run("git push"), CONTEXT, FS) == ("unless",)
+    assert allow.misses(run("ls"), CONTEXT, FS) == ("command",)
+    assert allow.misses(read("a"), CONTEXT, FS) == ("kind", "command")
+    assert allow.misses(mention(".env"), CONTEXT, FS) == ("resource",)
+    assert deny.misses(mention(".env"), CONTEXT, FS) == ()
+    assert deny.misses(read("a/.env", "edit"), CONTEXT, FS) == ("unless",)
+    assert deny.misses(read("b"), CONTEXT, FS) == ("kind", "path")
+
+
+def test_a_tool_rule_is_not_about_calls_without_a_name() -> None:
+    loaded = load('[defaults]\nexecute="allow"', '[[rule]]\neffect="deny"\ntool="Bash"')
+    assert effect(loaded, run("ls")) == "allow"
+    assert effect(loaded, replace(run("ls"), name=Tool("Bash"))) == "deny"
+    assert effect(loaded, replace(odd(), name=Tool("Bash"))) == "deny"
+    assert effect(load('[[rule]]\neffect="allow"\ntool="*"'), run("ls")) == "ask"
