@@ -48,8 +48,9 @@ class LineClient:
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-        for target in (self.read, self.read_errors):
-            threading.Thread(target=target, daemon=True).start()
+        self.threads = [threading.Thread(target=target, daemon=True) for target in (self.read, self.read_errors)]
+        for thread in self.threads:
+            thread.start()
 
     def __enter__(self) -> LineClient:
         return self
@@ -62,10 +63,16 @@ class LineClient:
         if self.process.stdin:
             self.process.stdin.close()
         try:
-            return self.process.wait(patience)
+            status = self.process.wait(patience)
         except subprocess.TimeoutExpired:
             os.killpg(self.process.pid, 9)
-            return self.process.wait(patience)
+            status = self.process.wait(patience)
+        for thread in self.threads:
+            thread.join(patience)
+        for pipe in (self.process.stdout, self.process.stderr):
+            if pipe:
+                pipe.close()
+        return status
 
     def read(self) -> None:
         """Sort what the agent says: requests are answered, replies queued."""
