@@ -286,6 +286,10 @@ def test_an_outside_word_is_covered_by_within_or_by_a_path_rule() -> None:
     known = Action(frozenset({"read"}), Role.OPERAND, path=ref("/etc/m"), cwd=("/w",), cwd_inside=True)
     assert effect(load(make + '[[rule]]\neffect="allow"\nkind="read"\npath="/etc/m"'), stray, known) == "allow"
     assert effect(load(make + '[defaults]\noutside="allow"\nread="allow"'), stray, known) == "allow"
+    both = (known, replace(known, kinds=frozenset({"edit"})))
+    reads = '[[rule]]\neffect="allow"\nkind="read"\npath="/etc/m"\n'
+    found = decide(load(make + reads), stray, *both)
+    assert found.actions[0].floors == ("it names /etc/m outside the workspace",)
 
 
 def test_policyds_own_things_need_a_managed_rule() -> None:
