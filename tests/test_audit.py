@@ -186,6 +186,16 @@ def test_a_line_is_at_most_16_kib_and_says_what_was_cut() -> None:
     assert "[cut " in kept["title"] and kept["actions_cut"] > 0 and kept["whole"].startswith("sha256:")
 
 
+def test_of_very_many_rules_the_first_are_named_and_the_rest_counted() -> None:
+    rules = tuple(RuleRef(Layer.USER, f"r{number}", Effect.ASK) for number in range(1_000))
+    judged = (Judged(command("a"), Effect.ASK, (), rules),)
+    row = audit.record(Decision(Effect.ASK, Source.RULE, "", rules[:500], rules, judged), None, CONTEXT, id="d")
+    actions, listed, others = row["actions"], row["rules"], row["matched"]
+    assert isinstance(actions, list) and isinstance(listed, list) and isinstance(others, list)
+    assert actions[0]["rules"][-1] == "[950 more]" and others[0] == "user:r500"
+    assert len(listed) == 50 and row["rules_cut"] == 450
+
+
 def nested(depth: int) -> object:
     """Return lists in lists."""
     value: object = "x" * 500

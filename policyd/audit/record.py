@@ -26,6 +26,8 @@ TEXT_LIMIT = 2048
 """Characters kept of one string."""
 LIST_LIMIT = 200
 """Entries kept of one list."""
+RULES_LISTED = 50
+"""Rules that are listed by name."""
 LINE_LIMIT = 16 * 1024
 """Bytes of one line, newline included."""
 FIRST = "0" * 64
@@ -73,7 +75,7 @@ def record(
         "kind": request_kind(request),
         "effect": decision.effect.word,
         "source": decision.source.value,
-        "rules": [rule_row(rule) for rule in decision.rules],
+        "rules": [rule_row(rule) for rule in decision.rules[:RULES_LISTED]],
         "reason": decision.reason,
         "actions": [judged_row(judged) for judged in decision.actions],
         "outcome": outcome,
@@ -88,8 +90,10 @@ def record(
         row["labels"] = labels
     if request and request.side_door:
         row["door"] = request.side_door
-    if others := [rule.label for rule in decision.matched if rule not in decision.rules]:
+    if others := others_of(decision):
         row["matched"] = others
+    if len(decision.rules) > RULES_LISTED:
+        row["rules_cut"] = len(decision.rules) - RULES_LISTED
     return tidy({**(extra or {}), **row})
 
 
@@ -110,6 +114,18 @@ def request_kind(request: Request | None) -> str:
     return next((kind for action in request.actions for kind in KINDS if kind in action.kinds), "")
 
 
+def others_of(decision: Decision) -> list[str]:
+    """Return the rules that matched and did not decide."""
+    deciding = decision.rules if len(decision.rules) < 4 else frozenset(decision.rules)
+    return labels_of([rule for rule in decision.matched if rule not in deciding])
+
+
+def labels_of(rules: Sequence[RuleRef]) -> list[str]:
+    """Return the names of rules; of very many the first, and how many more."""
+    names = [rule.label for rule in rules[:RULES_LISTED]]
+    return names if len(rules) <= RULES_LISTED else [*names, f"[{len(rules) - RULES_LISTED} more]"]
+
+
 def rule_row(rule: RuleRef) -> dict[str, object]:
     """Return a rule as records name it."""
     row: dict[str, object] = {"rule": rule.label, "effect": rule.effect.word}
@@ -122,8 +138,8 @@ def judged_row(judged: Judged) -> dict[str, object]:
     """Return one action with what was decided of it."""
     row = action_row(judged.action)
     row["effect"] = judged.effect.word
-    if judged.hits or judged.possible or judged.defaults:
-        row["rules"] = [rule.label for rule in (*judged.hits, *judged.possible, *judged.defaults)]
+    if spoke := (*judged.hits, *judged.possible, *judged.defaults):
+        row["rules"] = labels_of(spoke)
     if judged.floors:
         row["floors"] = list(judged.floors)
     if judged.granted is not None:

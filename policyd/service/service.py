@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from policyd import audit
@@ -14,7 +17,22 @@ from policyd.session import Note, Remember, Side
 from policyd.storage.grants import Remembered
 from policyd.storage.settings import Loaded
 
+SLICE = 0.0005
+"""Seconds a reload may keep the interpreter while a message waits."""
 LEVELS = {"error": 0, "warn": 1, "info": 2, "debug": 3}
+
+
+@contextmanager
+def unnoticed() -> Iterator[None]:
+    """Let the loop in every half millisecond, and keep the collector from stopping it over ten thousand rules."""
+    interval = sys.getswitchinterval()
+    gc.disable()
+    sys.setswitchinterval(SLICE)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(interval)
+        gc.enable()
 
 
 class Service:
@@ -93,7 +111,8 @@ class Service:
 
     def _look(self) -> None:
         """Look at the files, in the watcher's thread."""
-        change = self._book.look()
+        with unnoticed():
+            change = self._book.look()
         if change is not None:
             self._performer.post(change)
         elif self._remembered.changed():
@@ -110,6 +129,7 @@ class Service:
 
     def _take(self, change: Change) -> None:
         self._book.take(change)
+        gc.freeze()
         if () in change.in_force:
             self._authorizer.reload(self._book.policy)
         for problem in change.problems:

@@ -158,7 +158,9 @@ def load_settings(places: Places, choices: Choices, locks: frozenset[str], probl
         options["shell"] = choices.shell
     if choices.audit:
         options["audit_path"] = os.path.abspath(choices.audit) + ("/" if choices.audit.endswith("/") else "")
-    defaults = {"prompt": ("client",)} if choices.transport in ("proxy", "daemon") else {}
+    defaults: dict[str, object] = {"prompt": ("client",)}
+    if choices.transport == "daemon" and where.is_own(where.DAEMON_AUDIT):
+        defaults["audit_path"] = f"{where.DAEMON_AUDIT}/"
     try:
         return settings_files.load(places, options=options, defaults=defaults, locks=locks)
     except SettingsError as error:
