@@ -301,6 +301,12 @@ def test_policyds_own_things_need_a_managed_rule() -> None:
     assert effect(load(rule, layer=Layer.MANAGED), run("ls"), replace(mention("src/a.py"), guarded="policies")) == "ask"
 
 
+def test_only_the_guard_is_the_guard() -> None:
+    found = decide(load('[defaults]\nread="allow"'), read("/etc/passwd"))
+    assert (found.effect, found.source, found.remember) == (Effect.ASK, Source.DEFAULT, "never")
+    assert found.reason == "outside the workspace"
+
+
 def test_a_broken_project_asks_about_everything() -> None:
     broken = replace(CONTEXT, broken=".policyd/x.toml:3: not TOML")
     found = decide(load(ALLOW_ALL), read("src/a.py"), context=broken, grant=lambda _: Effect.ALLOW)
@@ -448,6 +454,8 @@ def test_the_exception_of_a_strict_rule_must_be_sure(rule: str, action: Action, 
         ('command="git **"\nunless={ command="git push **" }', run("git push x"), "ask"),
         ('command="git **"\nunless={ command="git push **" }', run("git $X"), "ask"),
         ('kind="execute"\nopaque=true\nunless={ command="rm **" }', odd(), "ask"),
+        ('kind="read"\nopaque=true\nunless={ path=".env" }', odd("read"), "ask"),
+        ('kind="fetch"\nopaque=true\nunless={ url="a.test" }', odd("fetch"), "ask"),
         ('kind="read"\nunless={ mode="yolo" }', read("src/a.py"), "ask"),
         ('kind="read"\nunless={ tool="Read" }', read("src/a.py"), "ask"),
         ('kind="@write"\nunless={ kind="delete" }', read("src/a.py", "edit"), "allow"),
@@ -478,6 +486,8 @@ def test_the_exception_of_an_allow_rule_holds_where_it_may(rule: str, action: Ac
         ('mode="@asking"', replace(CONTEXT, mode=Mode("default", asking=True, unsafe=False)), True, True),
         ('label={ env="ci" }', replace(CONTEXT, labels={"env": "ci"}), True, True),
         ('label={ env="ci" }', replace(CONTEXT, labels={"env": "dev"}), False, False),
+        ('label={ env="ci", team="a" }', replace(CONTEXT, labels={"env": "ci"}), False, False),
+        ('label={ env="ci", team="a" }', replace(CONTEXT, labels={"env": "ci", "team": "a"}), True, True),
         ('label={ env=["ci","dev"] }', replace(CONTEXT, labels={"env": "dev"}), True, True),
         ('label={ env="ci" }', replace(CONTEXT, labels={"env": "ci"}, managed_labels={"env": "dev"}), False, True),
         ('user="eve"', replace(CONTEXT, user="eve"), True, True),
