@@ -10,6 +10,7 @@ from policyd.actions import Evidence
 from policyd.authorizer import Authorizer
 from policyd.cli.facts import shown_kind
 from policyd.cli.replay import Result
+from policyd.cli.waysout import ways_out
 from policyd.display import safe
 from policyd.model import Action, Effect, Judged, Role, RuleRef
 from policyd.policy import Rule
@@ -40,7 +41,11 @@ def paragraphs(result: Result, evidence: tuple[Evidence, ...], point: Authorizer
     if result.answer.why:
         yield f"           {safe(result.answer.why, limit=WIDTH)}"
     yield f"  answer   {answered(result)}"
-    yield from (f"  way out  {line}" for line in ways_out(result))
+    roots = point.context(request.session_id, datetime.now(UTC)).workspace.roots
+    for way in ways_out(result.decision, result.answer.effect, roots):
+        lines = way.splitlines()
+        yield f"  way out  {safe(lines[0])}"
+        yield from (f"           {safe(line)}" for line in lines[1:])
 
 
 def known(evidence: Evidence) -> Iterator[str]:
@@ -140,42 +145,3 @@ def answered(result: Result) -> str:
         return "the call passes" if result.answer.effect is Effect.ALLOW else "an error with the reason"
     chosen = outcome.get("optionId") if outcome else None
     return f"option `{safe(str(chosen))}`" if chosen else "`cancelled`"
-
-
-def ways_out(result: Result) -> Iterator[str]:
-    """Yield what would change the decision."""
-    effect = result.answer.effect
-    if effect is Effect.ALLOW:
-        return
-    for rule in result.decision.rules:
-        if effect is Effect.DENY and not rule.default:
-            yield f"add an `unless` to {safe(rule.label)}, or do it another way"
-    for judged in result.decision.actions:
-        if effect is Effect.ASK and judged.effect is Effect.ASK:
-            yield from way_of(judged)
-
-
-def way_of(judged: Judged) -> Iterator[str]:
-    """Yield the rule that would allow one action, where there is one."""
-    action = judged.action
-    kind = shown_kind(action)
-    if action.guarded:
-        yield "only a managed rule can allow what touches policyd itself"
-    elif action.opaque:
-        yield f'what is not understood is allowed only by a rule with `kind = "{kind}"` and `opaque = true`'
-    elif action.escalate:
-        yield f'`[[rule]] effect = "allow" kind = "{kind}" escalate = true`'
-    elif any(ref.effect is Effect.ASK and not ref.default for ref in (*judged.hits, *judged.possible)):
-        yield "an ask rule spoke: answer it, or change that rule"
-    elif action.command is not None:
-        yield f'`[[rule]] effect = "allow" command = {quoted(action.command.text)}`'
-    elif action.path is not None:
-        yield f'`[[rule]] effect = "allow" kind = "{kind}" path = {quoted(action.path.forms[0])}`'
-    elif action.url is not None or action.tool is not None:
-        text = action.url.text if action.url else action.tool.name if action.tool else ""
-        yield f'`[[rule]] effect = "allow" {"url" if action.url else "tool"} = {quoted(text)}`'
-
-
-def quoted(text: str) -> str:
-    """Return `text` as a TOML string that is safe to show."""
-    return safe(json.dumps(text, ensure_ascii=False), limit=WIDTH)

@@ -122,7 +122,7 @@ class Bench:
     def command_floors(self, action: Action, allows: list[Rule]) -> Iterator[str]:
         """Yield where an allow would let a command run, read or write where no word of it says."""
         if not action.cwd_inside and not any(rule.places for rule in allows):
-            yield "it runs outside the workspace"
+            yield "it runs outside the workspace" if action.cwd else "where it runs is not known"
         if action.command is not None and action.command.strict_only:
             yield "it may be read in more than one way"
         if action.strays and not any(rule.encloses for rule in allows):

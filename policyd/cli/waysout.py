@@ -1,0 +1,113 @@
+"""What would change a decision: rules to paste where the language has words for the action, else a sentence.
+
+A rule says no more than the action, but for the input of a tool, what a command is fed, and the entries below a
+directory that is gone through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import tomli_w
+
+from policyd.cli.facts import shown_kind
+from policyd.display import safe
+from policyd.grants import conditions, key
+from policyd.grants.literal import PLAIN, escape
+from policyd.model import Action, Decision, Effect, Judged, Role, WordKind
+
+WIDTH = 200
+USUAL = {"https": ":443/", "http": ":80/"}
+
+
+def ways_out(decision: Decision, effect: Effect, roots: tuple[str, ...]) -> Iterator[str]:
+    """Yield what would change a decision that came out as `effect`."""
+    if effect is Effect.ALLOW:
+        return
+    if effect is Effect.DENY:
+        for rule in decision.rules:
+            if not rule.default:
+                yield f"add an `unless` to {safe(rule.label)}, or do it another way"
+        return
+    told: set[str] = set()
+    for judged in decision.actions:
+        if judged.effect is Effect.ASK and not _comes_along(judged, decision):
+            line = way_of(judged, roots)
+            if line not in told:
+                told.add(line)
+                yield line
+
+
+def way_of(judged: Judged, roots: tuple[str, ...]) -> str:
+    """Return what would allow one action that is asked about."""
+    action = judged.action
+    reasons = {
+        "only a managed rule can allow what touches policyd itself": bool(action.guarded),
+        _beyond(action, "what is not understood", "opaque"): bool(action.opaque),
+        _beyond(action, "what widens the agent's reach", "escalate"): bool(action.escalate),
+        "an ask rule spoke: answer it, or change that rule": _asked_by_rule(judged),
+    }
+    found = next((reason for reason, holds in reasons.items() if holds), "")
+    return found or written(rule(action, roots)) or _unwritable(action)
+
+
+def rule(action: Action, roots: tuple[str, ...]) -> Mapping[str, object]:
+    """Return the rule that allows `action`, empty if the language has no words for it."""
+    if "switch_mode" in action.kinds:
+        mode = {"mode": action.mode.name} if action.mode else {}
+        return {"effect": "allow", "kind": ["switch_mode"], **mode}
+    found = None if action.role is Role.MENTION else key(action, roots)
+    if found is None or _led_out(action, roots):
+        return {}
+    table = {"effect": "allow", **conditions(found)}
+    if action.url is not None:
+        usual = USUAL.get(action.url.scheme, "/")
+        urls = [word.partition("?")[0].replace(usual, "/", 1) for word in found.words]
+        if not all(PLAIN.issuperset(url) for url in urls):
+            return {}
+        table["url"] = urls
+    if action.path is not None and action.path.reach != "entry":
+        table["path"] = ["**" if word == "." else f"{escape(word)}/**" for word in found.words]
+    if action.cwd_inside:
+        table.pop("cwd", None)
+    return table
+
+
+def written(table: Mapping[str, object]) -> str:
+    """Return a rule as it stands in a policy."""
+    plain = {name: value[0] if isinstance(value, list) and len(value) == 1 else value for name, value in table.items()}
+    return f"[[rule]]\n{tomli_w.dumps(plain)}".strip() if table else ""
+
+
+def _led_out(action: Action, roots: tuple[str, ...]) -> bool:
+    """Say whether a link in the workspace leads out of it: no pattern follows those."""
+    if action.path is None or action.path.inside:
+        return False
+    return any(form.startswith(f"{root}/") for form in action.path.forms for root in roots)
+
+
+def _comes_along(judged: Judged, decision: Decision) -> bool:
+    """Say whether the action is an operand that an allow of its command, asked about too, carries."""
+    at, path = judged.action.carrier, judged.action.path
+    asked = at is not None and decision.actions[at].effect is Effect.ASK
+    return asked and path is not None and path.inside and not _asked_by_rule(judged)
+
+
+def _asked_by_rule(judged: Judged) -> bool:
+    return any(ref.effect is Effect.ASK and not ref.default for ref in (*judged.hits, *judged.possible))
+
+
+def _beyond(action: Action, what: str, word: str) -> str:
+    return f'{what} is allowed only by a rule with `kind = "{shown_kind(action)}"` and `{word} = true`'
+
+
+def _unwritable(action: Action) -> str:
+    if action.command is None:
+        return "answer it: a rule would have to be wider than what is asked"
+    if not action.cwd:
+        return "answer it: where the command runs is not known beforehand"
+    if action.command.strict_only or action.command.tainted:
+        return "answer it, or write the command plainly: no rule can name it"
+    wild = [word.text for word in action.command.argv if word.kind is not WordKind.CONST]
+    also = f"; only `**` covers {safe(wild[0], limit=WIDTH)}" if wild else ""
+    return f"a rule with a `command` pattern that covers `{safe(action.command.text, limit=WIDTH)}`{also}"
