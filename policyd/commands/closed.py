@@ -102,6 +102,8 @@ def _slots_reason(call: Called, parsed: Parsed, *, writes: bool) -> str:
     program = call.program
     if program.listing and parsed.operands and not parsed.has(*program.listing):
         return "an operand makes it more than a listing"
+    if parsed.mixed and not writes and any(role.rstrip("*") in WRITTEN for role in program.operands):
+        return "an option behind an operand, where another operand is written"
     for role, word in slots(program, parsed):
         if role in WRITTEN and not writes:
             return f"it writes `{word.text}`"

@@ -101,6 +101,8 @@ class Parsed:
     """Words that are not constant and might be an option or several words."""
     split: int = -1
     """How many operands stood before `--`; -1 without one."""
+    mixed: bool = False
+    """An option stood behind an operand; some systems take it for one."""
     eaten: bool = False
     """The word before `--` was an option: were it to take a value, `--` would be it."""
 
@@ -175,6 +177,7 @@ class _Reader:
     unknown: list[Word] = field(default_factory=list)
     loose: list[Word] = field(default_factory=list)
     split: int = -1
+    mixed: bool = False
     eaten: bool = False
 
     def run(self) -> Parsed:
@@ -185,11 +188,12 @@ class _Reader:
                 break
             if word.many:
                 self.loose.append(word)
+            self.mixed = self.mixed or (bool(self.operands) and constant(word).startswith("-") and word != Word("-"))
             self._word(word)
         self.operands.extend(self.words[self.at :])
         self.loose.extend(word for word in self.words[self.at :] if word.many)
         found = (tuple(self.given), tuple(self.operands), tuple(self.unknown), tuple(self.loose))
-        return Parsed(*found, self.split, self.eaten)
+        return Parsed(*found, self.split, self.mixed, self.eaten)
 
     def _ends(self, word: Word) -> bool:
         if word == Word("--"):
