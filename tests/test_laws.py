@@ -215,7 +215,7 @@ def test_a_mention_asks_for_nothing_and_is_never_allowed_anything(rng: Random) -
     loaded = draw.load([(1, True, {"defaults": {"*": "deny", "outside": "deny"}, "rule": []})])
     ref = draw.ref(rng)
     mention = Action(frozenset(), Role.MENTION, path=ref)
-    judged, _ = engine.judge(mention, loaded, replace(draw.context(rng), broken=""))
+    judged = engine.judge(mention, loaded, replace(draw.context(rng), broken=""))
     assert judged.effect is Effect.ALLOW
     assert not (judged.hits or judged.defaults or judged.floors)
 
