@@ -37,6 +37,10 @@ class Remembered:
     _memory: dict[str, tuple[Grant, ...]] = field(default_factory=dict)
     """Session grants that could not be written, by project."""
 
+    def beside(self, run: str) -> Remembered:
+        """Return the same files as another connection sees them: session grants are its own, under `run`."""
+        return Remembered(self.directory, run, self.clock, self.longest, self._files, {}, self._roots)
+
     def bind(self, request: Request, context: Context, *, allows: bool = True) -> Settle:
         """Return what is remembered of each action of `request`; see `GrantBook.bind`.
 

@@ -142,6 +142,14 @@ def runtime_directory(env: Mapping[str, str], *, macos: bool) -> str | None:
     return wanted.rstrip("/") + "/policyd" if owned and wanted.rstrip("/") != "/tmp" else None
 
 
+def is_own(directory: str) -> bool:
+    """Say whether a directory is there and belongs to the user of this process."""
+    try:
+        return os.stat(directory).st_uid == os.getuid()
+    except OSError:
+        return False
+
+
 def person() -> tuple[str, tuple[str, ...]]:
     """Return the kernel's word on who runs this: user name (or `uid:N`) and group names, for `user` and `group`."""
     import grp

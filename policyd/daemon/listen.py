@@ -1,0 +1,168 @@
+"""The listening socket, and who may connect to it.
+
+Rules of this module:
+
+1. The directory is this user's or root's and nobody else can change it; the socket is 0600. What lies at its path and
+   is no socket of this user's is never touched.
+2. A socket somebody answers at is not taken over; a dead one is, under a lock.
+3. Who a peer is, the kernel says, before its first byte is read. This daemon's own uid and root may connect; others
+   only as members of a group that was named, or of the group of a socket that root's service manager handed over. A
+   loosened mode of the file changes nothing of that. What cannot be told, and the uid that stands for "unknown", may not.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import grp
+import os
+import pwd
+import socket
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import lru_cache
+
+from policyd.daemon.shared import Who
+from policyd.storage import sockets
+
+BACKLOG = 1024
+
+
+class ListenError(Exception):
+    """The daemon cannot listen, and why."""
+
+
+def listen(path: str) -> socket.socket:
+    """Listen at `path`.
+
+    Raises:
+        ListenError: something else is there, or the place is not safe.
+    """
+    directory = os.path.dirname(path)
+    if directory in ("/tmp", "/var/tmp") or len(os.fsencode(path)) > 107:
+        raise ListenError(f"{path}: a socket must lie in a directory of its own, and its path be at most 107 bytes")
+    try:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        _check_directory(directory)
+        lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            _make_room(path)
+            return _bound(path)
+        finally:
+            os.close(lock)
+    except OSError as error:
+        raise ListenError(f"{path}: {error.strerror or error}") from error
+
+
+def _check_directory(directory: str) -> None:
+    status = os.stat(directory)
+    if status.st_uid not in {0, os.getuid()}:
+        raise ListenError(f"{directory} belongs to user {status.st_uid}")
+    if status.st_mode & 0o022:
+        raise ListenError(f"others may change {directory}; take that right away (chmod go-w)")
+
+
+def _make_room(path: str) -> None:
+    """Take away a dead socket of ours."""
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(status.st_mode):
+        raise ListenError(f"{path} is there and is no socket; it is left alone")
+    if status.st_uid != os.getuid():
+        raise ListenError(f"{path} is a socket of user {status.st_uid}; it is left alone")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as one:
+        one.setblocking(False)
+        try:
+            one.connect(path)
+        except ConnectionRefusedError:
+            os.unlink(path)
+            return
+        except BlockingIOError:
+            pass
+    raise ListenError(f"another policyd serves {path}")
+
+
+def _bound(path: str) -> socket.socket:
+    one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    before = os.umask(0o177)
+    try:
+        one.bind(path)
+        one.listen(BACKLOG)
+    except OSError:
+        one.close()
+        raise
+    finally:
+        os.umask(before)
+    return one
+
+
+def unlink(path: str, inode: int) -> None:
+    """Take the socket's name away, if it still names the socket with this inode."""
+    with suppress(OSError):
+        if os.lstat(path).st_ino == inode:
+            os.unlink(path)
+
+
+class Door:
+    """Decides who may come in through one listener."""
+
+    def __init__(self, listener: socket.socket, named: Sequence[str] = (), *, handed: bool = False) -> None:
+        """Let in members of the groups `named`, beside this user and root.
+
+        Raises:
+            ListenError: there is no such group.
+        """
+        self.listener = listener
+        self._groups = {_gid(name) for name in named}
+        if handed:
+            with suppress(OSError):
+                status = os.stat(listener.getsockname())
+                if status.st_uid == 0 and status.st_gid:
+                    self._groups.add(status.st_gid)
+
+    def who(self, one: socket.socket) -> Who | None:
+        """Return who is at the other end, None if they may not come in."""
+        try:
+            pid, uid, gid = sockets.credentials(one)
+        except OSError:
+            return None
+        if uid == sockets.NOBODY:
+            return None
+        gids = {gid, *sockets.groups(one)}
+        if uid not in {0, os.getuid()} and not gids & self._groups:
+            return None
+        return Who(uid, gid, pid, user_name(uid), tuple(group_name(one) for one in sorted(gids)))
+
+
+def myself() -> Who:
+    """Return this process's own user: the peer of standard input and output."""
+    gids = sorted({os.getgid(), *os.getgroups()})
+    return Who(os.getuid(), os.getgid(), os.getppid(), user_name(os.getuid()), tuple(map(group_name, gids)))
+
+
+def _gid(name: str) -> int:
+    try:
+        return grp.getgrnam(name).gr_gid
+    except KeyError:
+        raise ListenError(f"there is no group `{name}`") from None
+
+
+@lru_cache(maxsize=4096)
+def user_name(uid: int) -> str:
+    """Return the name of a uid, or `uid:N`."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid:{uid}"
+
+
+@lru_cache(maxsize=4096)
+def group_name(gid: int) -> str:
+    """Return the name of a gid, or `gid:N`."""
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return f"gid:{gid}"

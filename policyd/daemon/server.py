@@ -1,0 +1,420 @@
+"""The daemon's loop: accepts peers, moves their lines, ticks their deadlines, ends in order. One thread; none waits.
+
+Rules of this module:
+
+1. At most `MOST` peers, `MOST_OF_ONE` of one uid; with no descriptor left, nobody is accepted for a while.
+2. Who begins a line and does not end it, says no hello, or does not read its answers is gone after `PATIENCE` seconds.
+3. A peer has at most `TURN` lines a turn: who sends more waits for the others. Who does not read is not read.
+4. At the end every open request is answered without an allow, what is written is written out, all within `FAREWELL`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import selectors
+import signal
+import socket
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from time import monotonic, sleep
+
+from policyd.acp import FrameLimitError, Lines
+from policyd.daemon.listen import Door
+from policyd.daemon.peer import Peer
+from policyd.daemon.shared import Shared, Who
+from policyd.daemon.systemd import Notifier
+from policyd.daemon.wire import FRAME
+from policyd.service.performer import Performer
+
+MOST = 2_000
+MOST_OF_ONE = 256
+PATIENCE = 30.0
+TURN = 16
+BLOCK = 64 * 1024
+FULL = 8 * 1024 * 1024
+"""Bytes that wait for a peer before it is no longer read."""
+OVERFULL = 128 * 1024 * 1024
+"""Bytes that wait for a peer before it is dropped."""
+PAUSE = 0.5
+FAREWELL = 2.0
+
+
+class Line:
+    """One connection: its bytes, and when it was last seen to move."""
+
+    __slots__ = (
+        "closing",
+        "ended",
+        "lines",
+        "out",
+        "peer",
+        "seen",
+        "since",
+        "source",
+        "stuck",
+        "target",
+        "todo",
+        "who",
+    )
+
+    def __init__(self, source: socket.socket | int, target: socket.socket | int, who: Who, now: float) -> None:
+        """Read from `source`, write to `target`, both not blocking."""
+        self.source = source
+        self.target = target
+        self.who = who
+        self.lines = Lines(FRAME)
+        self.todo: deque[bytes] = deque()
+        """Lines read and not yet taken."""
+        self.out = bytearray()
+        self.peer: Peer
+        self.since = now
+        """When it connected."""
+        self.seen: float | None = None
+        """Since when a line is incomplete."""
+        self.stuck: float | None = None
+        """Since when it reads nothing of what waits for it."""
+        self.closing = False
+        """It sends no more; what it asked for is written out."""
+        self.ended = False
+
+    def read(self) -> bytes | None:
+        """Return what came, None if nothing did, `b""` at the end."""
+        try:
+            if isinstance(self.source, int):
+                return os.read(self.source, BLOCK)
+            return self.source.recv(BLOCK)
+        except (BlockingIOError, InterruptedError):
+            return None
+        except OSError:
+            return b""
+
+    def write(self, now: float) -> bool:
+        """Write what waits, as far as it goes; False if nobody reads any more."""
+        while self.out:
+            try:
+                view = memoryview(self.out)[: 4 * BLOCK]
+                count = os.write(self.target, view) if isinstance(self.target, int) else self.target.send(view)
+                view.release()
+            except (BlockingIOError, InterruptedError):
+                view.release()
+                self.stuck = self.stuck or now
+                return True
+            except OSError:
+                view.release()
+                return False
+            del self.out[:count]
+            self.stuck = None
+        return True
+
+
+class Server:
+    """Serves peers until it is told to end."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        doors: Sequence[Door],
+        notifier: Notifier,
+        selector: Callable[[], selectors.BaseSelector] = selectors.DefaultSelector,
+    ) -> None:
+        """Listen at `doors`; nothing is accepted before `run`."""
+        self._shared = shared
+        self._doors = list(doors)
+        self._notifier = notifier
+        self._selector = selector()
+        self._lines: dict[int, Line] = {}
+        self._by_performer: dict[Performer, Line] = {}
+        self._uids: Counter[int] = Counter()
+        self._due: dict[Line, float] = {}
+        self._ready: dict[Line, None] = {}
+        """Peers with lines that wait for their turn."""
+        self._paused: float | None = None
+        self._beat = 0.0
+        self._swept = 0.0
+        self._ending = False
+        self._status = ""
+        shared.changed = self._changed
+
+    # ---- the loop -----------------------------------------------------------------------------------
+
+    def serve(self, who: Who, source: int, target: int) -> None:
+        """Serve one peer on two descriptors beside whoever connects."""
+        self._add(Line(source, target, who, monotonic()))
+
+    def run(self, signals: int) -> None:
+        """Serve until SIGTERM or SIGINT comes, or the last peer has gone and nobody can connect."""
+        self._selector.register(self._shared.waker, selectors.EVENT_READ, self._woken)
+        self._selector.register(signals, selectors.EVENT_READ, lambda: self._signalled(signals))
+        self._listen()
+        self._notifier.ready(f"{self._shared.revision()} in force")
+        while not self._ending and (self._doors or self._lines):
+            for key, _ in self._selector.select(self._wait()):
+                self._event(key)
+            self._turn()
+            self._clock(monotonic())
+        self._end()
+
+    def _event(self, key: selectors.SelectorKey) -> None:
+        if isinstance(key.data, Line):
+            self._moved(key.data)
+        else:
+            key.data()
+
+    def _wait(self) -> float | None:
+        """Return how long nothing is due, in seconds."""
+        if self._ready:
+            return 0.0
+        now = monotonic()
+        times = [*self._due.values(), now + 1.0 if self._lines else now + 60.0]
+        if self._paused is not None:
+            times.append(self._paused)
+        if self._notifier.interval:
+            times.append(self._beat)
+        return max(0.0, min(times) - now)
+
+    def _clock(self, now: float) -> None:
+        for line in [line for line, due in self._due.items() if due <= now]:
+            for performer in line.peer.performers:
+                performer.tick()
+            self._touched(line)
+        if self._paused is not None and now >= self._paused:
+            self._listen()
+        if self._notifier.interval and now >= self._beat:
+            self._beat = now + self._notifier.interval
+            self._check()
+        if now >= self._swept + 1.0:
+            self._swept = now
+            self._sweep(now)
+
+    def _check(self) -> None:
+        """Feed the watchdog, if a decision could be made."""
+        why = self._shared.check()
+        if why:
+            self._shared.say(f"the self-check failed: {why}", loud=True)
+        else:
+            self._notifier.beat()
+
+    def _sweep(self, now: float) -> None:
+        """Drop who keeps others waiting."""
+        for line in list(self._lines.values()):
+            late = [line.seen, line.stuck, None if line.peer.greeted else line.since]
+            if any(at is not None and now - at > PATIENCE for at in late):
+                self._drop(line, f"nothing moved for {PATIENCE:.0f} seconds")
+
+    # ---- accepting ----------------------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        self._paused = None
+        for door in self._doors:
+            door.listener.setblocking(False)
+            with suppress(KeyError):
+                self._selector.register(door.listener, selectors.EVENT_READ, lambda door=door: self._accept(door))
+
+    def _deafen(self) -> None:
+        for door in self._doors:
+            with suppress(KeyError):
+                self._selector.unregister(door.listener)
+
+    def _accept(self, door: Door) -> None:
+        for _ in range(TURN * 4):
+            try:
+                one, _ = door.listener.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                self._deafen()
+                self._paused = monotonic() + PAUSE
+                if error.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                    self._shared.say(f"nobody can be accepted: {error.strerror}", loud=True)
+                return
+            one.setblocking(False)
+            who = door.who(one)
+            if who is None or len(self._lines) >= MOST or self._uids[who.uid] >= self._most(who):
+                one.close()
+                continue
+            self._add(Line(one, one, who, monotonic()))
+
+    def _most(self, who: Who) -> int:
+        """Return how many connections a uid may have: its own user's daemon is for that user alone."""
+        return MOST if who.own else MOST_OF_ONE
+
+    def _add(self, line: Line) -> None:
+        line.peer = Peer(self._shared, line.who, lambda data: self._put(line, data))
+        fd = line.source if isinstance(line.source, int) else line.source.fileno()
+        self._lines[fd] = line
+        self._uids[line.who.uid] += 1
+        self._selector.register(line.source, selectors.EVENT_READ, line)
+
+    # ---- moving -------------------------------------------------------------------------------------
+
+    def _put(self, line: Line, data: bytes) -> None:
+        line.out += data
+
+    def _moved(self, line: Line) -> None:
+        if not (line.todo or line.closing or line.ended):
+            self._read(line)
+        self._touched(line)
+
+    def _read(self, line: Line) -> None:
+        data = line.read()
+        if data is None:
+            return
+        if not data:
+            line.closing = True
+            line.seen = None
+            line.peer.close()
+            return
+        try:
+            block = line.lines.feed(data)
+        except FrameLimitError:
+            self._drop(line, f"it sent a message of more than {FRAME} bytes")
+            return
+        whole = data.endswith(b"\n")
+        line.seen = None if whole else (line.seen if line.seen and not block else monotonic())
+        if block:
+            line.todo.extend(block[:-1].split(b"\n"))
+            self._ready[line] = None
+
+    def _turn(self) -> None:
+        """Give every peer that has something its turn."""
+        for line in list(self._ready):
+            for _ in range(TURN):
+                if line.ended or not line.todo or len(line.out) > FULL:
+                    break
+                line.peer.line(line.todo.popleft())
+            if line.ended or not line.todo or len(line.out) > FULL:
+                self._ready.pop(line, None)
+            self._touched(line)
+
+    def _touched(self, line: Line) -> None:
+        """Write what there is, and see what the peer is waited for."""
+        if line.ended:
+            return
+        if not line.write(monotonic()):
+            self._drop(line, "")
+            return
+        if line.peer.trouble or len(line.out) > OVERFULL:
+            self._drop(line, line.peer.trouble or "it does not read what is sent to it")
+            return
+        if line.closing and not line.out and not any(performer.busy() for performer in line.peer.performers):
+            self._drop(line, "")
+            return
+        if line.todo and len(line.out) <= FULL:
+            self._ready[line] = None
+        self._register(line)
+        for performer in line.peer.performers:
+            self._by_performer.setdefault(performer, line)
+        dues = [due for performer in line.peer.performers if (due := performer.deadline()) is not None]
+        if dues:
+            self._due[line] = min(dues)
+        else:
+            self._due.pop(line, None)
+
+    def _register(self, line: Line) -> None:
+        reading = not line.todo and not line.closing and len(line.out) <= FULL
+        if isinstance(line.source, int) and isinstance(line.target, int):
+            self._watch(line.source, selectors.EVENT_READ if reading else 0, line)
+            self._watch(line.target, selectors.EVENT_WRITE if line.out else 0, line)
+        else:
+            events = (selectors.EVENT_READ if reading else 0) | (selectors.EVENT_WRITE if line.out else 0)
+            self._watch(line.source, events, line)
+
+    def _watch(self, what: socket.socket | int, events: int, line: Line) -> None:
+        known = self._selector.get_map().get(what)
+        if known is None:
+            if events:
+                self._selector.register(what, events, line)
+        elif not events:
+            self._selector.unregister(what)
+        elif known.events != events:
+            self._selector.modify(what, events, line)
+
+    def _drop(self, line: Line, why: str) -> None:
+        """A peer is gone, or has to go."""
+        if line.ended:
+            return
+        line.ended = True
+        if why:
+            self._shared.say(f"dropped a connection of {line.who.user}: {why}")
+        performers = line.peer.performers
+        line.peer.close()
+        line.peer.forget()
+        for performer in performers:
+            self._by_performer.pop(performer, None)
+        self._due.pop(line, None)
+        self._ready.pop(line, None)
+        self._uids[line.who.uid] -= 1
+        self._lines = {fd: one for fd, one in self._lines.items() if one is not line}
+        for what in dict.fromkeys((line.source, line.target)):
+            with suppress(KeyError, ValueError):
+                self._selector.unregister(what)
+            if not isinstance(what, int):
+                what.close()
+        if self._paused is not None:
+            self._listen()
+
+    # ---- from threads and signals -------------------------------------------------------------------
+
+    def _woken(self) -> None:
+        for performer in self._shared.wake():
+            line = self._by_performer.get(performer)
+            if line is not None:
+                self._touched(line)
+
+    def _changed(self, revision: str) -> None:
+        for line in list(self._lines.values()):
+            line.peer.changed(revision)
+            self._touched(line)
+        self._notifier.status(f"{revision} in force")
+
+    def _signalled(self, fd: int) -> None:
+        for number in os.read(fd, 4096):
+            if number in (signal.SIGTERM, signal.SIGINT):
+                self._ending = True
+            elif number == signal.SIGHUP:
+                self._notifier.reloading()
+                threading.Thread(target=self._look, name="policyd-look", daemon=True).start()
+
+    def _look(self) -> None:
+        try:
+            self._shared.look()
+        finally:
+            self._notifier.ready(f"{self._shared.revision()} in force")
+
+    # ---- the end ------------------------------------------------------------------------------------
+
+    def _end(self) -> None:
+        """Answer everything without an allow, write it out, let go."""
+        self._notifier.stopping()
+        self._deafen()
+        for line in list(self._lines.values()):
+            line.peer.close()
+        until = monotonic() + FAREWELL
+        while monotonic() < until and any(map(unfinished, self._lines.values())):
+            self._shared.wake()
+            for line in self._lines.values():
+                if not line.write(monotonic()):
+                    line.out.clear()
+            sleep(0.005)
+        for line in list(self._lines.values()):
+            self._drop(line, "")
+        self._selector.close()
+
+
+def unfinished(line: Line) -> bool:
+    """Say whether something decided has not reached its peer."""
+    return bool(line.out) or any(performer.busy() for performer in line.peer.performers)
+
+
+def signals() -> int:
+    """Catch the signals the daemon acts upon; return a descriptor that their numbers can be read from."""
+    reading, writing = os.pipe()
+    for fd in (reading, writing):
+        os.set_blocking(fd, False)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda number, frame: None)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    return reading

@@ -1,0 +1,285 @@
+"""What all peers of one daemon share: policies, settings, the audit log, grants, prompt programs, durability, watching.
+
+Rules of this module:
+
+1. A peer costs two small objects, no thread and no descriptor beside its socket.
+2. Answers of people are kept by user: what one uid remembered is never another's. Session grants are a peer's own.
+3. Who a peer is comes from the kernel; labels, roots, client and agent are what it claims.
+4. Whatever threads have arrives through one queue and one bell.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from time import monotonic
+
+from policyd import audit
+from policyd.authorizer import Authorizer, Claims
+from policyd.daemon.steps import Durability, Steps
+from policyd.daemon.wire import Hello
+from policyd.grants import Grant
+from policyd.service.book import Change
+from policyd.service.performer import Performer, bell
+from policyd.service.start import Choices, Ground, enforced, in_force, prepare
+from policyd.session import Connection, Note, Reloaded, Remember, Settings
+from policyd.session.judge import Judge
+from policyd.storage.auditlog import AuditError
+from policyd.storage.grants import Remembered
+from policyd.storage.inbox import Inbox
+
+LEVELS = {"error": 0, "warn": 1, "info": 2, "debug": 3}
+PENDING = 1_000
+"""Permission requests of one uid that may be open at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """A peer as the kernel names it."""
+
+    uid: int
+    gid: int
+    pid: int
+    user: str
+    groups: tuple[str, ...] = ()
+
+    @property
+    def own(self) -> bool:
+        """Whether it is this daemon's own user, or root."""
+        return self.uid in {0, os.getuid()}
+
+
+class Shared:
+    """The ground all peers stand on."""
+
+    def __init__(self, choices: Choices, note: Callable[[str], None]) -> None:
+        """Load everything.
+
+        Raises:
+            StartError: with all that is wrong.
+        """
+        self.choices = choices
+        self._note = note
+        self.ground: Ground = prepare(choices)
+        self.settings = self.ground.loaded.settings
+        self.began = monotonic()
+        self.problems: tuple[str, ...] = ()
+        self.pending: dict[int, int] = {}
+        """Open permission requests by uid."""
+        self.pids: dict[int, int] = {}
+        """Process ids of peers that ask for an agent, with how many connections each has."""
+        self.changed: Callable[[str], None] = lambda revision: None
+        """Called when another policy is in force."""
+        self.waker, self._ring = bell()
+        self._ringing: deque[Performer] = deque()
+        self._found: deque[object] = deque()
+        self._performers: dict[Performer, Authorizer] = {}
+        self._grant_files: dict[int, Remembered] = {}
+        self.inbox = Inbox(f"{self.ground.places.state}/inbox")
+        self.steps = Steps(self.inbox)
+        self.durability: Durability | None = None
+        self._watching: Callable[[], None] = lambda: None
+
+    def begin(self) -> None:
+        """Start what runs beside the loop, say what is to be known."""
+        if self.settings.audit_durability == "fsync":
+            self.durability = Durability(self.ground.log)
+        for entry in self.inbox.abandoned():
+            self.record("inbox", entry=entry.id, outcome="rejected", reason="policyd ended before it was answered")
+            self.say(f"the question {entry.id} was open when policyd ended: rejected")
+        self._watch()
+        for text in (*self.ground.book.notes, *self.ground.loaded.notes):
+            self.say(text)
+
+    def _watch(self) -> None:
+        from policyd.service.watch import Watcher
+
+        watcher = Watcher(
+            lambda: [*self.ground.book.watched(), self.ground.places.grants],
+            self.look,
+            lambda text: self._post(Note(text, loud=True)),
+        )
+        watcher.start()
+        self._watching = watcher.stop
+
+    def finish(self) -> None:
+        """End what runs beside the loop."""
+        self.steps.close()
+        if self.durability:
+            self.durability.stop()
+        self._watching()
+
+    # ---- peers --------------------------------------------------------------------------------------
+
+    def authorizer(self, who: Who, hello: Hello, run: str, *, interactive: bool) -> Authorizer:
+        """Return a decision point for one peer."""
+        book, loaded, settings = self.ground.book, self.ground.loaded, self.settings
+        remembered = self._remembered(who, run)
+        return Authorizer(
+            book.policy,
+            policies=lambda session: in_force(book, session),
+            machine=self.ground.machine,
+            claims=Claims(
+                {**hello.labels, **settings.labels}, loaded.managed_labels, who.user, who.groups, interactive
+            ),
+            grants=remembered.bind if self.choices.grants and not book.policy.lock.grants else None,
+            agent=hello.agent or self.choices.agent or "",
+        )
+
+    def performer(self, who: Who, judge: Judge, settings: Settings, *, transport: str) -> tuple[Performer, Connection]:
+        """Return an enforcement over `judge`, and its hands."""
+        connection = Connection(judge, settings, nonce=secrets.token_hex(8))
+        remembered = self._remembered(who, settings.run)
+        made: list[Performer] = []
+
+        def ring() -> None:
+            self._ringing.append(made[0])
+            self._ring()
+
+        performer = Performer(
+            connection,
+            log=self.ground.log,
+            note=lambda note: self.say(note.text, loud=note.loud),
+            remember=lambda command: keep(remembered, command),
+            fs=self.ground.fs,
+            ring=ring,
+            stamp={"user": who.user, "uid": who.uid, "peer": who.pid, "transport": transport},
+        )
+        made.append(performer)
+        performer.steps = self.steps.of(performer, who)
+        performer.durable = self.durability.of(performer) if self.durability else None
+        self._performers[performer] = judge.authorizer
+        return performer, connection
+
+    def arrived(self, who: Who, step: int = 1) -> None:
+        """Count a peer that asks for an agent, or (-1) that has gone."""
+        count = self.pids.pop(who.pid, 0) + step
+        if count > 0:
+            self.pids[who.pid] = count
+
+    def forget(self, performer: Performer) -> None:
+        """A connection has ended."""
+        self._performers.pop(performer, None)
+        if performer.steps:
+            performer.steps.close()
+
+    def enforced(self, chain: tuple[str, ...], run: str, client: str, **changes: object) -> Settings:
+        """Return the settings of one connection."""
+        settings = enforced(self.settings, self.choices, run)
+        return replace(settings, prompt=chain, client=client or settings.client, **changes)  # type: ignore[arg-type]
+
+    def _remembered(self, who: Who, run: str) -> Remembered:
+        """Return the grants of a uid as one peer sees them: the files are shared, session grants are its own."""
+        if who.uid not in self._grant_files:
+            longest = timedelta(days=self.settings.grants_max_age)
+            self._grant_files[who.uid] = Remembered(self.grants_of(who.uid), "", longest=longest)
+        return self._grant_files[who.uid].beside(run)
+
+    def grants_of(self, uid: int) -> str:
+        """Return the directory of what a uid's people answered."""
+        place = self.ground.places.grants
+        return place if uid == os.getuid() else f"{place}/uid-{uid}"
+
+    def agents_above(self) -> frozenset[int]:
+        """Return the processes whose descendants may be agents."""
+        return frozenset(self.pids)
+
+    def connections(self) -> int:
+        """Return how many peers ask for an agent."""
+        return sum(self.pids.values())
+
+    def revision(self) -> str:
+        """Return the revision of the policy without projects."""
+        return self.ground.book.policy.revision
+
+    # ---- the loop's side ----------------------------------------------------------------------------
+
+    def wake(self) -> list[Performer]:
+        """Take what threads have; return the connections that were touched."""
+        with suppress(BlockingIOError):
+            os.read(self.waker, 4096)
+        touched: dict[Performer, None] = {}
+        while self._ringing:
+            performer = self._ringing.popleft()
+            performer.wake()
+            touched[performer] = None
+        while self._found:
+            self._take(self._found.popleft(), touched)
+        return list(touched)
+
+    def _take(self, found: object, touched: dict[Performer, None]) -> None:
+        if isinstance(found, Note):
+            self.say(found.text, loud=found.loud)
+            return
+        if isinstance(found, Change):
+            self._reloaded(found)
+        for performer in list(self._performers):
+            performer.handle(Reloaded())
+            touched[performer] = None
+
+    def _reloaded(self, change: Change) -> None:
+        book = self.ground.book
+        book.take(change)
+        self.problems = change.problems
+        for authorizer in dict.fromkeys(self._performers.values()):
+            if () in change.in_force:
+                authorizer.reload(book.policy)
+        for problem in change.problems:
+            self.say(problem, loud=True)
+        if change.in_force:
+            how = "it may allow more than before" if change.loosens else "it only tightens"
+            self.say(f"the policy changed: {how} (revision {book.policy.revision})", loud=change.loosens)
+            self.changed(book.policy.revision)
+        self.record("reload", revision=book.policy.revision, loosens=change.loosens, problems=list(change.problems))
+
+    def look(self) -> None:
+        """Look at the files again; in the watcher's thread, or in one of its own."""
+        change = self.ground.book.look()
+        if change is not None:
+            self._post(change)
+        elif any(one.changed() for one in [*self._grant_files.values()]):
+            self._post("grants")
+
+    def _post(self, what: object) -> None:
+        self._found.append(what)
+        self._ring()
+
+    # ---- saying -------------------------------------------------------------------------------------
+
+    def say(self, text: str, *, loud: bool = False) -> None:
+        """Write one line to standard error, if it is wanted."""
+        if loud or LEVELS[self.settings.log_level] >= LEVELS["info"]:
+            self._note(text)
+
+    def record(self, name: str, **fields: object) -> None:
+        """Append a record nothing depends on; a failure is said."""
+        now = datetime.now(UTC)
+        try:
+            self.ground.log.append(audit.event(name, now, **fields), now)
+        except AuditError as error:
+            self.say(str(error), loud=True)
+
+    def check(self) -> str:
+        """Decide a request made up for it; return what is wrong, empty if the daemon works."""
+        authorizer = Authorizer(self.ground.book.policy, machine=self.ground.machine)
+        params: Mapping[str, object] = {
+            "sessionId": "self-check",
+            "toolCall": {"toolCallId": "self-check", "kind": "read", "locations": [{"path": "/etc/policyd"}]},
+            "options": [{"optionId": "no", "name": "Reject", "kind": "reject_once"}],
+        }
+        decision = authorizer.decide(params)
+        if decision.source.value == "error":
+            return decision.reason
+        if self.ground.log.lost:
+            return f"the audit log {self.ground.log.path} cannot be written"
+        return self.durability.check() if self.durability else ""
+
+
+def keep(remembered: Remembered, command: Remember) -> None:
+    """Keep answers of a person."""
+    remembered.remember(grant for grant in command.grants if isinstance(grant, Grant))

@@ -1,0 +1,169 @@
+"""The steps of the prompt chain for all peers: one crew of prompt programs, one inbox, one thread that makes durable.
+
+What a peer starts is counted anew here, since every connection numbers its questions from one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Hashable, Mapping
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from policyd.service.hooks import Hooks
+from policyd.service.inbox import InboxStep
+from policyd.service.performer import Performer
+from policyd.session import Ask, Failed, Reply
+from policyd.storage.auditlog import AuditLog
+from policyd.storage.auditsync import Syncer
+from policyd.storage.inbox import Inbox
+
+if TYPE_CHECKING:
+    from policyd.daemon.shared import Who
+
+
+class Steps:
+    """The prompt programs and the inbox of one daemon."""
+
+    def __init__(self, inbox: Inbox) -> None:
+        """Start nothing yet."""
+        self._numbers = itertools.count(1)
+        self._asked: dict[int, tuple[Performer, int]] = {}
+        self.hooks = Hooks(replied=self._replied, failed=self._failed)
+        self.inbox = InboxStep(inbox, self._answered)
+
+    def of(self, performer: Performer, who: Who) -> PeerSteps:
+        """Return the steps as one connection starts them."""
+        return PeerSteps(self, performer, who)
+
+    def begin(self, performer: Performer, who: Who, ask: Ask) -> int:
+        """Begin a step; return its number here. Raises what keeps it from beginning."""
+        number = next(self._numbers)
+        self._asked[number] = performer, ask.id
+        try:
+            road, _, path = ask.step.partition(":")
+            if road == "command":
+                self.hooks.start(number, path, ask.payload, ask.deadline - monotonic())
+            elif road == "inbox":
+                self.inbox.start(number, ask.payload, ask.deadline, uid=who.uid)
+            else:
+                raise ValueError(f"the step `{ask.step}` cannot be run here")
+        except Exception:
+            self._asked.pop(number, None)
+            raise
+        return number
+
+    def end(self, number: int) -> None:
+        """End a step whose answer is no longer wanted."""
+        self._asked.pop(number, None)
+        if not self.inbox.withdraw(number):
+            self.hooks.stop(number)
+
+    def close(self) -> None:
+        """End all; slow programs are not waited for."""
+        self.inbox.close()
+        self.hooks.close(0.05)
+
+    def _replied(self, number: int, answer: Mapping[str, object]) -> None:
+        found = self._asked.pop(number, None)
+        if found:
+            found[0].post(Reply(found[1], answer))
+
+    def _answered(self, key: Hashable, answer: Mapping[str, object]) -> None:
+        if isinstance(key, int):
+            self._replied(key, answer)
+
+    def _failed(self, number: int, why: str) -> None:
+        found = self._asked.pop(number, None)
+        if found:
+            found[0].post(Failed(found[1], why))
+
+
+class PeerSteps:
+    """The steps of one connection."""
+
+    def __init__(self, steps: Steps, performer: Performer, who: Who) -> None:
+        """Nothing is open."""
+        self._steps = steps
+        self._performer = performer
+        self._who = who
+        self._open: dict[int, int] = {}
+
+    def start(self, ask: Ask) -> None:
+        """Begin a step; its answer or failure is posted."""
+        self._open[ask.id] = self._steps.begin(self._performer, self._who, ask)
+
+    def withdraw(self, ask: int) -> None:
+        """End a step whose answer is no longer wanted."""
+        number = self._open.pop(ask, None)
+        if number is not None:
+            self._steps.end(number)
+
+    def close(self) -> None:
+        """End all steps of this connection."""
+        for ask in list(self._open):
+            self.withdraw(ask)
+
+
+class Durability:
+    """Makes the records of all connections durable: those that wait share one call."""
+
+    def __init__(self, log: AuditLog) -> None:
+        """Start the thread."""
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, tuple[Performer, int] | None] = {}
+        self._lock = threading.Lock()
+        self._beat = 0
+        self._syncer = Syncer(log, self._done)
+
+    def of(self, performer: Performer) -> PeerDurability:
+        """Return it as one connection uses it."""
+        return PeerDurability(self, performer)
+
+    def add(self, performer: Performer | None, key: int) -> int:
+        """Report `key` to `performer` once it is durable; return its number here."""
+        with self._lock:
+            number = next(self._numbers)
+            self._waiting[number] = (performer, key) if performer else None
+        self._syncer.add(number)
+        return number
+
+    def check(self) -> str:
+        """Say whether the thread has not come round since the last check; empty if it has."""
+        with self._lock:
+            stuck = self._beat in self._waiting
+        if stuck:
+            return "the audit log is not made durable any more"
+        self._beat = self.add(None, 0)
+        return ""
+
+    def stop(self) -> None:
+        """Finish what waits."""
+        self._syncer.stop()
+
+    def _done(self, numbers: list[int], why: str) -> None:
+        keys: dict[Performer, list[int]] = {}
+        with self._lock:
+            for number in numbers:
+                found = self._waiting.pop(number, None)
+                if found:
+                    keys.setdefault(found[0], []).append(found[1])
+        for performer, mine in keys.items():
+            performer.post((mine, why))
+
+
+class PeerDurability:
+    """Durability of one connection's records."""
+
+    def __init__(self, durability: Durability, performer: Performer) -> None:
+        """Share the thread."""
+        self._durability = durability
+        self._performer = performer
+
+    def add(self, key: int) -> None:
+        """Report `key` once everything written so far is durable."""
+        self._durability.add(self._performer, key)
+
+    def stop(self) -> None:
+        """Finish nothing: the thread is everybody's."""

@@ -1,0 +1,218 @@
+"""The messages of the daemon's connection: ACP with the roles swapped, and what policyd adds to it.
+
+The embedder takes the agent's side: what its agent sent it, it sends on. Methods beyond ACP begin with `_policyd/`.
+One JSON object a line, at most `FRAME` bytes. Reading only: nothing here decides or sends.
+
+1. A request that cannot be read is an error in words, except one for permission: that is answered `cancelled`.
+2. Unknown members are ignored, as ACP does; wrong types of known ones are errors.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from policyd import acp
+from policyd.acp import messages
+
+PROTOCOL = 1
+FRAME = 8 * 1024 * 1024
+"""Bytes of a line."""
+PIECE = 1024 * 1024
+"""Bytes of relayed lines in one message: escaped, they may take six times the room."""
+
+HELLO = "_policyd/hello"
+OBSERVE = "_policyd/observe"
+SESSION = "_policyd/session"
+ASK = "_policyd/ask"
+DECIDE = "_policyd/decide"
+ANSWER = "_policyd/answer"
+STATUS = "_policyd/status"
+RELOAD = "_policyd/reload"
+GRANTS = "_policyd/grants"
+PROMPTS = "_policyd/prompts"
+CHANGED = "_policyd/changed"
+RELAY = "_policyd/relay"
+RELAYED = "_policyd/relayed"
+
+
+class WireError(ValueError):
+    """A message that cannot be taken; the text says why, for whoever wrote the peer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """What a peer says first."""
+
+    client: str = ""
+    version: str = ""
+    person: bool = False
+    """Whether a person answers `_policyd/ask`."""
+    agent: str = ""
+    """Profile or wire name to assume until the agent names itself."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    relay: bool = False
+    """The peer is a `policyd proxy --connect`: it relays both sides line by line."""
+    profile: str = ""
+    """Relay: the client profile given on its command line."""
+    rejected: int = 0
+    """Relay: requests it rejected because there was no daemon."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The short form of a session that was opened."""
+
+    session: str
+    cwd: str | None
+    additional: tuple[str, ...]
+    servers: tuple[str, ...]
+    mode: str
+    agent: tuple[str, str]
+    labels: Mapping[str, str]
+
+
+def read_hello(params: Mapping[str, object]) -> Hello:
+    """Return what a hello says.
+
+    Raises:
+        WireError: another protocol, or a member of a wrong type.
+    """
+    if params.get("protocol") != PROTOCOL:
+        raise WireError(f'this policyd speaks protocol {PROTOCOL}; write `"protocol": {PROTOCOL}`')
+    name, version = named(params, "client")
+    rejected = params.get("rejected", 0)
+    return Hello(
+        client=name,
+        version=version,
+        person=flag(params, "person"),
+        agent=text(params, "agent"),
+        labels=texts(params, "labels"),
+        relay=flag(params, "relay"),
+        profile=text(params, "profile"),
+        rejected=rejected if isinstance(rejected, int) and 0 <= rejected < 1_000_000_000 else 0,
+    )
+
+
+def read_session(params: Mapping[str, object]) -> Opened:
+    """Return the session a `_policyd/session` tells of.
+
+    Raises:
+        WireError: no `sessionId`, a `cwd` that is not absolute, or a member of a wrong type.
+    """
+    session, cwd = text(params, "sessionId"), text(params, "cwd")
+    if not session:
+        raise WireError("`sessionId` is missing")
+    if cwd and not cwd.startswith("/"):
+        raise WireError("`cwd` must be absolute")
+    return Opened(
+        session,
+        cwd or None,
+        listed(params, "additionalDirectories"),
+        listed(params, "mcpServers"),
+        text(params, "mode"),
+        named(params, "agent"),
+        texts(params, "labels"),
+    )
+
+
+# ---- members -------------------------------------------------------------------------------------------
+
+
+def text(params: Mapping[str, object], name: str) -> str:
+    """Return a text, empty if it is missing or null."""
+    value = params.get(name)
+    if value is not None and not isinstance(value, str):
+        raise WireError(f"`{name}` must be a text")
+    return value or ""
+
+
+def flag(params: Mapping[str, object], name: str) -> bool:
+    """Return a truth value, false if it is missing."""
+    value = params.get(name, False)
+    if not isinstance(value, bool):
+        raise WireError(f"`{name}` must be true or false")
+    return value
+
+
+def texts(params: Mapping[str, object], name: str) -> dict[str, str]:
+    """Return a table of texts, empty if it is missing."""
+    value = params.get(name) or {}
+    if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
+        raise WireError(f"`{name}` must be a table of texts")
+    return value
+
+
+def listed(params: Mapping[str, object], name: str) -> tuple[str, ...]:
+    """Return a list of texts, or of tables with a `name`; empty if it is missing."""
+    value = params.get(name) or []
+    if not isinstance(value, list):
+        raise WireError(f"`{name}` must be a list")
+    found = [one.get("name") if isinstance(one, dict) else one for one in value]
+    if not all(isinstance(one, str) for one in found):
+        raise WireError(f"`{name}` must be a list of texts")
+    return tuple(map(str, found))
+
+
+def named(params: Mapping[str, object], name: str) -> tuple[str, str]:
+    """Return name and version of a peer's `{name, version}`, or of its name alone."""
+    value = params.get(name)
+    if isinstance(value, str):
+        return value, ""
+    if value is not None and not isinstance(value, dict):
+        raise WireError(f"`{name}` must be a table with `name` and `version`")
+    return (text(value, "name"), text(value, "version")) if value else ("", "")
+
+
+# ---- relayed lines -------------------------------------------------------------------------------------
+
+
+def pieces(data: bytes) -> Iterator[dict[str, object]]:
+    """Cut whole lines into members of relay messages: `text`, else `base64`; `more` on all but the last."""
+    for at in range(0, len(data) or 1, PIECE):
+        piece = data[at : at + PIECE]
+        more = {"more": True} if at + PIECE < len(data) else {}
+        try:
+            yield {"text": piece.decode("utf-8"), **more}
+        except UnicodeDecodeError:
+            yield {"base64": base64.b64encode(piece).decode("ascii"), **more}
+
+
+def piece_of(params: Mapping[str, object]) -> bytes:
+    """Return the bytes of one piece.
+
+    Raises:
+        WireError: it holds neither `text` nor `base64`.
+    """
+    found, coded = params.get("text"), params.get("base64")
+    if isinstance(found, str):
+        return found.encode("utf-8")
+    if isinstance(coded, str):
+        try:
+            return base64.b64decode(coded, validate=True)
+        except ValueError:
+            raise WireError("`base64` cannot be read") from None
+    raise WireError("a relay message holds `text` or `base64`")
+
+
+# ---- answers -------------------------------------------------------------------------------------------
+
+
+def quoted(ident: str) -> bytes:
+    """Return an id of policyd's own as it stands on the wire."""
+    return b'"' + ident.encode("ascii") + b'"'
+
+
+def rejected(ident: bytes, why: str) -> bytes:
+    """Return the answer to a permission request that is refused before anything was judged."""
+    return messages.permission(ident, None, {"effect": "deny", "rules": [], "reason": why})
+
+
+def refusal(line: bytes, ident: bytes | None, why: str, *, code: int = messages.INVALID) -> bytes | None:
+    """Return the answer to a request that is not taken: never an error where permission was asked."""
+    if ident is None:
+        return None
+    if acp.claims(line, "session/request_permission"):
+        return rejected(ident, why)
+    return messages.error(ident, code, why)

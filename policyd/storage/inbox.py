@@ -1,0 +1,256 @@
+"""The inbox: questions that wait for `policyd prompts answer`, a file each, and their answers beside them.
+
+Rules of this module:
+
+1. The directory is the user's alone (0700, files 0600). A question's file holds what a person has to see, and the
+   nonce and digest an answer must repeat: who cannot read it cannot answer.
+2. The first answer counts: it is linked into place, never over another.
+3. Each question names the process that asked, by a lock that process holds. A question whose process is gone comes
+   back rejected: nothing answers it any more.
+4. What cannot be written is a failure of the step; what cannot be read is no answer.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+LONGEST = 4 * 1024 * 1024
+MOST = 1_000
+KEPT = timedelta(days=1)
+"""How long a rejected question is still shown."""
+
+
+class InboxError(Exception):
+    """A question could not be put, or an answer not be given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One question in the inbox."""
+
+    id: str
+    uid: int
+    """Whose agent asks."""
+    asked: datetime
+    until: datetime
+    question: Mapping[str, object]
+    """What `policyd.prompts` gives every step, nonce and digest included."""
+    rejected: str = ""
+    """Why it can no longer be answered; empty: it is open."""
+
+
+class Inbox:
+    """The inbox of one user, as one process uses it."""
+
+    def __init__(self, directory: str) -> None:
+        """Touch nothing yet."""
+        self.directory = directory
+        self._owner = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self._lock: int | None = None
+
+    # ---- asking -------------------------------------------------------------------------------------
+
+    def put(self, question: Mapping[str, object], seconds: float, *, uid: int) -> str:
+        """Put a question in the inbox for `seconds`; return its id.
+
+        Raises:
+            InboxError: it cannot be written, or too many wait.
+        """
+        ident, now = secrets.token_hex(4), datetime.now(UTC)
+        until = now + timedelta(seconds=max(0.0, seconds))
+        row = {
+            "schema": 1,
+            "id": ident,
+            "owner": self._owner,
+            "uid": uid,
+            "asked": now.isoformat(),
+            "until": until.isoformat(),
+            "question": dict(question),
+        }
+        try:
+            self._hold()
+            if len(self._names()) >= MOST:
+                raise InboxError(f"{MOST} questions wait in the inbox already")
+            self._write(self._path(ident), json.dumps(row).encode())
+        except OSError as error:
+            raise InboxError(f"the inbox {self.directory} cannot be written: {error.strerror}") from error
+        return ident
+
+    def answered(self, ident: str) -> Mapping[str, object] | None:
+        """Return the answer to a question, None while there is none. An unreadable one is an empty answer."""
+        path = self._answer(ident)
+        if not os.path.lexists(path):
+            return None
+        return read_object(path) or {}
+
+    def remove(self, ident: str) -> None:
+        """Take a question, and its answer, out of the inbox."""
+        for path in (self._path(ident), self._answer(ident)):
+            with suppress(OSError):
+                os.unlink(path)
+
+    def close(self) -> None:
+        """Let go of the lock: what is still open is rejected from now on."""
+        if self._lock is not None:
+            with suppress(OSError):
+                os.unlink(self._owner_path(self._owner))
+            os.close(self._lock)
+            self._lock = None
+
+    # ---- answering ----------------------------------------------------------------------------------
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield what is in the inbox, oldest first; what cannot be read is left out."""
+        rows = (read_object(self._path(name)) for name in self._names())
+        found = [entry for entry in (self._entry(row) for row in rows if row) if entry is not None]
+        yield from sorted(found, key=lambda entry: entry.asked)
+
+    def abandoned(self) -> list[Entry]:
+        """Mark the questions whose process is gone as rejected; return those that were not marked before."""
+        fresh = []
+        for entry in self.entries():
+            row = read_object(self._path(entry.id)) or {}
+            if entry.rejected and not row.get("rejected"):
+                with suppress(OSError):
+                    self._write(self._path(entry.id), json.dumps({**row, "rejected": entry.rejected}).encode())
+                    fresh.append(entry)
+            if entry.rejected and datetime.now(UTC) - entry.until > KEPT:
+                self.remove(entry.id)
+        return fresh
+
+    def answer(self, ident: str, decision: str, *, option: str | None = None, message: str = "") -> None:
+        """Answer a question: `allow`, `reject` or `abstain`, and which option.
+
+        Raises:
+            InboxError: there is no such open question, it was answered already, or it cannot be written.
+        """
+        entry = next((one for one in self.entries() if one.id == ident), None)
+        if entry is None:
+            raise InboxError(f"no question {ident} waits here")
+        if entry.rejected:
+            raise InboxError(f"the question {ident} was rejected: {entry.rejected}")
+        answer = answer_to(entry.question, decision, option, message)
+        path = self._answer(ident)
+        try:
+            self._write(path, json.dumps(answer).encode(), fresh=True)
+        except FileExistsError:
+            raise InboxError(f"the question {ident} was answered already") from None
+        except OSError as error:
+            raise InboxError(f"the answer cannot be written: {error.strerror}") from error
+
+    # ---- files --------------------------------------------------------------------------------------
+
+    def _entry(self, row: Mapping[str, object]) -> Entry | None:
+        question, owner = row.get("question"), row.get("owner")
+        try:
+            asked, until = (datetime.fromisoformat(str(row.get(name))) for name in ("asked", "until"))
+            uid = int(str(row.get("uid")))
+            ident = str(row["id"])
+            now = datetime.now(UTC)
+            rejected = str(row.get("rejected") or "")
+            if not rejected and (not isinstance(owner, str) or not self._alive(owner)):
+                rejected = "policyd ended before it was answered"
+            if not rejected and now > until:
+                rejected = "nobody answered in time"
+        except (ValueError, KeyError, TypeError):
+            return None
+        return Entry(ident, uid, asked, until, question, rejected) if isinstance(question, dict) else None
+
+    def _alive(self, owner: str) -> bool:
+        """Say whether the process that asked still holds its lock."""
+        if owner == self._owner:
+            return self._lock is not None
+        if "/" in owner:
+            return False
+        try:
+            fd = os.open(self._owner_path(owner), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(fd)
+        with suppress(OSError):
+            os.unlink(self._owner_path(owner))
+        return False
+
+    def _hold(self) -> None:
+        if self._lock is not None:
+            return
+        os.makedirs(self.directory, mode=0o700, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._lock = os.open(self._owner_path(self._owner), flags, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _write(self, path: str, data: bytes, *, fresh: bool = False) -> None:
+        """Write a file whole or not at all; `fresh`: only if there is none."""
+        draft = f"{self.directory}/.{secrets.token_hex(8)}"
+        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            with os.fdopen(fd, "wb") as file:
+                file.write(data)
+            if fresh:
+                os.link(draft, path)
+            else:
+                os.rename(draft, path)
+        finally:
+            with suppress(OSError):
+                os.unlink(draft)
+
+    def _names(self) -> list[str]:
+        try:
+            names = os.listdir(self.directory)
+        except OSError:
+            return []
+        return [name.removesuffix(".json") for name in names if name.endswith(".json")]
+
+    def _path(self, ident: str) -> str:
+        return f"{self.directory}/{plain(ident)}.json"
+
+    def _answer(self, ident: str) -> str:
+        return f"{self.directory}/{plain(ident)}.answer"
+
+    def _owner_path(self, owner: str) -> str:
+        return f"{self.directory}/{owner}.lock"
+
+
+def answer_to(
+    question: Mapping[str, object], decision: str, option: str | None = None, message: str = ""
+) -> dict[str, object]:
+    """Return the answer object to a question, with its nonce and digest."""
+    answer: dict[str, object] = {"nonce": question.get("nonce"), "digest": question.get("digest"), "decision": decision}
+    if option:
+        answer["option"] = option
+    if message:
+        answer["message"] = message
+    return answer
+
+
+def plain(ident: str) -> str:
+    """Return an id that names a file in one directory and nothing else."""
+    if not ident or len(ident) > 64 or not all(char in "0123456789abcdef" for char in ident):
+        raise InboxError(f"`{ident[:64]}` is no id of a question")
+    return ident
+
+
+def read_object(path: str) -> dict[str, object] | None:
+    """Return the JSON object a file of this user's holds, None if it holds none."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(fd, "rb") as file:
+            status = os.fstat(fd)
+            if status.st_uid not in {os.getuid(), 0} or status.st_mode & 0o022:
+                return None
+            value = json.loads(file.read(LONGEST))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
