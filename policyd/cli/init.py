@@ -1,6 +1,13 @@
-"""`policyd init PRESET`: a starter policy, on stdout, or with `--write` in the user's policy directory.
+"""`policyd init`: starters: a policy (`init PRESET`), what a client is told (`--client`) or an agent (`--agent`).
 
-A file that is there already is never overwritten: the command says so and leaves it to the person.
+    policyd init default --write
+    policyd init --client zed --agent claude
+    policyd init --client acpx -- /opt/agents/mine --acp
+    policyd init --agent opencode --write
+
+What is pasted goes to standard output; what a person must know about it to standard error. With `--write` it goes where
+it belongs instead, where that is safe: a file that is there is never overwritten, an entry that says something else is
+never changed.
 """
 
 from __future__ import annotations
@@ -9,45 +16,154 @@ import argparse
 import os
 import sys
 
-from policyd.cli import presets
+from policyd.actions import profiles
+from policyd.cli import advice, merging, presets, programs
+from policyd.cli.advice import Advice, File
+from policyd.cli.merging import MergeError
+from policyd.cli.recipes import CLIENTS, Recipe, recipe
 from policyd.storage import places
-from policyd.storage.places import PlaceError
+from policyd.storage.places import PlaceError, Places
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `policyd init`."""
     what = "; ".join(f"{name}: {text}" for name, text in presets.PRESETS.items())
-    parser.add_argument("preset", nargs="?", choices=tuple(presets.PRESETS), help=what)
-    parser.add_argument("--write", action="store_true", help="write it where policyd reads it, instead of printing it")
+    parser.add_argument(
+        "words", nargs="*", metavar="WORD", help=f"a starter policy ({what}), or behind `--` the agent's command"
+    )
+    parser.add_argument("--client", choices=tuple(CLIENTS), help="print how this client starts an agent under policy")
+    parser.add_argument("--agent", metavar="NAME", help="for this agent; without --client: its own settings that help")
+    parser.add_argument("--write", action="store_true", help="write it where it is read, instead of printing it")
     parser.add_argument("--home", metavar="DIR", help="home directory, with everything policyd keeps below it")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print or write a starter policy; return the exit code."""
-    if args.preset is None:
-        print("starter policies:", *(f"  {n:<10} {t}" for n, t in presets.PRESETS.items()), sep="\n")
-        return 0
-    if not args.write:
-        print(presets.text(args.preset), end="")
-        return 0
-    return write(args)
-
-
-def write(args: argparse.Namespace) -> int:
-    """Write the preset into the user's policy directory."""
+    """Print or write what was asked for; return the exit code."""
+    if args.agent and not known(args.agent):
+        return wrong(f"no agent `{args.agent}` is known; known: {', '.join(sorted(profiles.shipped()))}")
     try:
-        directory = places.find(home=args.home).user_policies
+        where = places.find(home=args.home)
+        if args.client:
+            return client(args.client, args.agent, args.words, where, write=args.write)
+        if args.agent:
+            return agent(args.agent, args.words, where, write=args.write)
     except PlaceError as error:
-        print(f"policyd: {error}", file=sys.stderr)
-        return 2
-    path = os.path.join(directory, f"{args.preset}.toml")
-    os.makedirs(directory, mode=0o700, exist_ok=True)
+        return wrong(str(error))
+    except OSError as error:
+        return wrong(f"{error.filename}: {error.strerror}")
+    return preset(args.words, where, write=args.write)
+
+
+def wrong(text: str) -> int:
+    """Say a usage error; return its exit code."""
+    print(f"policyd: {text}", file=sys.stderr)
+    return 2
+
+
+def known(name: str) -> str:
+    """Return the short name of an agent, empty if nobody described it."""
+    profile = profiles.named(name)
+    return profile.short if profile else ""
+
+
+def preset(words: list[str], where: Places, *, write: bool) -> int:
+    """Print or write a starter policy."""
+    if not words:
+        print("starter policies:", *(f"  {n:<10} {t}" for n, t in presets.PRESETS.items()), sep="\n")
+        print("for a client: --client NAME [--agent NAME] [-- AGENT ARG…]; for an agent: --agent NAME")
+        return 0
+    if len(words) > 1 or words[0] not in presets.PRESETS:
+        return wrong(f"no starter policy `{' '.join(words)}`; write one of {', '.join(presets.PRESETS)}")
+    if write:
+        return write_preset(words[0], where)
+    print(presets.text(words[0]), end="")
+    return 0
+
+
+def write_preset(name: str, where: Places) -> int:
+    """Write the preset into the user's policy directory."""
+    path = os.path.join(where.user_policies, f"{name}.toml")
+    os.makedirs(where.user_policies, mode=0o700, exist_ok=True)
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:
-        print(f"policyd: {path} is there already and was left as it is", file=sys.stderr)
-        return 2
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(presets.text(args.preset))
+        return wrong(f"{path} is there already and was left as it is")
+    with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+        opened.write(presets.text(name))
     print(f"wrote {path}; `policyd check` validates it, `policyd status` shows what is in force")
     return 0
+
+
+def client(name: str, agent_name: str | None, words: list[str], where: Places, *, write: bool) -> int:
+    """Print or write how a client starts an agent."""
+    short = known(agent_name) if agent_name else ""
+    said = advice.of(short)
+    command = words or said.command
+    if not command:
+        return wrong("which agent? write `--agent NAME`, or its command behind `--`")
+    if not short:
+        short = known(os.path.basename(words[0])) or os.path.basename(words[0])
+        said = advice.shipped().get(short) or Advice(short, "no", [])
+    command, missing = programs.absolute(command)
+    found = recipe(name, said, short, programs.policyd(), command)
+    notes = [*found.notes, *([missing] if missing else [])]
+    if write:
+        return write_recipe(found, where, notes, missing)
+    print(found.text, end="")
+    tell(notes, f"goes into {advice.place(found.file, where)}" if found.file else "")
+    return 0
+
+
+def write_recipe(found: Recipe, where: Places, notes: list[str], missing: str) -> int:
+    """Merge a recipe into its client's settings; where that is not safe, say why and print it."""
+    why = found.why_not or missing
+    if found.table is None or why:
+        print(found.text, end="")
+        tell(notes, f"not written: {why}")
+        return 2
+    code = merge(advice.place(found.file, where), found.table, found.text)
+    tell(notes, "")
+    return code
+
+
+def agent(name: str, words: list[str], where: Places, *, write: bool) -> int:
+    """Print or write an agent's own settings that help."""
+    if words:
+        return wrong("a command behind `--` goes with `--client`")
+    said = advice.of(known(name))
+    codes = [settle(file, where, write=write) for file in said.file]
+    if not said.file:
+        tell([], f"{said.title} has no settings of its own that help")
+    unasked = profiles.shipped()[known(name)].data.mode.never_asked
+    tell([*said.set, *(f"not asked: {text}" for text in unasked)], "")
+    return min(codes, default=0)
+
+
+def settle(file: File, where: Places, *, write: bool) -> int:
+    """Print one of an agent's files, or write it if it is the user's own."""
+    path = advice.place(file.path, where)
+    if write and file.path.startswith("~/"):
+        return merge(path, file.wanted, file.text)
+    tell([f"goes into {path}: {file.why}"], "not written, it is root's" if write else "")
+    print(file.text.strip(), end="\n\n")
+    return 2 if write else 0
+
+
+def merge(path: str, wanted: dict[str, object], text: str) -> int:
+    """Merge settings into a file and say so; where that is not safe, say why and print them."""
+    try:
+        kept = merging.merge_file(path, wanted)
+    except MergeError as error:
+        print(text.strip())
+        return wrong(f"not written: {error}")
+    if kept is None:
+        print(f"{path} says so already")
+    else:
+        print(f"wrote {path}{f'; what was there is kept in {kept}' if kept else ''}")
+    return 0
+
+
+def tell(notes: list[str], first: str) -> None:
+    """Say what a person must know, on standard error."""
+    for note in ([first] if first else []) + notes:
+        print(f"policyd: {note}", file=sys.stderr)

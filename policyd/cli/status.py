@@ -16,12 +16,17 @@ from policyd.storage.places import PlaceError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `policyd status`."""
+    add_place(parser)
+    options.add_json(parser)
+
+
+def add_place(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say whose policies and which project are looked at."""
     parser.add_argument(
         "--cwd", type=options.directory, default=None, metavar="DIR", help="the project (default: here)"
     )
     parser.add_argument("--policy", action="append", default=[], metavar="FILE", help="instead of the user's files")
     parser.add_argument("--home", metavar="DIR", help="home directory, with everything policyd keeps below it")
-    options.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:

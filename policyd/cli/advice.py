@@ -1,0 +1,111 @@
+"""What is known of each agent beside its profile: its command, what it asks, and which settings of its own help.
+
+Data in `advice.toml`, one table a profile. A setting is a piece of one of the agent's own files; `state` compares it
+with the file as it is. Nothing here writes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+
+from policyd.storage.places import Places
+
+
+class File(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """`[[NAME.file]]`: settings in one of the agent's own files."""
+
+    path: str
+    """Where the agent reads it; `~/` is home."""
+    why: str
+    text: str
+    """The settings: JSON or TOML, as the path's ending says."""
+    needed: bool = False
+    """Without them the agent asks next to nothing."""
+
+    @property
+    def wanted(self) -> dict[str, object]:
+        """The settings as a table."""
+        return dict(json.loads(self.text) if self.path.endswith(".json") else tomllib.loads(self.text))
+
+
+class Advice(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """`[NAME]`: one agent."""
+
+    title: str
+    verified: str
+    """How its behaviour is known, with the version."""
+    asked: list[str]
+    """What it asks before doing in its asking mode."""
+    command: list[str] = []
+    """How a client starts it."""
+    codecompanion: str = ""
+    """The adapter of codecompanion.nvim that is extended."""
+    zed: str = ""
+    """The key Zed treats specially and that must be kept."""
+    gated: bool = True
+    """Whether it asks at all."""
+    set: list[str] = []
+    """What else to do or know, in words."""
+    file: list[File] = []
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Whether one of an agent's files says what helps."""
+
+    path: str
+    word: str
+    """`set`, `not set`, `not there`, or `unreadable`."""
+    missing: tuple[str, ...] = ()
+    """Dotted keys that say something else or nothing."""
+
+
+@cache
+def shipped() -> dict[str, Advice]:
+    """Return the advice of every profile, by short name."""
+    text = (files("policyd") / "cli" / "advice.toml").read_text("utf-8")
+    return {name: msgspec.convert(table, Advice) for name, table in tomllib.loads(text).items()}
+
+
+def of(short: str) -> Advice:
+    """Return the advice for a profile, that of `generic` where there is none."""
+    return shipped().get(short, shipped()["generic"])
+
+
+def place(path: str, where: Places) -> str:
+    """Return the absolute path of another program's file; `~/.config` is what `XDG_CONFIG_HOME` says."""
+    if path.startswith("~/.config/"):
+        return os.path.join(os.path.dirname(where.config), path[len("~/.config/") :])
+    return os.path.join(where.home, path[2:]) if path.startswith("~/") else path
+
+
+def state(file: File, where: Places) -> State:
+    """Compare what an agent's file should say with what it says."""
+    path = place(file.path, where)
+    try:
+        with open(path, "rb") as source:
+            data = source.read()
+        current = json.loads(data) if path.endswith(".json") else tomllib.loads(data.decode())
+    except FileNotFoundError:
+        return State(path, "not there")
+    except (OSError, ValueError):
+        return State(path, "unreadable")
+    missing = tuple(absent(file.wanted, current))
+    return State(path, "not set" if missing else "set", missing)
+
+
+def absent(wanted: object, current: object, key: str = "") -> list[str]:
+    """Return the dotted keys of `wanted` that `current` does not hold; a list holds what it holds among others."""
+    if isinstance(wanted, dict):
+        table = current if isinstance(current, dict) else {}
+        return [each for name in wanted for each in absent(wanted[name], table.get(name), f"{key}.{name}".lstrip("."))]
+    if isinstance(wanted, list) and isinstance(current, list):
+        return [] if all(item in current for item in wanted) else [key]
+    return [] if wanted == current else [key]

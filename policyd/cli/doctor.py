@@ -1,0 +1,182 @@
+"""`policyd doctor`: what holds here and what does not, for this machine, one agent, or the clients that start agents.
+
+It looks and changes nothing. Exit code 0: all well; 1: something to mend, each named in a line that begins with `mend`;
+2: it could not look.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from policyd.cli import agentfacts, inforce, options, status, tiers, wrapped
+from policyd.cli.agentfacts import AgentFacts
+from policyd.cli.inforce import InForce
+from policyd.cli.tiers import Tier
+from policyd.cli.wrapped import Entry
+from policyd.prompts import clients
+from policyd.storage.places import PlaceError
+
+
+@dataclass(slots=True)
+class Findings:
+    """Everything that was looked at."""
+
+    state: InForce
+    tier: Tier
+    agent: AgentFacts | None = None
+    client: clients.Client | None = None
+    files: list[str] = field(default_factory=list)
+    """Settings files of clients that were found."""
+    entries: list[Entry] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def problems(self) -> list[str]:
+        """What to mend, in words."""
+        return [*state_problems(self.state), *(self.agent.problems if self.agent else ()), *map(entry_words, self.bad)]
+
+    @property
+    def bad(self) -> list[Entry]:
+        """The agents that are not, or not rightly, under policy."""
+        return [entry for entry in self.entries if entry.problem]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `policyd doctor`."""
+    about = parser.add_mutually_exclusive_group()
+    about.add_argument("--agent", metavar="NAME", help="what this agent asks, and what to set in it")
+    about.add_argument("--client", metavar="NAME", help="how this client is configured, and what its user sees")
+    status.add_place(parser)
+    options.add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look, print, and return the exit code."""
+    cwd = args.cwd or options.directory(".")
+    try:
+        state = inforce.gather(cwd, args.home, args.policy)
+    except PlaceError as error:
+        print(f"policyd: {error}", file=sys.stderr)
+        return 2
+    if args.client and args.client not in clients.shipped():
+        print(f"policyd: no client `{args.client}`; known: {', '.join(clients.shipped())}", file=sys.stderr)
+        return 2
+    found = findings(state, args.agent, args.client, cwd)
+    if args.json:
+        print(json.dumps(as_json(found)))
+    else:
+        print(*lines(found), sep="\n")
+    return 1 if found.problems else 0
+
+
+def findings(state: InForce, agent: str | None, client: str | None, cwd: str) -> Findings:
+    """Look at everything that was asked for."""
+    found = Findings(state, tiers.tier(state))
+    if agent:
+        found.agent = agentfacts.facts(agent, state)
+        return found
+    if client:
+        found.client = clients.shipped()[client]
+        found.notes += [wrapped.NOTES[client]] if client in wrapped.NOTES else []
+    config = os.path.dirname(state.places.config)
+    for place in wrapped.places(state.places.home, cwd, config):
+        entries = wrapped.look(place) if client in {None, place.client} else None
+        if entries is not None:
+            found.files.append(place.path)
+            found.entries += entries
+    return found
+
+
+def state_problems(state: InForce) -> list[str]:
+    """Name what keeps a proxy from starting, or this project from being decided."""
+    found = [*map(str, state.mistakes), *state.problems]
+    if state.broken:
+        found.append(f"everything in this project is at least ask: {state.broken}")
+    return found
+
+
+def entry_words(entry: Entry) -> str:
+    """Say what is wrong with one agent of a client."""
+    return " ".join(part for part in (f"{entry.client}: {entry.file}:", entry.name, entry.problem) if part)
+
+
+def lines(found: Findings) -> list[str]:
+    """Return everything in words."""
+    said = status.lines(found.state)
+    said += [f"  chain    {chain(found.state)}", f"  grants   {found.state.places.grants}/"]
+    said += tier_lines(found.tier)
+    said += agent_lines(found.agent) if found.agent else []
+    said += client_lines(found)
+    said += [f"mend  {problem}" for problem in found.problems]
+    return [*said, "all well" if not found.problems else f"{len(found.problems)} to mend"]
+
+
+def chain(state: InForce) -> str:
+    """Say who is asked, in order."""
+    if state.loaded is None:
+        return "unknown: the settings do not hold"
+    steps = state.loaded.settings.prompt
+    return ", then ".join(steps) if steps else "nobody: what asks is rejected with the reason"
+
+
+def tier_lines(tier: Tier) -> Iterator[str]:
+    """Say the tier, what it does not prove, and which parts this user could change."""
+    yield f"tier: {tier.word}: {tier.adds}"
+    yield f"  not proven: {tier.unproven}"
+    for part in tier.parts:
+        yield f"  {part.what:<11} {part.path}: {'you could change it: ' + part.why if part.why else 'not yours'}"
+
+
+def agent_lines(agent: AgentFacts) -> Iterator[str]:
+    """Say what holds for an agent."""
+    yield f"agent {agent.name}: {agent.title} ({agent.verified})"
+    rows = (
+        ("names", ["; ".join(agent.wire_names) or "any"]),
+        ("mode", [agent.mode]),
+        ("refused", [", ".join(agent.unsafe)] if agent.unsafe else []),
+        ("asks", agent.asked),
+        ("unasked", agent.never_asked),
+        ("refusal", [agent.refusal]),
+        ("fs write", [agent.fs_write]),
+        ("statuses", [agent.statuses]),
+        ("set", agent.set),
+    )
+    yield from (f"  {what:<9} {text}" for what, texts in rows for text in texts)
+
+
+def client_lines(found: Findings) -> Iterator[str]:
+    """Say what the clients' settings say, and what is known of one client."""
+    if found.client:
+        client = found.client
+        yield f"client {client.profile}: {client.verified}"
+        yield f"  person    {'may answer' if client.person else 'nobody answers: the step `client` is left out'}"
+        by = "name" if client.shows_option_names else "kind"
+        yield f"  shows     {client.options_per_kind} option(s) a kind, by {by}"
+        yield f"  remembers {client.remember} at most"
+        yield from (f"  does      {text}" for text in client.behaviour)
+    yield from (f"  read      {path}" for path in found.files)
+    yield from (f"  note      {text}" for text in found.notes)
+    for entry in found.entries:
+        if not entry.problem:
+            yield f"  wrapped   {entry.client}: {entry.name}{f' ({entry.note})' if entry.note else ''}"
+
+
+def as_json(found: Findings) -> dict[str, object]:
+    """Return everything as JSON takes it."""
+    return {
+        "schema": 1,
+        "inforce": inforce.facts(found.state),
+        "chain": list(found.state.loaded.settings.prompt) if found.state.loaded else None,
+        "tier": dataclasses.asdict(found.tier),
+        "agent": found.agent.as_json() if found.agent else None,
+        "client": dataclasses.asdict(found.client) if found.client else None,
+        "clients": {"files": found.files, "agents": [dataclasses.asdict(entry) for entry in found.entries]},
+        "notes": found.notes,
+        "problems": found.problems,
+    }

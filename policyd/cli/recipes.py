@@ -1,0 +1,181 @@
+"""How each client is told to start an agent through `policyd proxy`: the text that goes into its settings.
+
+Rules of this module:
+
+1. Every program is named absolutely. What must reach policyd stands in its arguments, never in a variable: clients cut
+   the environment.
+2. JSON is printed as it is pasted; what a person must know about it is said beside it (`Recipe.notes`).
+3. acpx answers what is forwarded to it by its flags, so policyd gets `--prompt none` there and acpx `--approve-all`.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from policyd.cli.advice import Advice
+
+ACPX_FLAGS = (
+    "run it as `acpx --approve-all …`: policyd has answered before acpx sees anything, and has judged what acpx still "
+    "approves, the agent's fs and terminal calls. Any other pair is wrong: without `--prompt none` acpx's flags, not a "
+    "person, answer what policy wanted asked (its default says yes to every read); without --approve-all acpx refuses "
+    "the writes and terminals that policy allowed"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Configuration of one client for one agent."""
+
+    text: str
+    """What is pasted, or run."""
+    file: str = ""
+    """The file it belongs into, `~/` for home; empty: none that a program should write."""
+    table: dict[str, object] | None = None
+    """The same as a table, where it can be merged into `file`."""
+    why_not: str = ""
+    """Why `--write` does not write it."""
+    notes: tuple[str, ...] = ()
+
+
+def proxied(policyd: list[str], agent: list[str], *options: str) -> list[str]:
+    """Return the command that starts `agent` under policy."""
+    return [*policyd, "proxy", *options, "--", *agent]
+
+
+def recipe(client: str, advice: Advice, short: str, policyd: list[str], agent: list[str]) -> Recipe:
+    """Return how `client` starts `agent`.
+
+    Args:
+        client: one of `CLIENTS`.
+        advice: what is known of the agent.
+        short: the agent's short name.
+        policyd: absolute words that start policyd.
+        agent: absolute words that start the agent.
+    """
+    return CLIENTS[client](advice, short, policyd, agent)
+
+
+def zed(advice: Advice, short: str, policyd: list[str], agent: list[str]) -> Recipe:
+    """`agent_servers` of Zed's settings."""
+    command, *args = proxied(policyd, agent)
+    entry = {"type": "custom", "command": command, "args": args, "env": {}}
+    notes = [
+        'an agent from Zed\'s registry (`"type": "registry"`) cannot be wrapped: use this entry in its place',
+        "`default_mode` and `default_config_options` of the entry cannot leave the asking mode: policyd refuses them",
+    ]
+    if advice.zed:
+        notes.append(f"keep the key `{advice.zed}`: Zed treats it specially")
+    return json_recipe({"agent_servers": {advice.zed or labelled(advice): entry}}, "~/.config/zed/settings.json", notes)
+
+
+def jetbrains(advice: Advice, short: str, policyd: list[str], agent: list[str]) -> Recipe:
+    """`agent_servers` of the JetBrains IDEs."""
+    command, *args = proxied(policyd, agent)
+    table = {"agent_servers": {labelled(advice): {"command": command, "args": args, "env": {}}}}
+    return json_recipe(table, "~/.jetbrains/acp.json", ["agents the IDE installed itself are not wrapped by this"])
+
+
+def acpx(advice: Advice, short: str, policyd: list[str], agent: list[str]) -> Recipe:
+    """`agents` of acpx."""
+    table = {"agents": {short: {"argv": proxied(policyd, agent, "--prompt", "none")}}}
+    notes = [
+        ACPX_FLAGS,
+        "<cwd>/.acpxrc.json overrides this entry: a repository can take the wrapper away; `acpx --agent '…'` cannot be "
+        "overridden",
+    ]
+    return json_recipe(table, "~/.acpx/config.json", notes)
+
+
+def codecompanion(advice: Advice, short: str, policyd: list[str], agent: list[str]) -> Recipe:
+    """An adapter of codecompanion.nvim."""
+    adapter = advice.codecompanion or short.replace("-", "_")
+    text = f"""require("codecompanion").setup({{
+  adapters = {{
+    acp = {{
+      {adapter} = function()
+        return require("codecompanion.adapters").extend("{adapter}", {{
+          commands = {{
+            default = {lua_list(proxied(policyd, agent), 12)},
+          }},
+        }})
+      end,
+    }},
+  }},
+}})
+"""
+    notes = [
+        "an adapter's other commands (`yolo`) are lists of their own, not wrapped by this: leave them out",
+        'its user sees an option\'s kind, never its name: policyd offers one "always", for exactly the action shown',
+    ]
+    if not advice.codecompanion:
+        notes.append(f"codecompanion ships no adapter for {advice.title}: extend the one you use")
+    return Recipe(text, why_not="it is Lua, which a program does not merge safely", notes=tuple(notes))
+
+
+def avante(advice: Advice, short: str, policyd: list[str], agent: list[str]) -> Recipe:
+    """A provider of avante.nvim."""
+    command, *args = proxied(policyd, agent, "--client", "avante")
+    text = f"""require("avante").setup({{
+  provider = "{short}",
+  acp_providers = {{
+    ["{short}"] = {{
+      command = {lua(command)},
+      args = {lua_list(args, 6)},
+      env = {{}},
+    }},
+  }},
+}})
+"""
+    notes = [
+        "avante gives no name of its own: `--client avante` says who asks",
+        "avante passes on PATH and this `env`, nothing else: add the variables the agent logs in with",
+        "leave `behaviour.auto_approve_tool_permissions` off: avante would answer every question itself",
+    ]
+    return Recipe(text, why_not="it is Lua, which a program does not merge safely", notes=tuple(notes))
+
+
+def toad(advice: Advice, short: str, policyd: list[str], agent: list[str]) -> Recipe:
+    """A command line of toad."""
+    text = f"toad acp {shlex.quote(shlex.join(proxied(policyd, agent)))}\n"
+    notes = ["the agents of toad's own menu are not wrapped, and it has no file to change that"]
+    return Recipe(text, why_not="toad takes it on its command line", notes=tuple(notes))
+
+
+CLIENTS: dict[str, Callable[[Advice, str, list[str], list[str]], Recipe]] = {
+    "zed": zed,
+    "jetbrains": jetbrains,
+    "codecompanion": codecompanion,
+    "avante": avante,
+    "toad": toad,
+    "acpx": acpx,
+}
+
+
+def labelled(advice: Advice) -> str:
+    """Return the entry's name, which people see."""
+    return f"{advice.title} (policyd)"
+
+
+def json_recipe(table: Mapping[str, object], file: str, notes: list[str]) -> Recipe:
+    """Return a recipe that is merged into a JSON file."""
+    return Recipe(dumped(table), file, dict(table), notes=tuple(notes))
+
+
+def dumped(table: Mapping[str, object]) -> str:
+    """Return a table as JSON for people."""
+    return json.dumps(table, indent=2, ensure_ascii=False) + "\n"
+
+
+def lua(text: str) -> str:
+    """Return a Lua string; the escapes JSON uses for quotes, backslashes and control characters differ in one."""
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(char if char >= " " else f"\\{ord(char):03d}" for char in quoted) + '"'
+
+
+def lua_list(words: list[str], indent: int) -> str:
+    """Return a Lua list, one word a line, closed at `indent`."""
+    space = " " * indent
+    return "{\n" + "".join(f"{space}  {lua(word)},\n" for word in words) + space + "}"
