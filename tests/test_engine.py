@@ -445,6 +445,16 @@ def test_the_exception_of_a_strict_rule_must_be_sure(rule: str, action: Action, 
     assert effect(load(ALLOW_ALL, f"{opaque}[[rule]]\n{rule}"), action) == want
 
 
+def test_the_exception_of_a_strict_rule_does_not_ask_where_a_command_runs() -> None:
+    loaded = load('[[rule]]\neffect="deny"\ncommand="kubectl"\nunless={ command="kubectl get **" }')
+    assert effect(loaded, run("kubectl get x", cwd="/etc")) == "ask"
+    assert effect(loaded, run("kubectl delete x", cwd="/etc")) == "deny"
+    narrow = load('[[rule]]\neffect="deny"\ncommand="rm"\nunless={ command="rm **", cwd="build/**" }')
+    assert effect(narrow, run("rm x", cwd="/w/build")) == "ask"
+    assert effect(narrow, run("rm x", cwd="/w")) == "deny"
+    assert effect(narrow, replace(run("rm x"), cwd=())) == "deny"
+
+
 @pytest.mark.parametrize(
     ("rule", "action", "want"),
     [
