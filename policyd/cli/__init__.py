@@ -16,9 +16,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "explain": ("explain", "the same for people: every action and every rule that spoke"),
     "check": ("check", "validate and lint policy files"),
     "grants": ("grants", "see, take back, add and share remembered answers"),
+    "serve": ("serve", "the daemon: one policyd for many agents, on a socket or stdio"),
     "init": ("init", "starter policies, and what clients and agents need set"),
     "test": ("test", "run the test suites beside policies"),
     "status": ("status", "what is in force here, and from which files"),
+    "doctor": ("doctor", "what holds here and what does not: tier, agents, clients"),
     "trust": ("trust", "let a project's policy loosen, exactly as it stands"),
     "schema": ("schema", "JSON Schemas of policies, settings and hooks"),
 }
