@@ -1,0 +1,66 @@
+"""What was decided and everything it rests on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from policyd.model.requests import Action
+from policyd.model.words import Effect, Layer, Source
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRef:
+    """A rule or default as decisions name it."""
+
+    layer: Layer
+    id: str
+    effect: Effect
+    file: str = ""
+    line: int = 0
+    reason: str = ""
+    remember: str = ""
+    """Of an ask rule: never, session or project."""
+    default: bool = False
+
+    @property
+    def label(self) -> str:
+        """The name shown everywhere: `user:push`."""
+        return f"{self.layer.word}:{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One action with everything that spoke about it."""
+
+    action: Action
+    effect: Effect
+    hits: tuple[RuleRef, ...] = ()
+    """Rules whose conditions hold (a match that rests on an unknown word: `effect` ASK)."""
+    possible: tuple[RuleRef, ...] = ()
+    """Strict rules that may match: each counts as ask."""
+    defaults: tuple[RuleRef, ...] = ()
+    floors: tuple[str, ...] = ()
+    """Why it is at least ask whatever the rules say, in words."""
+    near: tuple[RuleRef, ...] = ()
+    """Rules that failed on one condition only; filled for `explain`."""
+    granted: Effect | None = None
+    """What a remembered answer says of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The answer to one request and everything it rests on."""
+
+    effect: Effect
+    source: Source
+    reason: str
+    """Written for the model and the person: what decided, and what to do instead."""
+    rules: tuple[RuleRef, ...] = ()
+    """The rules and defaults that decided."""
+    matched: tuple[RuleRef, ...] = ()
+    """Every rule that matched."""
+    actions: tuple[Judged, ...] = ()
+    revision: str = ""
+    """The policy revision that decided."""
+    remember: str = "project"
+    """Of an ask: the longest memory that may settle it, the smallest of the rules asking now."""

@@ -1,0 +1,86 @@
+"""Paths in every spelling, workspaces, and the file system as an argument."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+
+class Filesystem(Protocol):
+    """What the core may ask about files. The rim passes a real one; tests pass a dictionary."""
+
+    def resolve(self, path: str) -> str:
+        """Return the absolute `path` as the kernel walks it, link by link, `..` after each link.
+
+        Components that do not exist are kept below the nearest existing ancestor.
+
+        Raises:
+            OSError: a loop, a denied directory, a name too long: the path is then opaque.
+        """
+
+    def contains(self, directory: str, names: tuple[str, ...]) -> bool | None:
+        """Say whether a bounded look below `directory` finds an entry matching one of `names`.
+
+        `names` are path patterns without a literal head, such as `.env` or `**/*.pem`. None: not
+        looked at, or more entries than the bound.
+        """
+
+    def is_dir(self, path: str) -> bool | None:
+        """Say whether `path` is an existing directory; None where that cannot be told."""
+
+    def identity(self, path: str) -> tuple[int, int] | None:
+        """Return device and inode of an existing file, None where there is none."""
+
+    def listing(self, directory: str) -> tuple[str, ...] | None:
+        """Return the names in `directory` (bounded), None where that cannot be told."""
+
+
+class Reach(StrEnum):
+    """How far an operation on a path goes below it."""
+
+    ENTRY = "entry"
+    """Only the entry itself."""
+    NAMES = "names"
+    """Lists names below (`find`, `ls -R`): reaches no pattern below."""
+    CONTENT = "content"
+    """Reads, copies, moves or removes what lies below (`grep -r`, `rm -r`, `tar`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathRef:
+    """One path a request names, in every spelling it may stand for."""
+
+    text: str
+    """As stated."""
+    forms: tuple[str, ...]
+    """Absolute, folded, NFC; never empty. First as written, then as the kernel walks it, decoded, …"""
+    reach: Reach = Reach.ENTRY
+    glob: bool = False
+    """The forms are shell globs (quoted characters backslashed): judged by what they can match."""
+    inside: bool = False
+    """Every form lies in a root that is a workspace for allow."""
+    folded: bool = False
+    """Compare without regard to case (macOS); only ever widens strict rules."""
+    skips_hidden: bool = False
+    """What lies below under a name with a leading dot is not reached (`rg` without `--hidden`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """The roots of a session, resolved when it opened."""
+
+    cwd: str | None
+    """The session's working directory as written; None while no session has opened."""
+    roots: tuple[str, ...]
+    """Every spelling of every root (as written, as resolved): what relative strict patterns start at."""
+    sound: tuple[str, ...]
+    """The spellings that are a workspace for allow; `/`, home and their ancestors never are."""
+    home: str
+    tmpdir: str = "/tmp"
+    unsound: tuple[str, ...] = ()
+    """Why roots were refused as a workspace for allow, in words."""
+    heads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Literal head of a relative pattern -> the absolute directories it stands for in this session."""
+    fold_case: bool = False

@@ -1,0 +1,151 @@
+"""What an agent asks for, and what is true of its session while that is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from policyd.model.files import PathRef, Workspace
+from policyd.model.shell import SimpleCommand
+from policyd.model.words import Role
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """A URL taken apart and normalised."""
+
+    text: str
+    scheme: str
+    host: str
+    """Lower case, IDNA as ASCII, no trailing dot; brackets kept on IPv6."""
+    port: int
+    """The default of the scheme where none is written; 0 where the scheme has none."""
+    paths: tuple[str, ...]
+    """Every spelling of the path (dot segments folded, percent-decoded); each begins with `/`."""
+    query: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool by name: a built-in one, or every server and tool a joined MCP name may mean."""
+
+    name: str
+    splits: tuple[tuple[str, str], ...] = ()
+    """(server, tool) pairs; empty = a built-in tool."""
+
+    @property
+    def mcp(self) -> bool:
+        """Whether it belongs to an MCP server."""
+        return bool(self.splits)
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """A session mode and what the agent's profile says of it."""
+
+    name: str
+    asking: bool = False
+    unsafe: bool = True
+    """An unknown mode is unsafe."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One atomic thing a request would do: kinds and at most one resource."""
+
+    kinds: frozenset[str]
+    """Every kind ever stated or found; empty for a mention (any kind)."""
+    role: Role = Role.PRIMARY
+    path: PathRef | None = None
+    command: SimpleCommand | None = None
+    url: Url | None = None
+    tool: Tool | None = None
+    """The resource of an MCP call, or of a built-in call that has no other by nature."""
+    opaque: str = ""
+    """Why its resource cannot be told; an opaque action has no resource."""
+    name: Tool | None = None
+    """The tool of the request, an attribute of every action."""
+    args: Mapping[str, object] | None = None
+    """The call's arguments for `input`; None = missing or incomplete."""
+    cwd: tuple[str, ...] = ()
+    """Where it runs, every form of every possible directory, folded; empty = unknown."""
+    cwd_inside: bool = False
+    """Every possible cwd lies in the workspace."""
+    strays: tuple[str, ...] = ()
+    """Words of a command that name a path outside the workspace, as written."""
+    within: tuple[PathRef | None, ...] = ()
+    """Of a command: every file it names or writes (None = one that cannot be told)."""
+    carrier: int | None = None
+    """Index in the request's actions of the command whose allow carries this operand."""
+    escalate: str = ""
+    """The field that widens the agent's reach (sandbox off, extra permissions)."""
+    mode: Mode | None = None
+    """The mode a `switch_mode` leads to, where the wire tells."""
+    guarded: str = ""
+    """Which of policyd's own things it touches."""
+    idle: bool = False
+    """Needs no allow: only deny and ask rules judge it."""
+    mcp: bool = False
+    """Kind `other` for allow rules and defaults, whatever the agent says."""
+    origin: str = ""
+    """Where in the evidence it was found: `rawInput.command`, `locations[0].path`, …"""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of a permission request."""
+
+    id: str
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One `session/request_permission` (or side-door call), understood."""
+
+    session_id: str
+    call_id: str
+    title: str
+    options: tuple[Option, ...]
+    actions: tuple[Action, ...]
+    menu: bool = False
+    """The options hold no single plain `allow_once`: a person must choose."""
+    plain: str | None = None
+    """Id of the option a profile names as the plain `allow_once` of exactly this set."""
+    refusal: str | None = None
+    """Id of the reject option a profile prefers (the turn goes on)."""
+    side_door: str = ""
+    """The ACP method, where the request is not `session/request_permission`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """An agent as it names itself, or as `--agent` names it: a claim."""
+
+    name: str = ""
+    """Wire name (`agentInfo.name`)."""
+    version: str = ""
+    profile: str = "generic"
+    """Short name of the profile in force (`claude`, `codex`, …)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What is true of the session while a request is judged. Time is a field, never read."""
+
+    workspace: Workspace
+    now: datetime
+    """Aware, UTC."""
+    agent: Agent = Agent()
+    mode: Mode | None = None
+    interactive: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    managed_labels: Mapping[str, str] = field(default_factory=dict)
+    user: str = ""
+    groups: tuple[str, ...] = ()
+    broken: str = ""
+    """Why everything in this session is at least ask (an invalid project policy)."""
+    resolved: bool = True
+    """Paths were resolved; False (library without a resolver): no `path` rule and no default allows."""

@@ -1,0 +1,111 @@
+"""What a shell text would run: words, simple commands, the files and URLs they name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from policyd.model.files import Reach
+from policyd.model.words import Role
+
+
+class WordKind(StrEnum):
+    """What is known of a word of a command."""
+
+    CONST = "const"
+    GLOB = "glob"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word of a command after quote removal, brace expansion and folding of what is constant."""
+
+    text: str
+    """CONST: the value. GLOB: the pattern, quoted characters backslashed. UNKNOWN: the source text."""
+    kind: WordKind = WordKind.CONST
+    prefix: str = ""
+    """UNKNOWN: the constant characters in front of the first unknown one (`--output=` of `--output=$X`)."""
+    many: bool = False
+    """UNKNOWN: unquoted, so it may become no word, one or several."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A variable set for a command or before it."""
+
+    name: str
+    value: Word
+    exported: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleCommand:
+    """One simple command a shell text would run."""
+
+    argv: tuple[Word, ...]
+    text: str
+    """Its source text, for people."""
+    env: tuple[Assignment, ...] = ()
+    """Its prefix assignments, harmless ones included."""
+    taint: tuple[Assignment, ...] = ()
+    """Variables set earlier in the text that are not harmless: an allow rule must tolerate each."""
+    tainted: str = ""
+    """Why nothing after this point can be trusted (`alias`, a function, `source`); no `env` lifts it."""
+    cwd: tuple[str, ...] = ()
+    """Every directory it may run in, absolute, links unresolved; empty = unknown."""
+    inner: SimpleCommand | None = None
+    """What a transparent wrapper (`timeout 60 …`) runs; an allow holds for either."""
+    via: tuple[str, ...] = ()
+    """The wrappers it was reached through (`sudo`, `xargs`, `bash -c`), outermost first."""
+    chdir: str | None = None
+    """`cd X` with a constant X: the directory as an absolute path. No action for allow if inside."""
+    idle: bool = False
+    """`true`, `pwd`, `:`, `set -e`: needs no allow of its own; strict rules still see it."""
+    strict_only: bool = False
+    """One possible reading only (zsh text, argv joined to text): no allow rule ever holds."""
+    fed: str = ""
+    """What it reads as input: `|` another command's output, else the source of its here-documents and here-strings.
+
+    A remembered answer is for the same words with the same input; empty = neither is written.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class FileUse:
+    """A file a command names, and what is done to it."""
+
+    kind: str
+    """read, edit, delete, move or search; for a mention the likeliest, not judged."""
+    word: Word
+    role: Role
+    command: int
+    """Index in `Reading.commands` of the command that names it."""
+    reach: Reach = Reach.ENTRY
+    carried: bool = False
+    """An allow of the command carries it inside the workspace."""
+    cwd: tuple[str, ...] = ()
+    unknown: str = ""
+    """Why the operand cannot be told; it is then an opaque action of its kind."""
+    skips_hidden: bool = False
+    """See `PathRef.skips_hidden`."""
+
+
+@dataclass(frozen=True, slots=True)
+class UrlUse:
+    """A URL a command names."""
+
+    text: str
+    role: Role
+    command: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Everything a command text would do, as far as it can be told."""
+
+    commands: tuple[SimpleCommand, ...] = ()
+    files: tuple[FileUse, ...] = ()
+    urls: tuple[UrlUse, ...] = ()
+    opaque: tuple[str, ...] = ()
+    """Why a part could not be understood, in words; beside the parts that were."""

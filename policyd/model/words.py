@@ -1,0 +1,80 @@
+"""Effects, truths, layers and roles: the words that decisions are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum, StrEnum
+from types import MappingProxyType
+
+KINDS = (
+    "read",
+    "edit",
+    "delete",
+    "move",
+    "search",
+    "execute",
+    "think",
+    "fetch",
+    "switch_mode",
+    "other",
+)
+READ_KINDS = frozenset({"read", "search"})
+WRITE_KINDS = frozenset({"edit", "delete", "move"})
+EMPTY: Mapping[str, object] = MappingProxyType({})
+
+
+class Effect(IntEnum):
+    """What is answered, ordered so that the strictest of several is `max()`."""
+
+    ALLOW = 0
+    ASK = 1
+    DENY = 2
+
+    @property
+    def word(self) -> str:
+        """The effect as policies and JSON spell it."""
+        return self.name.lower()
+
+
+class Truth(IntEnum):
+    """Whether a condition holds: a conjunction is `min()`, a disjunction `max()`."""
+
+    NO = 0
+    MAYBE = 1
+    YES = 2
+
+
+class Layer(IntEnum):
+    """Where a policy file comes from, ordered by rank."""
+
+    PROJECT = 0
+    USER = 1
+    MANAGED = 2
+
+    @property
+    def word(self) -> str:
+        """The layer as messages and rule names spell it."""
+        return self.name.lower()
+
+
+class Source(StrEnum):
+    """What made a decision."""
+
+    RULE = "rule"
+    DEFAULT = "default"
+    GRANT = "grant"
+    GUARD = "guard"
+    PROMPT = "prompt"
+    ERROR = "error"
+
+
+class Role(StrEnum):
+    """How an action stands in its request.
+
+    Primary, operand and redirect actions are judged by everything; a mention only by deny and ask rules.
+    """
+
+    PRIMARY = "primary"
+    OPERAND = "operand"
+    REDIRECT = "redirect"
+    MENTION = "mention"
