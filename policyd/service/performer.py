@@ -39,6 +39,7 @@ from policyd.session import (
     Tick,
     Withdraw,
 )
+from policyd.storage import clock
 from policyd.storage.auditlog import AuditError, AuditLog
 
 FAILED_KEPT = 10_000
@@ -82,8 +83,8 @@ class Durable(Protocol):
 
 
 def moment() -> Moment:
-    """Return the time by both clocks."""
-    return Moment(datetime.now(UTC), monotonic())
+    """Return the time by every clock."""
+    return Moment(datetime.now(UTC), monotonic(), clock.boot_seconds(), clock.boot_id())
 
 
 def bell() -> tuple[int, Callable[[], None]]:

@@ -91,7 +91,7 @@ def open_service(choices: Choices, note: Callable[[str], None]) -> Service:
         policies=lambda session: in_force(ground.book, session),
         machine=ground.machine,
         claims=claims(ground.loaded),
-        grants=remembered.bind if choices.grants and not ground.book.policy.lock.grants else None,
+        grants=remembered.bind if choices.grants else None,
         agent=choices.agent or "",
     )
     try:
@@ -101,6 +101,7 @@ def open_service(choices: Choices, note: Callable[[str], None]) -> Service:
     except ValueError as error:
         raise StartError([f"policyd: {error}"]) from error
     service = Service(ground.book, ground.loaded, authorizer, remembered, note)
+    service.inbox = f"{ground.places.state}/inbox"
     service.use(Performer(connection, log=ground.log, note=service.say, remember=service.remember, fs=ground.fs))
     return service
 
@@ -112,7 +113,7 @@ def prepare(choices: Choices) -> Ground:
         places = where.find(home=choices.home)
     except PlaceError as error:
         raise StartError([f"policyd: {error}"]) from error
-    fs = RealFilesystem(fold_case=os.uname().sysname == "Darwin")
+    fs = RealFilesystem()
     machine = Machine(
         home=places.home,
         fs=fs,

@@ -18,6 +18,7 @@ import errno
 import os
 import re
 import stat
+import sys
 import time
 
 from policyd.paths import looked_for
@@ -41,9 +42,9 @@ _FOREIGN = re.compile(r"/(proc/(\d+|self|thread-self)/(.*/)?(cwd|exe|root|fd/[^/
 
 
 class RealFilesystem:
-    """The file system of this machine. `fold_case`: names are compared without regard to case."""
+    """The file system of this machine. `fold_case`: names compare without regard to case (default: on macOS)."""
 
-    def __init__(self, *, fold_case: bool = False) -> None:
+    def __init__(self, *, fold_case: bool = sys.platform == "darwin") -> None:
         self.fold_case = fold_case
         self._looks: dict[str, Look] = {}
         self._window = self._spent = 0.0
