@@ -7,7 +7,8 @@ Rules of this module:
 2. A socket somebody answers at is not taken over; a dead one is, under a lock.
 3. Who a peer is, the kernel says, before its first byte is read. This daemon's own uid and root may connect; others
    only as members of a group that was named, or of the group of a socket that root's service manager handed over. A
-   loosened mode of the file changes nothing of that. What cannot be told, and the uid that stands for "unknown", may not.
+   loosened mode of the file changes nothing of that. What cannot be told, and the uid that
+   stands for "unknown", may not.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ class Steps:
         self._numbers = itertools.count(1)
         self._asked: dict[int, tuple[Performer, int]] = {}
         self.hooks = Hooks(replied=self._replied, failed=self._failed)
-        self.inbox = InboxStep(inbox, self._answered)
+        self.inbox = InboxStep(inbox, self._replied)
 
     def of(self, performer: Performer, who: Who) -> PeerSteps:
         """Return the steps as one connection starts them."""
@@ -69,10 +69,6 @@ class Steps:
         found = self._asked.pop(number, None)
         if found:
             found[0].post(Reply(found[1], answer))
-
-    def _answered(self, key: Hashable, answer: Mapping[str, object]) -> None:
-        if isinstance(key, int):
-            self._replied(key, answer)
 
     def _failed(self, number: int, why: str) -> None:
         found = self._asked.pop(number, None)

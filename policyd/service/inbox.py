@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from time import monotonic
 
 from policyd.storage.inbox import Inbox, InboxError
@@ -15,16 +15,16 @@ LOOK = 0.2
 class InboxStep:
     """The step `inbox` of any number of connections. `replied` is called in a thread, once a question at most."""
 
-    def __init__(self, inbox: Inbox, replied: Callable[[Hashable, Mapping[str, object]], None]) -> None:
+    def __init__(self, inbox: Inbox, replied: Callable[[int, Mapping[str, object]], None]) -> None:
         """Start nothing yet."""
         self.inbox = inbox
         self._replied = replied
-        self._open: dict[str, Hashable] = {}
+        self._open: dict[str, int] = {}
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._running = False
 
-    def start(self, key: Hashable, question: Mapping[str, object], deadline: float, *, uid: int) -> None:
+    def start(self, key: int, question: Mapping[str, object], deadline: float, *, uid: int) -> None:
         """Put a question in the inbox until `deadline` (of `monotonic`).
 
         Raises:
@@ -37,7 +37,7 @@ class InboxStep:
         if begin:
             threading.Thread(target=self._run, name="policyd-inbox", daemon=True).start()
 
-    def withdraw(self, key: Hashable) -> bool:
+    def withdraw(self, key: int) -> bool:
         """Take a question out again; False if it is not in the inbox."""
         with self._lock:
             found = next((ident for ident, one in self._open.items() if one == key), None)

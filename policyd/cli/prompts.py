@@ -1,0 +1,162 @@
+"""`policyd prompts`: see which questions wait in the inbox, and answer one.
+
+    policyd prompts list [--json]
+    policyd prompts answer ID allow|reject [--option OPTION] [--message TEXT]
+
+Questions come from two places: the user's own inbox (proxies and the user's daemon write there), and the daemon at the
+socket, which may be another user's. Answering wants a person: a terminal of its own, not below a running agent; the
+daemon looks at that once more. Exit codes: 0 done; 1 nothing waits; 2 usage, or refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping
+from typing import IO, Any
+
+from policyd.cli import options, presence
+from policyd.display import safe
+from policyd.storage import places, sockets
+from policyd.storage.inbox import Entry, Inbox, InboxError
+from policyd.storage.places import PlaceError, Places
+from policyd.storage.sockets import SocketError
+
+LONGEST = 16 * 1024 * 1024
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the subcommands."""
+    parser.add_argument("--home", metavar="DIR", help="home directory, with everything policyd keeps below it")
+    parser.add_argument("--socket", metavar="PATH", help="the daemon's socket (default: where it usually is)")
+    commands = parser.add_subparsers(dest="does", required=True, metavar="COMMAND")
+
+    def command(name: str, text: str, does: Callable[[argparse.Namespace, Places], int]) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=text, description=text)
+        added.set_defaults(run=does)
+        return added
+
+    options.add_json(command("list", "the questions that wait for a person", run_list))
+    answer = command("answer", "answer one question", run_answer)
+    answer.add_argument("id", metavar="ID", help="as `policyd prompts list` shows it")
+    answer.add_argument("decision", choices=("allow", "reject"))
+    answer.add_argument("--option", metavar="OPTION", help="the id of the option to choose (default: the plain one)")
+    answer.add_argument("--message", metavar="TEXT", default="", help="why, for the agent and the record")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run one subcommand."""
+    try:
+        return int(args.run(args, places.find(home=args.home)))
+    except (PlaceError, InboxError, SocketError) as error:
+        print(f"policyd prompts: {error}", file=sys.stderr)
+        return 2
+
+
+def run_list(args: argparse.Namespace, where: Places) -> int:
+    """Print what waits."""
+    rows = {str(row["id"]): row for row in [*of_daemon(args, where), *map(facts, Inbox(inbox_of(where)).entries())]}
+    for row in rows.values():
+        print(json.dumps(row) if args.json else words(row))
+    if not rows and not args.json:
+        print("no question waits")
+    return 0 if rows else 1
+
+
+def run_answer(args: argparse.Namespace, where: Places) -> int:
+    """Answer one question, wherever it waits."""
+    if why := presence.refusal():
+        print(f"policyd prompts: not answered: {why}", file=sys.stderr)
+        return 2
+    own = Inbox(inbox_of(where))
+    if any(entry.id == args.id for entry in own.entries()):
+        own.answer(args.id, args.decision, option=args.option, message=args.message)
+    else:
+        given = {"id": args.id, "decision": args.decision, "message": args.message}
+        asked(
+            sockets.find(where, args.socket), {"answer": {**given, **({"option": args.option} if args.option else {})}}
+        )
+    print(f"{args.id}: {args.decision}")
+    return 0
+
+
+def inbox_of(where: Places) -> str:
+    """Return the directory of the user's own questions."""
+    return f"{where.state}/inbox"
+
+
+def of_daemon(args: argparse.Namespace, where: Places) -> list[dict[str, object]]:
+    """Return what waits at the daemon; nothing where there is none, unless it was named."""
+    try:
+        found = asked(sockets.find(where, args.socket), {}).get("prompts")
+    except SocketError:
+        if args.socket:
+            raise
+        return []
+    return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
+
+
+def asked(path: str, params: Mapping[str, object]) -> dict[str, object]:
+    """Return what the daemon at `path` answers to `_policyd/prompts`.
+
+    Raises:
+        SocketError: there is none, or it refuses.
+    """
+    hello = {"protocol": 1, "client": {"name": "policyd prompts"}}
+    calls = (request(0, "_policyd/hello", hello), request(1, "_policyd/prompts", params))
+    with sockets.connect(path) as one, one.makefile("rb") as answers:
+        try:
+            one.sendall(b"".join(calls))
+            reply = read_answer(answers, 1)
+        except (OSError, ValueError) as error:
+            raise SocketError(f"the daemon at {path} does not answer: {error}") from error
+    if not isinstance(reply.get("result"), dict):
+        raise SocketError(str(reply.get("error", {}).get("message") or f"the daemon at {path} does not answer"))
+    return dict(reply["result"])
+
+
+def request(ident: int, method: str, params: Mapping[str, object]) -> bytes:
+    """Return one request as a line."""
+    return json.dumps({"jsonrpc": "2.0", "id": ident, "method": method, "params": params}).encode() + b"\n"
+
+
+def read_answer(answers: IO[bytes], ident: int) -> dict[str, Any]:
+    """Return the answer to a request, an empty table if the stream ends before it."""
+    for line in iter(lambda: answers.readline(LONGEST), b""):
+        message = json.loads(line)
+        if isinstance(message, dict) and message.get("id") == ident:
+            return message
+    return {}
+
+
+def facts(entry: Entry) -> dict[str, object]:
+    """Return a question of the user's own as the daemon would list it."""
+    question = {name: value for name, value in entry.question.items() if name not in ("nonce", "digest")}
+    return {
+        "id": entry.id,
+        "uid": entry.uid,
+        "asked": entry.asked.isoformat(),
+        "until": entry.until.isoformat(),
+        "rejected": entry.rejected or None,
+        "question": question,
+    }
+
+
+def words(row: Mapping[str, object]) -> str:
+    """Return a question for people."""
+    question = row.get("question")
+    told = question if isinstance(question, dict) else {}
+    state = f"rejected: {row['rejected']}" if row.get("rejected") else f"until {str(row.get('until'))[:19]}Z"
+    lines = [f"{row.get('id')}  {told.get('agent') or 'an agent'} in {told.get('project') or '?'}  ({state})"]
+    lines += [f"    {part}" for part in listed(told.get("actions"))]
+    lines += [f"    because: {told.get('reason')}"] if told.get("reason") else []
+    for option in listed(told.get("options")):
+        if isinstance(option, dict):
+            lines.append(f"    --option {option.get('id')}  {option.get('name')}")
+    return "\n".join(safe(line) for line in lines)
+
+
+def listed(value: object) -> list[object]:
+    """Return a list, empty for anything else."""
+    return value if isinstance(value, list) else []
