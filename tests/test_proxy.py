@@ -161,9 +161,10 @@ def test_the_agent_starts_in_the_directory_of_cwd_and_policies_are_found_from_wh
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(scene.root)
-    command = [*scene.command()[:3], "proxy", "--policy", "policy.toml", "--cwd", "work", "/bin/pwd"]
-    found = subprocess.run(command, env=scene.environ, input=b"", capture_output=True, timeout=60, check=False)
-    assert found.returncode == 0 and str(scene.work).encode() in found.stderr + found.stdout
+    options = ["--policy", "policy.toml", "--cwd", "work", "--audit", "log.jsonl", "--home", "home"]
+    words = [*scene.command()[:3], "proxy", *options, "/bin/sh", "-c", "pwd >&2; cat"]
+    found = subprocess.run(words, env=scene.environ, input=b"", capture_output=True, timeout=60, check=False)
+    assert found.returncode == 0 and str(scene.work).encode() in found.stderr
 
 
 # ---- ends, statuses, signals -----------------------------------------------------------------------

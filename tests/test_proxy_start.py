@@ -200,12 +200,13 @@ def test_a_storm_of_changes_is_few_looks(tmp_path: Path, monkeypatch: pytest.Mon
         while not looks.count:
             time.sleep(0.01)
         time.sleep(0.3)
+        begin = time.monotonic()
         for number in range(5_000):
             (tmp_path / "a.toml").write_text(str(number))
         seen(looks, lambda: (tmp_path / "a.toml").write_text("last"))
     finally:
         watcher.stop()
-    assert looks.count <= 50
+    assert looks.count <= 5 * (time.monotonic() - begin) + 5
 
 
 def test_a_watcher_that_cannot_watch_says_so_once_and_goes_on_looking(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,13 +214,15 @@ def test_a_watcher_that_cannot_watch_says_so_once_and_goes_on_looking(monkeypatc
     monkeypatch.setattr(watch, "POLL", 0.01)
     looks, done = Looks(), threading.Event()
 
-    def broken() -> None:
+    def look() -> None:
         looks.count += 1
         if looks.count >= 3:
             done.set()
+
+    def broken() -> list[str]:
         raise OSError("no watches left")
 
-    watcher = Watcher(lambda: ["/"], broken, looks.complaints.append)
+    watcher = Watcher(broken, look, looks.complaints.append)
     watcher.start()
     assert done.wait(10)
     watcher.stop()

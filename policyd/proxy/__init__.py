@@ -20,16 +20,16 @@ from __future__ import annotations
 import os
 import sys
 
+from policyd.proxy.options import USAGE, Options, UsageError, parse
+
 FAILED = 70
 
 
 def main(argv: list[str]) -> int:
     """Run the words behind `policyd proxy`; return the exit code."""
-    from policyd.proxy.options import USAGE, UsageError, parse
-
     try:
         options = parse(argv)
-        enter(options.cwd, options.policies)
+        enter(options)
     except UsageError as error:
         return say(f"policyd proxy: {error}", 2)
     except OSError as error:
@@ -63,20 +63,32 @@ def main(argv: list[str]) -> int:
         gc.disable()  # what is imported and loaded now stays; the run turns it on again
         from policyd.proxy.run import run
 
-        return run(agent, options)
-    except BaseException:
+        return leave(run(agent, options))
+    except BaseException as error:
         agent.end()
+        if isinstance(error, KeyboardInterrupt):
+            return say("policyd: interrupted before the policy was loaded; the agent was ended", 130)
         import traceback
 
         traceback.print_exc()
-        return say("policyd: failed, and has ended the agent", FAILED)
+        return leave(say("policyd: failed, and has ended the agent", FAILED))
 
 
-def enter(cwd: str | None, policies: list[str]) -> None:
-    """Make the names of policy files absolute, then go where the agent is to start."""
-    policies[:] = [os.path.abspath(policy) for policy in policies]
-    if cwd is not None:
-        os.chdir(cwd)
+def leave(code: int) -> int:
+    """End this process at once: everything is written, and no thread that watches files is waited for."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def enter(options: Options) -> None:
+    """Make the names of files absolute, then go where the agent is to start."""
+    options.policies = [os.path.abspath(policy) for policy in options.policies]
+    options.home = options.home and os.path.abspath(options.home)
+    if options.audit:
+        options.audit = os.path.abspath(options.audit) + ("/" if options.audit.endswith("/") else "")
+    if options.cwd is not None:
+        os.chdir(options.cwd)
 
 
 def say(text: str, code: int) -> int:

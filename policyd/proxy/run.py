@@ -9,6 +9,7 @@ import gc
 import os
 from signal import Signals
 
+from policyd.display import safe
 from policyd.proxy.agent import Agent
 from policyd.proxy.notes import Notes
 from policyd.proxy.options import Options
@@ -28,8 +29,7 @@ def run(agent: Agent, options: Options) -> int:
         service = open_service(choices(options), notes.write)
     except StartError as error:
         agent.end()
-        os.write(2, ("\n".join(error.problems) + "\n").encode("utf-8", "replace"))
-        return 2
+        return complain(error)
     gc.freeze()  # a thousand rules need not be looked through again and again
     gc.enable()
     signals = install()
@@ -43,6 +43,13 @@ def run(agent: Agent, options: Options) -> int:
     for fd in (client_in, client_out):
         restore(fd)
     return outcome(agent, service, pump, options, notes)
+
+
+def complain(error: StartError) -> int:
+    """Say everything that is wrong, safe for a terminal: policies are written by others too."""
+    lines = [safe(line) for problem in error.problems for line in problem.splitlines()]
+    os.write(2, ("\n".join(lines) + "\n").encode("utf-8", "replace"))
+    return 2
 
 
 def outcome(agent: Agent, service: Service, pump: Pump, options: Options, notes: Notes) -> int:

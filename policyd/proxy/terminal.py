@@ -14,25 +14,25 @@ from policyd.proxy.options import Options
 
 def become(options: Options) -> int:
     """Replace this process by the agent; return an exit code if that is refused or fails."""
-    from policyd.proxy.run import choices
+    from policyd.proxy import run
     from policyd.service import StartError, note_terminal
 
     name = options.command[0]
     try:
-        allowed = note_terminal(choices(options), options.command)
+        allowed = note_terminal(run.choices(options), options.command)
     except StartError as error:
-        return complain("\n".join(error.problems), 2)
+        return run.complain(error)
     if not allowed:
-        return complain(f"policyd: no ACP between two terminals, and `terminal` is `refuse`: not running {name}", 2)
-    complain(f"policyd: no ACP here: running {name} without policy", 0)
+        return say(f"policyd: no ACP between two terminals, and `terminal` is `refuse`: not running {name}", 2)
+    say(f"policyd: no ACP here: running {name} without policy", 0)
     try:
         os.execvp(name, options.command)  # noqa: S606 - the agent itself, no shell
     except OSError as error:
         code, text = cannot_start(options.command, error)
-        return complain(text, code)
+        return say(text, code)
 
 
-def complain(text: str, code: int) -> int:
+def say(text: str, code: int) -> int:
     """Write lines to standard error; return `code`."""
     os.write(2, text.encode() + b"\n")
     return code

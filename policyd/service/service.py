@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from policyd import audit
 from policyd.authorizer import Authorizer
+from policyd.display import safe
 from policyd.grants import Grant
 from policyd.service.book import Change, PolicyBook
 from policyd.service.performer import Performer
@@ -48,6 +49,8 @@ class Service:
     ) -> None:
         """Hold the parts; `use` and `connect` complete it."""
         self.settings = loaded.settings
+        self.inbox = ""
+        """The directory of questions that wait for `policyd prompts answer`."""
         self._book = book
         self._loaded = loaded
         self._authorizer = authorizer
@@ -73,17 +76,17 @@ class Service:
         self._out = out
         self._performer.send_by(out)
         performer = self._performer
-        if any(step.startswith("command:") for step in self.settings.prompt):
+        if any(step != "client" for step in self.settings.prompt):
             from policyd.service.steps import ProgramSteps
 
-            performer.steps = ProgramSteps(performer.post)
+            performer.steps = ProgramSteps(performer.post, self.inbox)
         if self.settings.audit_durability == "fsync":
             from policyd.storage.auditsync import Syncer
 
             performer.durable = Syncer(performer.log, lambda keys, why: performer.post((keys, why)))
         self._watch()
         for text in (*self._book.notes, *self._loaded.notes):
-            self.say(Note(text))
+            self.say(Note(safe(text)))
 
     def _watch(self) -> None:
         from policyd.service.watch import Watcher
@@ -91,10 +94,10 @@ class Service:
         watcher = Watcher(
             lambda: [*self._book.watched(), self._remembered.directory],
             self._look,
-            lambda text: self._performer.post(Note(text, loud=True)),
+            lambda text: self._performer.post(Note(safe(text), loud=True)),
         )
         watcher.start()
-        self._stops.append(watcher.stop)
+        self._stops.append(lambda: watcher.stop(0.0))
 
     # ---- what the performer calls -------------------------------------------------------------------
 
@@ -133,7 +136,7 @@ class Service:
         if () in change.in_force:
             self._authorizer.reload(self._book.policy)
         for problem in change.problems:
-            self.say(Note(problem, loud=True))
+            self.say(Note(safe(problem), loud=True))
         if change.in_force:
             how = "it may allow more than before" if change.loosens else "it only tightens"
             self.say(Note(f"the policy changed: {how} (revision {self._book.policy.revision})", loud=change.loosens))

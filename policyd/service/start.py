@@ -60,6 +60,7 @@ class Choices:
     shell: str | None = None
     home: str | None = None
     audit: str | None = None
+    """The log, absolute: a file, or a directory if it ends in a slash."""
     grants: bool = True
     transport: str = "proxy"
     """How the agent is reached, for the record."""
@@ -158,7 +159,7 @@ def load_settings(places: Places, choices: Choices, locks: frozenset[str], probl
     if choices.shell:
         options["shell"] = choices.shell
     if choices.audit:
-        options["audit_path"] = os.path.abspath(choices.audit) + ("/" if choices.audit.endswith("/") else "")
+        options["audit_path"] = choices.audit
     defaults: dict[str, object] = {"prompt": ("client",)}
     if choices.transport == "daemon" and where.is_own(where.DAEMON_AUDIT):
         defaults["audit_path"] = f"{where.DAEMON_AUDIT}/"

@@ -5,7 +5,8 @@ Rules of this module:
 1. Directories are watched, not files: a rename over a file, a swapped link, a directory deleted and made again are all
    entries that change. Events within `SETTLE` are one look; every `POLL` seconds there is one anyway, for filesystems
    that tell nothing.
-2. The thread begins `DELAY` after the start, with a look: an agent's first seconds are not shared with it.
+2. The thread begins `DELAY` after the start: an agent's first seconds are not shared with it. Whenever watching begins
+   there is a look behind it, so that no change falls between.
 3. Whatever goes wrong in here is reported and the policy stays as it is.
 """
 
@@ -14,10 +15,15 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 DELAY = 1.0
 SETTLE = 100
 """Milliseconds."""
+PAUSE = 0.2
+"""Seconds between two looks at least: a storm of changes is a few."""
+BEAT = 0.5
+"""Seconds between looks at whether there is something else to watch."""
 POLL = 30.0
 
 
@@ -38,11 +44,11 @@ class Watcher:
         """Begin."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """End; returns when the thread has."""
+    def stop(self, patience: float = 1.0) -> None:
+        """End; wait for the thread at most `patience` seconds."""
         self._stop.set()
         if self._thread.is_alive():
-            self._thread.join(1.0)
+            self._thread.join(patience)
 
     def _run(self) -> None:
         if self._stop.wait(DELAY):
@@ -50,34 +56,39 @@ class Watcher:
         said = ""
         while not self._stop.is_set():
             try:
-                self._look()
-                self._wait()
+                self._watch()
             except Exception as error:  # a watcher that cannot watch still looks every POLL seconds
                 if said != str(error):
                     said = str(error)
                     self._complain(f"policy files are only looked at every {POLL:.0f} seconds: {error}")
                 self._stop.wait(POLL)
+                with suppress(Exception):
+                    self._look()
 
-    def _wait(self) -> None:
-        """Return after a change, after `POLL` seconds, when there is something else to watch, or when stopped."""
+    def _watch(self) -> None:
+        """Look once watching has begun, then after every change, until there is something else to watch."""
         from watchfiles import watch
 
         places = existing(self._places())
-        left = POLL
+        begun, left = False, POLL
         for changes in watch(
             *places,
             watch_filter=None,
             debounce=1600,
             step=SETTLE,
             stop_event=self._stop,
-            rust_timeout=1000,
+            rust_timeout=int(BEAT * 1000),
             yield_on_timeout=True,
             raise_interrupt=False,
             recursive=False,
             ignore_permission_denied=True,
         ):
-            left -= 1
-            if changes or left <= 0 or existing(self._places()) != places:
+            left -= BEAT
+            if changes or not begun or left <= 0:
+                begun, left = True, POLL
+                self._look()
+                self._stop.wait(PAUSE)
+            if existing(self._places()) != places:
                 return
 
 
