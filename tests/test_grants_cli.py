@@ -23,6 +23,7 @@ from policyd.policy import PolicySource
 from policyd.policy import load as load_policy
 from policyd.storage import clock as clocks
 from policyd.storage.grants import Remembered, files
+from tests.asking import fetch, request
 from tests.test_grants import ASKED, grant
 
 
@@ -223,6 +224,17 @@ def test_export_leaves_out_what_a_rule_would_widen(home: Path, capsys: pytest.Ca
     assert unwritable(grant(ASKED["a compound"]))
     assert unwritable(grant(ASKED["a tool"]))
     assert policy_text([grant(ASKED["a compound"])]) == "version = 1\n"
+
+
+def test_an_exported_rule_loads_and_says_the_same_url() -> None:
+    plain = request(fetch("docs.example", "/search[1]"))
+    text = policy_text([grant(plain, scope="project")])
+    policy = load_policy(
+        [PolicySource("x.toml", text.encode(), Layer.USER)], home="/home/dev", tmpdir="/tmp", version="0.1.0"
+    )
+    assert len(policy.rules) == 1
+    assert tomllib.loads(text)["rule"][0]["url"][0].endswith("docs.example:443/search[1]")
+    assert "`*`" in unwritable(grant(request(fetch("docs.example", "/a*b")), scope="project"))
 
 
 def test_the_command_is_understood_by_a_running_process_at_once(home: Path) -> None:

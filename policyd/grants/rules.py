@@ -19,6 +19,8 @@ def unwritable(grant: Grant) -> str:
         return "the policy language has no words for where the action was found"
     if member.arguments:
         return "it covers one input of a tool; write a rule with `input`"
+    if member.resource == "url" and any("*" in word for word in member.words):
+        return "the URL holds a `*`, which a rule would read as a pattern"
     if any(place.startswith("/") for place in member.cwd):
         return "its directory lies outside the project"
     return ""
@@ -34,10 +36,10 @@ def policy_text(grants: Iterable[Grant], *, head: bool = True) -> str:
 
 
 def _rule(grant: Grant) -> dict[str, object]:
-    return {
-        "id": grant.id,
-        "effect": grant.effect.word,
-        "agent": [grant.agent],
-        **conditions(grant.members[0]),
-        "reason": f"remembered: {grant.covers}",
-    }
+    member = grant.members[0]
+    told = dict(conditions(member))
+    if member.resource == "url":
+        # A URL pattern has no escapes: only `*` means something in it.
+        told["url"] = list(member.words)
+    named = {"id": grant.id, "effect": grant.effect.word, "agent": [grant.agent]}
+    return {**named, **told, "reason": f"remembered: {grant.covers}"}
