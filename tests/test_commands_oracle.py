@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
+import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from policyd.commands import read
 from policyd.model import Reading, SimpleCommand, WordKind
 from tests.commands_generator import PROGRAMS, TOOLS, Generator
 
-SHFMT = Path(os.sys.executable).parent / "shfmt"  # type: ignore[attr-defined]
+SHFMT = Path(sys.executable).parent / "shfmt"
 SEEDS = 20_000
 CHUNK = 500
 
@@ -102,6 +103,7 @@ def disagreement(text: str) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("chunk", range(SEEDS // CHUNK))
 def test_policyd_and_shfmt_agree_on_the_simple_commands_or_policyd_says_opaque(chunk: int) -> None:
     for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
@@ -147,7 +149,9 @@ def ran(text: str, stubs: Path, scratch: Path) -> list[list[str]]:
     except subprocess.TimeoutExpired:
         return []
     records = log.read_bytes().decode(errors="replace").split("\x1e")
-    return [record.strip("\x1f").split("\x1f") for record in records if record.strip("\x1f")]
+    return [
+        record.removeprefix("\x1f").removesuffix("\x1f").split("\x1f") for record in records if record.strip("\x1f")
+    ]
 
 
 def unseen(text: str, runs: list[list[str]]) -> list[list[str]]:
@@ -173,8 +177,24 @@ def _may_be(command: SimpleCommand, run: list[str]) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("chunk", range(10))
 def test_bash_runs_no_program_that_policyd_has_not_seen(chunk: int, stubs: Path, tmp_path: Path) -> None:
     for seed in range(1_000_000 + chunk * 200, 1_000_000 + (chunk + 1) * 200):
         text = Generator(seed).text()
         assert not unseen(text, ran(text, stubs, tmp_path)), text
+
+
+HIDDEN = tomllib.loads((Path(__file__).parent / "data" / "commands" / "reading_hidden.toml").read_text())["case"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("case", HIDDEN, ids=lambda case: case["kind"])
+def test_every_hidden_program_of_the_table_really_runs(case: dict[str, list[str]], stubs: Path, tmp_path: Path) -> None:
+    (stubs / "cat").unlink()
+    (stubs / "cat").symlink_to("/usr/bin/cat")
+    if not (stubs / "tee").exists():
+        (stubs / "tee").symlink_to("/usr/bin/tee")
+    idle = [text for text in case["texts"] if "rm" not in [run[0] for run in ran(text, stubs, tmp_path)]]
+    assert not idle
