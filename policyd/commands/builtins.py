@@ -225,8 +225,9 @@ def _declare(words: Words, state: State, opaque: Opaque, *, export: bool = False
             _declared(word, state, opaque, exported=export or "x" in flags)
             if set(flags) & _ATTRIBUTES:
                 name = (word.text if word.kind is WordKind.CONST else word.prefix).split("=")[0].rstrip("+")
-                state.fixed |= {name}
-                state.bind(name, None)
+                if _NAME(name):
+                    state.fixed |= {name}
+                    state.bind(name, None)
 
 
 def _declared(word: Word, state: State, opaque: Opaque, *, exported: bool) -> None:

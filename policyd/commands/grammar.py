@@ -330,7 +330,7 @@ READERS: dict[str, Callable[[Reader, Node], Pair]] = {
     "pipeline": lists.pipeline,
     "redirected_statement": lists.redirected,
     "subshell": lists.subshell,
-    "test_command": statements.tested,
+    "test_command": statements.conditional,
     "unset_command": statements.declaration,
     "variable_assignment": statements.statement_assignment,
     "variable_assignments": statements.statement_assignment,

@@ -19,7 +19,7 @@ from policyd.commands import redirects
 from policyd.commands.redirects import REDIRECTS
 from policyd.commands.run import SHOWN
 from policyd.commands.state import NO_NAMES, Pair, then
-from policyd.commands.statements import call, command, declaration, tested
+from policyd.commands.statements import call, command, conditional, declaration
 from policyd.commands.words import Scanner
 
 if TYPE_CHECKING:
@@ -212,6 +212,6 @@ _REDIRECTED: dict[str, Callable[[Reader, Node, list[Node]], Pair]] = {
     "list": chain,
     "negated_command": negated,
     "pipeline": pipeline,
-    "test_command": tested,
+    "test_command": conditional,
     "unset_command": declaration,
 }

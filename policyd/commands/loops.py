@@ -189,7 +189,8 @@ def _repeat(reader: Reader, node: Node, once: Callable[[], Pair]) -> Pair:
     state.fold = False
     text = reader.source[node.start_byte : node.end_byte]
     for name in state.names:
-        if re.search(rf"(?<![$\w{{]){name}\b|\{{{name}:?=", text):
+        literal = re.escape(name)
+        if re.search(rf"(?<![$\w{{]){literal}\b|\{{{literal}:?=", text):
             state.names[name] = None
     before = (state.taint, state.tainted)
     end = union(*once())

@@ -208,7 +208,7 @@ def statement_assignment(reader: Reader, node: Node) -> Pair:
     return reader.state.cwd, reader.state.cwd
 
 
-def tested(reader: Reader, node: Node, behind: list[Node] | None = None) -> Pair:
+def conditional(reader: Reader, node: Node, behind: list[Node] | None = None) -> Pair:
     """Read `[ … ]` as a program and `[[ … ]]` as the shell's own."""
     atoms = list(_atoms(reader, node))
     if atoms and atoms[0].type == "[":
