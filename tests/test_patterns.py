@@ -116,3 +116,28 @@ def test_a_pattern_in_unless_is_not_widened() -> None:
     assert pattern.maybe(command("git -C x push"), widen=False) is Truth.NO
     assert pattern.maybe(command("git $X"), widen=False) is Truth.MAYBE
     assert pattern.maybe(command("git push $$X"), widen=False) is Truth.MAYBE
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "wanted"),
+    [
+        ("tool a*b", "tool a" + "x" * 400 + "b", True),
+        ("tool a*b", "tool a" + "x" * 400 + "/b", False),
+        ("tool a**b", "tool a" + "x" * 400 + "/b", True),
+        ("tool --x=*", "tool --x=" + "é" * 400, True),
+        ("tool a.*", "tool ab" + "x" * 400, False),
+        ("tool *a*a*a*a*a*b", "tool " + "a" * 100_000, False),
+    ],
+)
+def test_long_words_match_as_short_ones(pattern: str, text: str, wanted: bool) -> None:
+    assert compiled(pattern).sure(command(text)) is wanted
+
+
+def test_ten_thousand_words_are_judged() -> None:
+    flood = command("docker " + "$$X -z word " * 4000)
+    assert compiled("docker ** --privileged").maybe(flood, widen=True) is Truth.MAYBE
+    assert compiled("docker run * * --privileged x").maybe(flood, widen=True) is Truth.MAYBE
+    plain = command("git add " + "file " * 10_000)
+    assert compiled("git push --force").maybe(plain, widen=True) is Truth.NO
+    assert compiled("git add ** -A").maybe(plain, widen=True) is Truth.NO
+    assert compiled("git add **").sure(plain)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from policyd.commands.sets import SetEntry, ShippedSet, shipped
+from policyd.commands.patterns import CommandPattern
+from policyd.commands.sets import SetEntry, ShippedSet, advice, shipped
 from policyd.model import Assignment, SimpleCommand, Truth, Word
 from policyd.paths import PathPattern
 from tests.commandrows import decide, table
@@ -161,3 +162,21 @@ def test_the_files_of_a_file_program_need_rules_of_their_own(text: str, word: st
 def test_one_entry_of_a_set_is_allowed_by_its_name(text: str, word: str) -> None:
     policy = 'version = 1\n[[rule]]\neffect = "allow"\ncommand = "@read-only.sed"\n'
     assert decide(policy, text).effect.word == word
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("sed **", ["--in-place", "@read-only.sed"]),
+        ("git log **", ["--output", "@git-read.log"]),
+        ("pytest **", ["-p", "@test-runners.pytest"]),
+        ("sort **", ["--compress-program", "@read-only.sort"]),
+        ("cat **", []),
+        ("sed -n *", []),
+        ("stranger **", []),
+    ],
+)
+def test_a_pattern_that_lets_in_more_than_it_seems_is_advised_on(text: str, parts: list[str]) -> None:
+    found = advice(CommandPattern.compile(text, home="/home/dev"))
+    assert bool(found) is bool(parts)
+    assert all(part in found for part in parts)

@@ -12,13 +12,16 @@ Rules of this module:
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 
 STAR, STARS = "*", "**"
 SYNTAX = frozenset("|&;<>()`$\n\r")
 MOST_ALTERNATIVES = 1000
+LONG = 256
+"""Texts longer than this are left to the regular expression engine."""
 
 Piece = tuple[str, bool]
 """A literal text and False, or `*`/`**` and True."""
@@ -199,6 +202,8 @@ def pieces(text: str) -> tuple[Piece, ...]:
 
 def glob(pattern: tuple[Piece, ...], text: str, stops: str = "/") -> bool:
     """Match all of `text`; `*` crosses none of the characters in `stops`, `**` crosses all."""
+    if len(text) > LONG:
+        return _expression(pattern, stops)(text.encode("utf-8", "surrogatepass")) is not None
     units: list[tuple[str, bool]] = []
     for piece, wild in pattern:
         units.extend([(piece, True)] if wild else [(char, False) for char in piece])
@@ -209,6 +214,19 @@ def glob(pattern: tuple[Piece, ...], text: str, stops: str = "/") -> bool:
         if not states:
             return False
     return len(units) in states
+
+
+@lru_cache(256)
+def _expression(pattern: tuple[Piece, ...], stops: str) -> Callable[[bytes], object]:
+    """Return a full match of the pattern over UTF-8, in time linear in the text. Loaded when a long text is met."""
+    import re2
+
+    star = f"[^{re2.escape(stops)}]*" if stops else "(?s:.)*"
+    parts = [("(?s:.)*" if text == STARS else star) if wild else re2.escape(text) for text, wild in pattern]
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    full: Callable[[bytes], object] = re2.compile("".join(parts).encode("utf-8", "surrogatepass"), options).fullmatch
+    return full
 
 
 def _steps(unit: tuple[str, bool], char: str, stops: str) -> bool:

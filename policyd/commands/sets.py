@@ -134,6 +134,37 @@ _HOLDS: dict[tuple[object, ...], bool] = {}
 _HOLDS_KEPT = 4096
 
 
+def advice(pattern: CommandPattern) -> str:
+    """Return what an allow rule with `pattern` lets in that its author may not know of, and what to write instead.
+
+    Empty where the table of programs knows of nothing. For `policyd check`.
+    """
+    for words in pattern.alternatives:
+        target = _target(words) if words[-1].many else None
+        options = _harmful(target) if target is not None else ()
+        if target is not None and options:
+            better = _entry_for(target)
+            instead = f"; write `{better.text}`" if better is not None else ""
+            return f"`{target.name} **` also allows `{'`, `'.join(options)}`, which write or run something{instead}"
+    return ""
+
+
+def _harmful(program: Program) -> tuple[str, ...]:
+    found = dict.fromkeys(option.names[-1] for option in program.syntax.options.values() if option.harms)
+    return tuple(found)[:3]
+
+
+def _entry_for(target: Program) -> SetEntry | None:
+    """Return the closed entry for a program or subcommand."""
+    for name in ("read-only", "git-read", "test-runners"):
+        for entry in shipped()[name].entries.values():
+            if isinstance(entry, SetEntry) and entry.closed and not entry.alike:
+                words = (words for pattern in entry.patterns for words in pattern.alternatives)
+                if any(found is not None and found.name == target.name for found in map(_target, words)):
+                    return entry
+    return None
+
+
 def _target(words: tuple[PatternWord, ...]) -> Program | None:
     """Return the program or subcommand a pattern `program sub **` names in the table."""
     program = programs.find(words[0].literal or "") if not words[0].path else None

@@ -51,7 +51,8 @@ def _walk(pattern: tuple[PatternWord, ...], view: View, states: dict[int, Truth]
         elif widen and word.option:
             value = _value_pattern(word, pattern[at : at + 1], view)
             at += value is not None
-            states = {place: min(sure, _has(word, value, view, place)) for place, sure in states.items()}
+            given = _has(word, value, view, min(states))
+            states = {place: min(sure, given) for place, sure in states.items()}
         else:
             states = _next(word, view, states, widen=widen)
         states = {place: sure for place, sure in states.items() if sure}
@@ -79,23 +80,20 @@ def _vanish(states: dict[int, Truth], view: View) -> dict[int, Truth]:
 
 def _next(word: PatternWord, view: View, states: dict[int, Truth], *, widen: bool) -> dict[int, Truth]:
     found: dict[int, Truth] = {}
-    for place, sure in (states if widen else _vanish(states, view)).items():
-        if word.literal == "--":
-            found.update(
-                {index + 1: sure for index in range(place, len(view.words)) if view.words[index] == Word("--")}
-            )
-            continue
-        near = [(index, Truth.YES) for index in range(place, min(place + 1, len(view.words)))]
-        for index, read in _candidates(view, place) if widen else near:
-            truth = min(sure, read, _fits(word, view.words[index], view, widen=widen))
-            if truth:
-                found[index + 1] = max(found.get(index + 1, Truth.NO), truth)
+    if word.literal == "--":
+        best = max(states.values())
+        return {index + 1: best for index in range(min(states), len(view.words)) if view.words[index] == Word("--")}
+    near = ((place, sure) for place, sure in _vanish(states, view).items() if place < len(view.words))
+    for index, read in _candidates(view, states) if widen else near:
+        truth = min(read, _fits(word, view.words[index], view, widen=widen))
+        if truth:
+            found[index + 1] = max(found.get(index + 1, Truth.NO), truth)
     return found
 
 
-def _candidates(view: View, place: int) -> Iterator[tuple[int, Truth]]:
+def _candidates(view: View, states: dict[int, Truth]) -> Iterator[tuple[int, Truth]]:
     """Yield where the next word that is no option may be, both readings of unknown options followed."""
-    todo: list[tuple[int, Truth]] = [(place, Truth.YES)]
+    todo = list(states.items())
     seen: dict[int, Truth] = {}
     while todo:
         index, sure = todo.pop()
@@ -111,7 +109,7 @@ def _candidates(view: View, place: int) -> Iterator[tuple[int, Truth]]:
         else:
             yield index, sure
             if word.kind is not WordKind.CONST and may_be_option(word):
-                todo.extend((index + step, Truth.MAYBE) for step in (1, 2))
+                todo.extend((index + step, min(sure, Truth.MAYBE)) for step in (1, 2))
 
 
 def _steps(text: str, syntax: Syntax) -> tuple[int, ...]:
