@@ -1,11 +1,14 @@
 """`policyd check`: every mistake of every policy file of every layer at once, with file, line and what to write.
 
+Where everything loads, warnings follow: what loads and means less, or more, than its author thinks (`lint`).
+
 Rules of this command:
 
 1. A layer that cannot be read does not hide the mistakes of the others.
 2. A project file with a mistake is an error here, though a session would only ask about everything.
 3. Examples of rules are tried once everything loads.
-4. Exit code 0: all is well; 2: mistakes, told on stderr (with `--json` on stdout, one object each).
+4. Exit code 0: all is well; 1: warnings, with `--strict`; 2: mistakes. They are told on stderr (with `--json` on
+   stdout, one object each).
 """
 
 from __future__ import annotations
@@ -16,12 +19,15 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import policyd
 from policyd.actions import Machine
 from policyd.authorizer import check_examples
-from policyd.cli import loading, options
-from policyd.policy import Diagnostic, Policy, PolicyError, load
+from policyd.cli import expand, loading, options
+from policyd.cli.findings import Finding
+from policyd.cli.lint import lint
+from policyd.policy import Diagnostic, Policy, PolicyError, PolicySource, load
 from policyd.storage import places, policies
 from policyd.storage.filesystem import RealFilesystem
 from policyd.storage.places import PlaceError, Places
@@ -37,6 +43,8 @@ class Report:
     policy: Policy | None = None
     mistakes: list[Diagnostic] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    warnings: list[Finding] = field(default_factory=list)
+    sources: tuple[PolicySource, ...] = ()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,6 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     managed.add_argument("--no-managed", action="store_true", help="leave the managed layer out")
     project.add_argument("--project", metavar="DIR", help="project root whose .policyd counts, instead of --cwd")
     project.add_argument("--no-project", action="store_true", help="leave the project layer out")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 if there are warnings")
+    parser.add_argument("--ignore", action="append", default=[], metavar="NAME", help="leave out warnings of this name")
+    parser.add_argument("--expand", action="store_true", help="also show the sets that policies use, entry by entry")
     options.add_json(parser)
 
 
@@ -60,11 +71,15 @@ def run(args: argparse.Namespace) -> int:
         print(f"policyd: {error}", file=sys.stderr)
         return 2
     report = examine(args, where)
+    if args.expand:
+        print(*expand.lines(report.sources, as_json=args.json), sep="\n")
     if args.json:
         print(*map(json.dumps, facts(report)), sep="\n")
     else:
         show(report)
-    return 2 if report.mistakes else 0
+    if report.mistakes:
+        return 2
+    return 1 if args.strict and report.warnings else 0
 
 
 def examine(args: argparse.Namespace, where: Places) -> Report:
@@ -73,7 +88,7 @@ def examine(args: argparse.Namespace, where: Places) -> Report:
     found = Found()
     for read in (loading.managed, loading.user, project):
         found += collected(report, lambda read=read: read(args, where))  # type: ignore[misc]
-    report.files, report.notes = len(found.sources), list(found.notes)
+    report.files, report.notes, report.sources = len(found.sources), list(found.notes), found.sources
     fs = RealFilesystem()
     try:
         report.policy = load(found.sources, home=where.home, tmpdir=where.tmpdir, fs=fs, version=policyd.__version__)
@@ -81,6 +96,10 @@ def examine(args: argparse.Namespace, where: Places) -> Report:
         report.mistakes += error.diagnostics
     else:
         report.mistakes += check_examples(report.policy, Machine(where.home, fs, where.tmpdir))
+    if report.policy and not report.mistakes:
+        cwd, now = args.cwd or "", datetime.now(UTC)
+        warnings = lint(report.policy, found.sources, home=where.home, tmpdir=where.tmpdir, now=now, cwd=cwd)
+        report.warnings = [one for one in warnings if one.name not in args.ignore]
     return report
 
 
@@ -108,35 +127,43 @@ def show(report: Report) -> None:
     """Print the report for people."""
     for mistake in report.mistakes:
         print(mistake, file=sys.stderr)
+    for warning in report.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
     for note in report.notes:
         print(f"note: {note}", file=sys.stderr)
-    count = len(report.mistakes)
-    if count:
-        print(f"{count} mistake{'s' if count > 1 else ''} in {report.files} policy files", file=sys.stderr)
+    if report.mistakes:
+        print(f"{counted(len(report.mistakes), 'mistake')} in {report.files} policy files", file=sys.stderr)
     elif report.policy is not None:
         rules, examples = len(report.policy.rules), len(report.policy.examples)
-        print(f"ok: {report.files} policy files, {rules} rules, {examples} examples, revision {report.policy.revision}")
+        said = f"ok: {report.files} policy files, {rules} rules, {examples} examples, revision {report.policy.revision}"
+        print(said + (f"; {counted(len(report.warnings), 'warning')}" if report.warnings else ""))
+
+
+def counted(count: int, word: str) -> str:
+    """Return a number of things in words."""
+    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def facts(report: Report) -> Iterator[dict[str, object]]:
-    """Yield the report as facts: each mistake, each note, then the whole."""
+    """Yield the report as facts: each mistake, each warning, each note, then the whole."""
     for mistake in report.mistakes:
-        yield {
-            "severity": "error",
-            "layer": mistake.layer.word,
-            "file": mistake.file,
-            "line": mistake.line,
-            "rule": mistake.rule,
-            "found": mistake.found,
-            "write": mistake.write,
-        }
+        yield {"severity": "error", **place(mistake)}
+    for warning in report.warnings:
+        yield {"severity": "warning", "name": warning.name, **place(warning.at)}
     for note in report.notes:
         yield {"severity": "note", "found": note}
     policy = report.policy
     yield {
         "ok": not report.mistakes,
+        "warnings": len(report.warnings),
         "files": report.files,
         "rules": len(policy.rules) if policy else 0,
         "examples": len(policy.examples) if policy else 0,
         "revision": policy.revision if policy else "",
     }
+
+
+def place(at: Diagnostic) -> dict[str, object]:
+    """Return where something was found, what, and what to write."""
+    where = {"layer": at.layer.word, "file": at.file, "line": at.line, "rule": at.rule}
+    return {**where, "found": at.found, "write": at.write}

@@ -1,0 +1,110 @@
+"""Whether one rule holds wherever another does, told from their texts.
+
+Yes is certain: the rule was asked about stand-ins of everything the other can be about (`standins`), what it says of
+the session is what the other says, and its exceptions cannot meet the other. No means: not told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from policyd.cli.standins import StandIn, Yard, dotted
+from policyd.model import Action, Context, Effect, Role, Truth
+from policyd.policy import MET_IN_EXAMPLES, Policy, Rule
+from policyd.policy.conditions import Condition, Place
+
+SESSION = ("agent", "mode", "interactive", "label", "user", "group", "until", "input")
+"""What a rule says beside kinds and resource."""
+NARROWING = ("cwd", "within", "env")
+MET = MET_IN_EXAMPLES | {"input"}
+
+
+@dataclass(frozen=True, slots=True)
+class Coverer:
+    """Compares rules in one place."""
+
+    yard: Yard
+    now: datetime
+    context: Context = field(init=False)
+    """A session in the yard."""
+    known: dict[tuple[int, tuple[str, ...]], Truth] = field(default_factory=dict, repr=False)
+    """What was told of path conditions: the kinds of an action change nothing about its path."""
+
+    def __post_init__(self) -> None:
+        """Open the session."""
+        context = Context(self.yard.workspace, self.now, interactive=True, resolved=True)
+        object.__setattr__(self, "context", context)
+
+    def covers(self, wide: Rule, narrow: Rule, one: StandIn) -> bool:
+        """Say whether `wide` surely holds for all that `one`, a stand-in of `narrow`, stands for."""
+        if not says_no_more(wide, narrow):
+            return False
+        if one.action.role is Role.MENTION and (wide.effect is Effect.ALLOW or wide.resource not in {"path", "url"}):
+            return False
+        if wide.effect is Effect.ALLOW and any(wide.table.get(k) != narrow.table.get(k) for k in NARROWING):
+            return False
+        if not all(c.name in MET or self.truth(c, one.action) is Truth.YES for c in wide.conditions):
+            return False
+        return not any(self.may_except(table, one.action) for table in exceptions(wide, narrow))
+
+    def truth(self, condition: Condition, action: Action) -> Truth:
+        """Say whether a condition holds for all that `action` stands for (YES), or for some of it."""
+        if condition.name != "path" or action.path is None:
+            return condition.truth(action, self.context, None)
+        key = (id(condition), action.path.forms)
+        if key not in self.known:
+            self.known[key] = condition.truth(action, self.context, None)
+        return self.known[key]
+
+    def surely_excepts(self, table: tuple[Condition, ...], action: Action) -> bool:
+        """Say whether an exception surely holds for all that `action` stands for."""
+        return all(c.name not in SESSION and self.truth(c, action) is Truth.YES for c in table)
+
+    def may_except(self, table: tuple[Condition, ...], action: Action) -> bool:
+        """Say whether an exception may hold for some of what `action` stands for."""
+        return all(self.may_hold(condition, action) for condition in table)
+
+    def may_hold(self, condition: Condition, action: Action) -> bool:
+        """Say whether a condition may hold for some of what `action` stands for."""
+        if condition.name in SESSION or condition.name in {"url", "tool"}:
+            return True
+        if condition.name == "kind":
+            return placed(condition, Place.SPARE).truth(action, self.context, None) is not Truth.NO
+        return placed(condition, Place.EXCEPT).truth(dotted(action), self.context, None) is not Truth.NO
+
+    def covering(self, policy: Policy, narrow: Rule, one: StandIn, effects: Iterable[Effect]) -> Iterator[Rule]:
+        """Yield the other rules of `policy` with one of `effects` that cover a stand-in of `narrow`."""
+        wanted = set(effects)
+        for rule in policy.candidates(one.action, self.context):
+            if rule is not narrow and rule.effect in wanted and self.covers(rule, narrow, one):
+                yield rule
+
+
+def placed(condition: Condition, place: Place) -> Condition:
+    """Return a condition as it would be judged in another place."""
+    movable: Any = condition
+    moved: Condition = replace(movable, place=place)
+    return moved
+
+
+def says_no_more(wide: Rule, narrow: Rule) -> bool:
+    """Say whether `wide` asks nothing of session and call that `narrow` does not ask too."""
+    keys = SESSION if wide.resource == "tool" else (*SESSION, "tool")
+    return all(wide.table.get(key) in (None, narrow.table.get(key)) for key in keys)
+
+
+def exceptions(wide: Rule, narrow: Rule) -> Iterator[tuple[Condition, ...]]:
+    """Yield the exceptions of `wide` that `narrow` does not have too."""
+    theirs = tables(narrow)
+    for table, raw in zip(wide.unless, tables(wide), strict=True):
+        if raw not in theirs:
+            yield table
+
+
+def tables(rule: Rule) -> list[object]:
+    """Return the exceptions of a rule as written."""
+    unless = rule.table.get("unless")
+    return unless if isinstance(unless, list) else [] if unless is None else [unless]

@@ -1,0 +1,126 @@
+"""What `policyd check` warns about, and the desk its checks work at.
+
+A finding has a name (`last-star`), a place, what was found, and what to write. A comment `# ok: last-star` on the line
+a finding is about, or on the line its rule begins at, says that it is meant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+
+from policyd.cli.covering import Coverer
+from policyd.cli.standins import Yard
+from policyd.cli.trial import Trial
+from policyd.model import RuleRef
+from policyd.policy import Diagnostic, Policy, Rule
+from policyd.policy.file import Named
+from policyd.policy.read import Parsed
+
+MEANT = re.compile(r"#[^\n]*?\bok:[ ]*([a-z, -]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One warning."""
+
+    name: str
+    at: Diagnostic
+
+    def __str__(self) -> str:
+        """The warning as people read it."""
+        return f"{self.at} [{self.name}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A `[[rule]]` or `[[default]]` where it stands in its file."""
+
+    parsed: Parsed
+    name: str
+    number: int
+
+    def line(self, key: str = "", text: str = "") -> int:
+        """Return the line of `text` under `key`, else of the key, else of the block."""
+        return self.parsed.lines.find(self.name, self.number, key, text)
+
+
+@dataclass
+class Desk:
+    """A policy with everything its checks look at."""
+
+    policy: Policy
+    files: list[Parsed]
+    home: str
+    tmpdir: str
+    now: datetime
+    cwd: str = ""
+    """A workspace whose files count; empty: none is looked at."""
+    findings: list[Finding] = field(default_factory=list)
+
+    @cached_property
+    def yard(self) -> Yard:
+        """Where stand-ins live."""
+        return Yard(self.home, self.tmpdir)
+
+    @cached_property
+    def coverer(self) -> Coverer:
+        """Compares rules."""
+        return Coverer(self.yard, self.now)
+
+    @cached_property
+    def trial(self) -> Trial:
+        """Decides requests."""
+        return Trial.open(self.home, self.policy.heads, now=self.now)
+
+    @cached_property
+    def blocks(self) -> dict[tuple[str, str, int], Block]:
+        """Every block by file, name and line."""
+        return {
+            (parsed.source.name, name, parsed.line(name, number)): Block(parsed, name, number)
+            for parsed in self.files
+            for name, blocks in (("rule", parsed.rules), ("default", parsed.defaults))
+            for number, _ in blocks
+        }
+
+    def block(self, ref: RuleRef) -> Block:
+        """Return where a rule stands."""
+        return self.blocks[ref.file, "default" if ref.default else "rule", ref.line]
+
+    def rules(self) -> Iterator[Rule]:
+        """Yield the rules that count."""
+        return (rule for rule in self.policy.rules if not rule.void)
+
+    def shape(self, ref: RuleRef) -> Named:
+        """Return a rule as it was read."""
+        block = self.block(ref)
+        found: Iterable[tuple[int, Named]] = block.parsed.rules if block.name == "rule" else block.parsed.defaults
+        return next(named for number, named in found if number == block.number)
+
+    def warn(self, name: str, ref: RuleRef, found: str, write: str, *, key: str = "", text: str = "") -> None:
+        """Note a finding about a rule."""
+        block = self.block(ref)
+        own = block.parsed.raw[block.name][block.number].get("id", "")
+        at = Diagnostic(ref.file, block.line(key, text), str(own), found, write, ref.layer)
+        self.note(name, at, block.parsed, block.line())
+
+    def warn_top(self, name: str, parsed: Parsed, key: str, found: str, write: str) -> None:
+        """Note a finding about a table or key outside of the blocks, `defaults.read`."""
+        line = parsed.lines.top(key)
+        at = Diagnostic(parsed.source.name, line, "", found, write, parsed.source.layer)
+        self.note(name, at, parsed, line)
+
+    def note(self, name: str, at: Diagnostic, parsed: Parsed, header: int) -> None:
+        """Keep a finding unless its author says that it is meant."""
+        lines = parsed.lines.lines
+        near = (lines[line - 1] for line in {at.line, header} if 0 < line <= len(lines))
+        if not any(name in re.split(r"[, ]+", said) for line in near for said in MEANT.findall(line)):
+            self.findings.append(Finding(name, at))
+
+
+def shown(ref: RuleRef) -> str:
+    """Return a rule as messages name it, with its place."""
+    return f"`{ref.label}` ({ref.file}:{ref.line})"

@@ -1,0 +1,47 @@
+"""The warnings of `policyd check`: what loads and means less, or more, than its author thinks.
+
+    lint(policy, sources, home=…, tmpdir=…, now=…, cwd=…) -> findings, ordered by file and line
+
+Each check is a function of the desk in a module of its own kind: `lintreach` (rules that can never decide),
+`lintbroad` (allows broader than they look), `lintgaps` (what was left out), `lintplaces` (patterns against the files
+of a workspace). Two rules hold for all of them: a warning is true of this policy, tried where it can be tried, and it
+says what to write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+
+import policyd
+from policyd.cli import lintbroad, lintgaps, lintplaces, lintreach
+from policyd.cli.findings import Desk, Finding
+from policyd.policy import Policy, PolicySource
+from policyd.policy.read import parse
+
+CHECKS: Mapping[str, Callable[[Desk], None]] = {
+    "reach": lintreach.check,
+    "broad": lintbroad.check,
+    "gaps": lintgaps.check,
+    "places": lintplaces.check,
+}
+
+
+def lint(
+    policy: Policy, sources: Iterable[PolicySource], *, home: str, tmpdir: str, now: datetime, cwd: str = ""
+) -> list[Finding]:
+    """Return what there is to warn about in a policy that loads.
+
+    Args:
+        policy: as loaded from `sources`.
+        sources: its files.
+        home: absolute home directory.
+        tmpdir: the system's temporary directory.
+        now: past which moment a rule is expired.
+        cwd: a workspace whose files are looked at, empty for none.
+    """
+    desk = Desk(policy, [parse(source, policyd.__version__) for source in sources], home, tmpdir, now, cwd)
+    for check in CHECKS.values():
+        check(desk)
+    found = dict.fromkeys(desk.findings)
+    return sorted(found, key=lambda one: (-one.at.layer, one.at.file, one.at.line, one.name, one.at.found))

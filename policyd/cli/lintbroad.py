@@ -1,0 +1,199 @@
+"""Allows that are broader than they look. What a pattern lets through is tried, not guessed: a warning shows a request
+that this policy, as a whole, allows."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from policyd.cli import hazards
+from policyd.cli.findings import Desk, shown
+from policyd.cli.standins import written
+from policyd.cli.trial import suited
+from policyd.commands.patterns import CommandPattern
+from policyd.commands.patternwords import PatternWord
+from policyd.model import Effect, Layer
+from policyd.policy import Rule
+from policyd.policy.conditions import CommandCondition, KindCondition, ToolCondition, UrlCondition
+
+MOST_SHOWN = 2
+HARMLESS = frozenset({"think", "read", "search"})
+LATER = (
+    ("pytest", "conftest.py"),
+    ("npm test", "package.json"),
+    ("cargo test", "build.rs"),
+    ("make test", "Makefile"),
+    ("tox", "tox.ini"),
+)
+"""A test runner, and a file whose writer decides what it runs."""
+WIDE_PATHS = {"/**": "everything on the machine", "/": "everything on the machine", "~/**": "the whole home directory"}
+
+
+def check(desk: Desk) -> None:
+    """Note every allow that reaches further than its text suggests."""
+    for rule in desk.rules():
+        if rule.effect is Effect.ALLOW:
+            kinds_alone(desk, rule)
+            wide_resources(desk, rule)
+            for condition in rule.conditions:
+                if isinstance(condition, CommandCondition):
+                    commands(desk, rule, condition)
+    defaults(desk)
+    runs_later(desk)
+
+
+def allows(desk: Desk, rule: Rule, request: str) -> bool:
+    """Say whether the policy as a whole allows a request, by this rule among others."""
+    actions = desk.trial.actions(request, rule.resource)
+    decision = desk.trial.decide(desk.policy, actions, suited(desk.trial.context(), rule))
+    return decision.effect is Effect.ALLOW and any(rule.ref in judged.hits for judged in decision.actions)
+
+
+# ---- commands --------------------------------------------------------------------------------------
+
+
+def commands(desk: Desk, rule: Rule, condition: CommandCondition) -> None:
+    """Note what the command patterns of an allow let through beside what they look like."""
+    for entry in condition.entries:
+        if isinstance(entry, CommandPattern):
+            last_star(desk, rule, entry)
+            if entry.programs is None:
+                any_program(desk, rule, entry)
+            else:
+                harms(desk, rule, entry)
+
+
+def last_star(desk: Desk, rule: Rule, pattern: CommandPattern) -> None:
+    """Note a last word `*`: people mean any arguments."""
+    ends = [words for words in pattern.alternatives if len(words) > 1 and words[-1].any]
+    if ends and not all(sure_value(words[-2]) for words in ends):
+        found = f"`{pattern.source}`: the last `*` is exactly one argument that is no option"
+        wider = pattern.source.rstrip()[:-1] + "**"
+        desk.warn("last-star", rule.ref, found, f"write `{wider}` for any", key="command", text=pattern.source)
+
+
+def sure_value(word: PatternWord) -> bool:
+    """Say whether a word is an option, whose value the `*` behind it plainly is."""
+    return word.option
+
+
+def any_program(desk: Desk, rule: Rule, pattern: CommandPattern) -> None:
+    """Note a pattern whose first word is any program."""
+    if allows(desk, rule, "execute zqx0 x") or allows(desk, rule, "execute zqx0"):
+        found = f"`{pattern.source}` allows every program there is"
+        desk.warn("broad", rule.ref, found, "name the programs", key="command", text=pattern.source)
+
+
+def harms(desk: Desk, rule: Rule, pattern: CommandPattern) -> None:
+    """Note what a pattern with an open end lets its program run or write."""
+    found: dict[str, str] = {}
+    for words in pattern.alternatives:
+        for text, what in tries(words):
+            if len(found) < MOST_SHOWN and text not in found and allows(desk, rule, f"execute {text}"):
+                found[text] = what
+    if found:
+        shown_ = " and ".join(f"`{text}` ({what})" for text, what in found.items())
+        write = "name the subcommands and options you mean, or take those out with `unless` or a deny rule"
+        named = f"`{pattern.source}` also allows {shown_}"
+        desk.warn("broad", rule.ref, named, write, key="command", text=pattern.source)
+
+
+def tries(words: tuple[PatternWord, ...]) -> Iterator[tuple[str, str]]:
+    """Yield commands a pattern with `**` or `*` may hold for that do more than it says, and what they do."""
+    if not any(word.any or word.many for word in words[1:]):
+        return
+    lead: list[str] = []
+    for word in words:
+        if word.literal is None:
+            break
+        lead.append(word.literal)
+    said = shlex.join(lead)
+    for ending, what in hazards.endings(tuple(lead)):
+        yield f"{said} {ending}".rstrip(), what
+
+
+# ---- kinds and other resources ---------------------------------------------------------------------
+
+
+def kinds_alone(desk: Desk, rule: Rule) -> None:
+    """Note an allow on kinds alone: in the managed layer always, elsewhere where it runs or changes things."""
+    if rule.resource:
+        return
+    kinds = next((c for c in rule.conditions if isinstance(c, KindCondition)), None)
+    if kinds is None or rule.opaque or rule.escalate or (not kinds.every and kinds.kinds <= {"think"}):
+        return
+    if rule.ref.layer is Layer.MANAGED:
+        found = "a managed allow on kinds alone: it holds for every agent, person and project"
+        write = "name a path, command, URL or tool; or write a `[[default]]` with `delegate`, which users can tighten"
+        desk.warn("kind-alone", rule.ref, found, write, key="kind")
+    elif kinds.every or not kinds.kinds <= HARMLESS:
+        every = "every kind there is" if kinds.every else ", ".join(f"`{kind}`" for kind in sorted(kinds.kinds))
+        found = f"it allows all of {every} in the workspace"
+        desk.warn("kind-alone", rule.ref, found, "name a path, command, URL or tool, or write a default", key="kind")
+
+
+def wide_resources(desk: Desk, rule: Rule) -> None:
+    """Note URLs, tools and paths that stand for all of them."""
+    for condition in rule.conditions:
+        if isinstance(condition, UrlCondition) and rule.resource == "url":
+            for url in condition.patterns:
+                if url.host == "*" and not rule.table.get("input"):
+                    wide(desk, rule, "url", url.source, "every host there is", "name the hosts")
+        if isinstance(condition, ToolCondition) and rule.resource == "tool":
+            for tool in condition.patterns:
+                if tool.server is not None and not tool.server.strip("*"):
+                    wide(desk, rule, "tool", tool.source, "tools of every MCP server", "name the servers")
+    kinds = next((c for c in rule.conditions if isinstance(c, KindCondition)), None)
+    for text in written(rule.table, "path"):
+        if text in WIDE_PATHS and kinds is not None:
+            where = WIDE_PATHS[text] + (", keys and start-up files included" if text != "/" else "")
+            wide(desk, rule, "path", text, where, "name the directories you mean")
+
+
+def wide(desk: Desk, rule: Rule, key: str, text: str, what: str, write: str) -> None:
+    """Note one pattern that stands for everything."""
+    desk.warn("broad", rule.ref, f"`{text}` is {what}", write, key=key, text=text)
+
+
+def defaults(desk: Desk) -> None:
+    """Note a ground on which every command, or every MCP tool, is allowed."""
+    for parsed in desk.files:
+        table = parsed.raw.get("defaults")
+        if not isinstance(table, dict):
+            continue
+        for request, what, keys in (
+            ("execute zqx0 x", "every command that can be understood", ("execute", "*")),
+            ({"tool": "zqx0/x"}, "every tool of every MCP server", ("mcp",)),
+        ):
+            key = next((key for key in keys if key in table), "")
+            if table.get(key) == "allow" and allowed(desk, request):
+                found = f"`{key}` allows {what} in the workspace"
+                write = 'write "ask", and allow by rules what you know'
+                desk.warn_top("broad", parsed, f"defaults.{key}", found, write)
+
+
+def allowed(desk: Desk, request: object) -> bool:
+    """Say whether a request is allowed in a session like any other."""
+    asked = request if isinstance(request, str | dict) else ""
+    return desk.trial.decide(desk.policy, desk.trial.actions(asked), desk.trial.context()).effect is Effect.ALLOW
+
+
+# ---- what runs later -------------------------------------------------------------------------------
+
+
+def runs_later(desk: Desk) -> None:
+    """Note where the files that decide what a test runner runs may be changed by whoever may start it."""
+    for command, file in LATER:
+        actions = desk.trial.actions(f"execute {command}")
+        decision = desk.trial.decide(desk.policy, actions, desk.trial.context())
+        if decision.effect is not Effect.ALLOW or not allowed(desk, f"edit {file}"):
+            continue
+        rule = next((ref for judged in decision.actions for ref in judged.hits if ref.effect is Effect.ALLOW), None)
+        if rule is None or not desk.shape(rule).command:
+            continue
+        edit = desk.trial.decide(desk.policy, desk.trial.actions(f"edit {file}"), desk.trial.context())
+        by = next((shown(ref) for judged in edit.actions for ref in (*judged.hits, *judged.defaults)), "a default")
+        found = f"it allows `{command}`, and {by} allows editing `{file}`, which decides what that runs"
+        write = 'add a rule `effect = "ask"`, `kind = "@write"`, `path = ["@auto-run"]`'
+        desk.warn("runs-later", rule, found, write, key="command")
+        return

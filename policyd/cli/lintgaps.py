@@ -1,0 +1,129 @@
+"""What was left out: the neighbour of a denied kind, the set nobody uses, the agent nobody is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from policyd.actions import profiles
+from policyd.cli.findings import Desk
+from policyd.cli.standins import written
+from policyd.cli.trial import suited
+from policyd.model import Effect, Role
+from policyd.policy import Diagnostic, Rule
+from policyd.policy.conditions import KindCondition
+from policyd.policy.errors import nearest
+from policyd.policy.read import Parsed
+from policyd.policy.sets import REFERENCE, shipped
+
+FAMILIES = {"@read": ("read", "search"), "@write": ("edit", "delete", "move")}
+LOOKING = "a search prints what it finds in files"
+CHANGING = "what may not be edited can still be {}"
+DONE = {"edit": "edited", "delete": "deleted", "move": "moved away", "read": "read", "search": "searched"}
+
+
+def check(desk: Desk) -> None:
+    """Note what policies leave out by mistake."""
+    for rule in desk.rules():
+        if rule.effect is not Effect.ALLOW and rule.resource == "path":
+            neighbours(desk, rule)
+        agents(desk, rule)
+    for parsed in desk.files:
+        default_neighbours(desk, parsed)
+    unused_sets(desk)
+
+
+# ---- neighbours of a kind --------------------------------------------------------------------------
+
+
+def neighbours(desk: Desk, rule: Rule) -> None:
+    """Note a denied kind whose neighbour this policy lets through for the same paths."""
+    kinds = next((c.kinds for c in rule.conditions if isinstance(c, KindCondition) and not c.every), None)
+    one = next((one for one in desk.yard.of(rule) or () if one.action.role is not Role.MENTION), None)
+    if not kinds or one is None:
+        return
+    context = suited(desk.coverer.context, rule)
+    for word, family in FAMILIES.items():
+        if not kinds & set(family):
+            continue
+        missing = [kind for kind in family if kind not in kinds]
+        open_ = []
+        for kind in missing:
+            action = replace(one.action, kinds=frozenset({kind}))
+            if desk.trial.decide(desk.policy, (action,), context).effect < rule.effect:
+                open_.append(kind)
+        if open_:
+            named = ", ".join(f"`{kind}`" for kind in sorted(kinds & set(family)))
+            found = f"it names {named} without {', '.join(f'`{kind}`' for kind in open_)}"
+            done = " and ".join(DONE[kind] for kind in open_)
+            write = f'these paths can still be {done}: write `kind = "{word}"`'
+            desk.warn("gap", rule.ref, found, write, key="kind")
+
+
+def default_neighbours(desk: Desk, parsed: Parsed) -> None:
+    """Note defaults that are looser for a neighbour than for the kind itself."""
+    table = parsed.raw.get("defaults")
+    effects = {effect.word: effect for effect in Effect}
+    told: Mapping[str, Effect] = {
+        key: effects[word] for key, word in (table if isinstance(table, dict) else {}).items() if word in effects
+    }
+    for strict, loose, why in (
+        ("read", "search", LOOKING),
+        ("edit", "delete", CHANGING.format("deleted")),
+        ("edit", "move", CHANGING.format("moved away")),
+    ):
+        if strict in told and loose in told and told[loose] < told[strict]:
+            found = f"`{loose}` is looser than `{strict}`: {why}"
+            write = f'write `{loose} = "{told[strict].word}"`'
+            desk.warn_top("gap", parsed, f"defaults.{loose}", found, write)
+
+
+# ---- sets ------------------------------------------------------------------------------------------
+
+
+def unused_sets(desk: Desk) -> None:
+    """Note sets that no file of their layer or a lower one names."""
+    for parsed in desk.files:
+        below = [each for each in desk.files if each.source.layer <= parsed.source.layer]
+        used = {name for each in below for name in references(each)}
+        for name in parsed.file.sets:
+            if name not in used:
+                line = parsed.lines.top(f"sets.{name}")
+                near = nearest(name, used - set(shipped()))
+                meant = f"name it as it is used, `@{near}`" if near else f"write `@{name}` where it is meant"
+                said = f"nothing uses the set `@{name}`", f"{meant}, or remove it"
+                at = Diagnostic(parsed.source.name, line, "", *said, parsed.source.layer)
+                desk.note("unused-set", at, parsed, line)
+
+
+def references(parsed: Parsed) -> Iterator[str]:
+    """Yield the name of every set that a file's conditions or sets name."""
+    for text in texts({key: value for key, value in parsed.raw.items() if key in {"rule", "default", "sets"}}):
+        if match := REFERENCE.match(text):
+            yield match[1]
+
+
+def texts(value: object) -> Iterator[str]:
+    """Yield every text inside tables and lists."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from texts(each)
+
+
+# ---- agents ----------------------------------------------------------------------------------------
+
+
+def agents(desk: Desk, rule: Rule) -> None:
+    """Note an agent's name that no profile has, where one is near."""
+    names = {profile.short: profile for profile in profiles.shipped().values()} if rule.table.get("agent") else {}
+    for text in written(rule.table, "agent"):
+        short = text.rpartition("@")[0] if "@" in text[1:] else text
+        near = nearest(short, names)
+        if short not in names and near and profiles.named(short) is None:
+            found = f"no agent is known as `{short}`"
+            desk.warn("unknown-agent", rule.ref, found, f"write `{near}`", key="agent", text=text)

@@ -1,0 +1,94 @@
+"""Patterns against the files of a workspace: those that match nothing there, and those that name a real `[dir]`.
+
+Only patterns that are tied to a place are looked at: `secrets/**`, not `**/.env`, which speaks of files to come. A
+workspace without files, or with more than can be listed, says nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from policyd.cli.findings import Desk
+from policyd.cli.standins import Yard
+from policyd.model import PathRef, Workspace
+from policyd.paths import PathPattern, syntax
+from policyd.policy import Rule
+from policyd.policy.conditions import PathCondition
+
+MOST = 50_000
+"""Entries of a workspace that are listed."""
+SKIPPED = frozenset({".git", "node_modules", ".venv", "venv", "__pycache__", ".tox", "target"})
+
+
+def check(desk: Desk) -> None:
+    """Note patterns that the workspace contradicts."""
+    names = listing(desk.cwd) if desk.cwd else ()
+    if not names:
+        return
+    space = Workspace(desk.cwd, (desk.cwd,), (desk.cwd,), home=desk.home, tmpdir=desk.tmpdir)
+    for rule in desk.rules():
+        for pattern in patterns(rule):
+            if name := existing_bracket(desk.cwd, pattern.source):
+                found = f"`{pattern.source}`: `{name}` is a directory here, but `[…]` stands for one of its letters"
+                escaped = pattern.source.replace("[", "\\[").replace("]", "\\]")
+                text = pattern.source
+                desk.warn("names-directory", rule.ref, found, f"write `{escaped}`", key=rule.resource, text=text)
+            elif tied(pattern, desk.yard) and not matches(pattern, names, space):
+                nothing(desk, rule, pattern, names)
+
+
+def patterns(rule: Rule) -> Iterator[PathPattern]:
+    """Yield the path patterns a rule and its exceptions write, those of shipped sets left out."""
+    texts = str(rule.table)
+    for table in (rule.conditions, *rule.unless):
+        for condition in table:
+            if isinstance(condition, PathCondition):
+                yield from (pattern for pattern in condition.patterns if repr(pattern.source)[1:-1] in texts)
+
+
+def nothing(desk: Desk, rule: Rule, pattern: PathPattern, names: tuple[str, ...]) -> None:
+    """Note a pattern that matches no file."""
+    head = pattern.head or pattern.source
+    close = get_close_matches(head, {name for name in names if name.count("/") == head.count("/")}, n=1)
+    near = [name for name in names if name.lower() == head.lower()] or close
+    write = f"did you mean `{near[0]}`?" if near else "correct it, or leave it for files to come"
+    found = f"`{pattern.source}` matches nothing in {desk.cwd}"
+    key = "path" if rule.resource == "path" else "unless"
+    desk.warn("matches-nothing", rule.ref, found, write, key=key, text=pattern.source)
+
+
+def tied(pattern: PathPattern, yard: Yard) -> bool:
+    """Say whether every alternative of a pattern is tied to a place in the workspace."""
+    read = syntax.read(pattern.source, home=yard.home, tmpdir=yard.tmpdir)
+    return all(not one.absolute and not one.floats and one.head for one in read)
+
+
+def matches(pattern: PathPattern, names: tuple[str, ...], space: Workspace) -> bool:
+    """Say whether some file or directory of the workspace matches."""
+    return any(pattern.sure(PathRef(name, (f"{space.cwd}/{name}",), inside=True), space) for name in names)
+
+
+def existing_bracket(cwd: str, text: str) -> str:
+    """Return the name in `[…]` of a pattern that is, letter by letter, a directory; else nothing."""
+    if "[" not in text or "\\[" in text or text.startswith("/"):
+        return ""
+    parts = text.split("/")
+    for count, part in enumerate(parts, 1):
+        if "[" in part and os.path.isdir(os.path.join(cwd, *parts[:count])):
+            return part
+    return ""
+
+
+def listing(cwd: str) -> tuple[str, ...]:
+    """Return the files and directories of a workspace, relative; empty where there are too many to know them all."""
+    found: list[str] = []
+    for folder, below, files in os.walk(cwd):
+        place = os.path.relpath(folder, cwd)
+        lead = "" if place == "." else place + "/"
+        found += [lead + name for name in (*below, *files)]
+        below[:] = [name for name in below if name not in SKIPPED]
+        if len(found) > MOST:
+            return ()
+    return tuple(found)

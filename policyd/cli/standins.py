@@ -1,0 +1,222 @@
+"""Stand-ins: a few actions that together stand for everything a rule can be about.
+
+A path stand-in is a shell glob (the pattern itself, put where it starts), a command stand-in has words nobody knows
+where the pattern has wildcards, names of hosts and tools have a word no pattern writes. The rooms that judge such
+things answer `YES` only if every instance matches: a rule that surely holds for all stand-ins of another rule holds
+wherever that one does.
+
+Where a pattern has no stand-in, None says so: nothing may be concluded from the others then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from policyd import urls
+from policyd.commands.patterns import CommandPattern
+from policyd.commands.patternwords import PatternWord
+from policyd.model import (
+    KINDS,
+    Action,
+    PathRef,
+    Role,
+    SimpleCommand,
+    Tool,
+    Word,
+    WordKind,
+    Workspace,
+)
+from policyd.paths import escape, syntax
+from policyd.policy import Rule
+from policyd.policy.conditions import (
+    CommandCondition,
+    KindCondition,
+    PathCondition,
+    ToolCondition,
+    UrlCondition,
+)
+
+WORKSPACE = "/policyd workspace"
+"""Where relative patterns start: a place no policy writes."""
+FRESH = "zqx0"
+"""A word no policy writes: what matches it in place of a wildcard is a wildcard."""
+RESOURCE_KINDS = {"path": ("read", "edit", "delete", "move", "search"), "command": ("execute",), "url": ("fetch",)}
+
+
+@dataclass(frozen=True, slots=True)
+class StandIn:
+    """An action that stands for every action one pattern of a rule can match."""
+
+    action: Action
+    key: str = ""
+    """`path`, `command`, `url`, `tool`; empty for a rule on kinds alone."""
+    pattern: str = ""
+    """The pattern as written, or the entry of a shipped set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Yard:
+    """Where stand-ins live."""
+
+    home: str
+    tmpdir: str = "/tmp"
+    workspace: Workspace = field(init=False)
+    known: dict[Rule, list[StandIn] | None] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        """Open a workspace of its own."""
+        roots = (WORKSPACE,)
+        space = Workspace(WORKSPACE, roots, roots, home=self.home, tmpdir=self.tmpdir)
+        object.__setattr__(self, "workspace", space)
+
+    def of(self, rule: Rule) -> list[StandIn] | None:
+        """Return the stand-ins of everything `rule` can be about; None where there are none."""
+        if rule not in self.known:
+            self.known[rule] = self.made(rule)
+        return self.known[rule]
+
+    def made(self, rule: Rule) -> list[StandIn] | None:
+        """Make the stand-ins of a rule."""
+        found = list(self.resources(rule))
+        if None in found:
+            return None
+        kinds = self.kinds(rule)
+        made = [replace(one, action=replace(one.action, kinds=frozenset({k}))) for one in found if one for k in kinds]
+        if rule.effect and not any(isinstance(c, KindCondition) for c in rule.conditions):
+            bare = [one for one in found if one and one.key in {"path", "url"}]
+            made += [replace(one, action=replace(one.action, kinds=frozenset(), role=Role.MENTION)) for one in bare]
+        return made
+
+    def kinds(self, rule: Rule) -> tuple[str, ...]:
+        """Return the kinds `rule` can be about."""
+        for condition in rule.conditions:
+            if isinstance(condition, KindCondition):
+                if condition.every:
+                    return tuple(kind for kind in KINDS if kind != "switch_mode")
+                return tuple(sorted(condition.kinds))
+        return RESOURCE_KINDS.get(rule.resource, KINDS if rule.resource == "" else ("other",))
+
+    def resources(self, rule: Rule) -> Iterator[StandIn | None]:
+        """Yield a stand-in for each pattern of the rule's resource, without kinds; None for what has none."""
+        condition = next((c for c in rule.conditions if c.name == rule.resource), None)
+        strict = bool(rule.effect)
+        match condition:
+            case PathCondition():
+                yield from self.paths(condition, strict=strict)
+            case CommandCondition():
+                yield from self.commands(condition)
+            case UrlCondition():
+                for url in condition.patterns:
+                    yield from url_actions(url)
+            case ToolCondition():
+                for tool in condition.patterns:
+                    for one in tool_actions(tool.server, tool.tool, strict=strict):
+                        yield StandIn(one, "tool", tool.source)
+            case _:
+                yield StandIn(Action(frozenset()))
+
+    def paths(self, condition: PathCondition, *, strict: bool) -> Iterator[StandIn]:
+        """Yield a stand-in for each path pattern, each brace for itself."""
+        for pattern in condition.patterns:
+            for form, inside in self.globs(pattern.source, strict=strict):
+                yield StandIn(Action(frozenset(), path=globbed(form, inside=inside)), "path", pattern.source)
+        if condition.outside:
+            yield StandIn(Action(frozenset(), path=globbed("/**", inside=False)), "path", "@outside")
+
+    def globs(self, text: str, *, strict: bool) -> Iterator[tuple[str, bool]]:
+        """Yield a path pattern as absolute shell globs, and whether each lies in the workspace."""
+        for written in syntax.read(text, home=self.home, tmpdir=self.tmpdir):
+            names = [*map(escape, written.head), *(segment.source for segment in written.tail)]
+            if written.absolute:
+                yield "/" + "/".join(names), False
+            elif strict and written.floats:
+                lead = [] if names[:1] == ["**"] else ["**"]
+                yield "/" + "/".join(lead + names), False
+            else:
+                yield "/".join([escape(WORKSPACE), *names]), True
+
+    def commands(self, condition: CommandCondition) -> Iterator[StandIn | None]:
+        """Yield a stand-in for each alternative of each command pattern."""
+        for entry in condition.entries:
+            patterns = (entry,) if isinstance(entry, CommandPattern) else getattr(entry, "patterns", ())
+            name = entry.source if isinstance(entry, CommandPattern) else f"@{getattr(entry, 'name', '')}"
+            for pattern in patterns:
+                for words in pattern.alternatives:
+                    command = unknown_words(words)
+                    if command is None:
+                        yield None
+                        continue
+                    place = (WORKSPACE,)
+                    yield StandIn(Action(frozenset(), command=command, cwd=place, cwd_inside=True), "command", name)
+
+
+def globbed(form: str, *, inside: bool) -> PathRef:
+    """Return a path that stands for everything the glob `form` matches."""
+    return PathRef(form, (form,), glob=True, inside=inside)
+
+
+def dotted(action: Action) -> Action:
+    """Return a path stand-in that also stands for names with a leading dot, which globs leave out; to find overlaps."""
+    if action.path is None or not action.path.glob:
+        return action
+    form = action.path.forms[0]
+    hidden = "/".join("." + part if part[:1] in {"*", "?"} and part != "**" else part for part in form.split("/"))
+    return replace(action, path=replace(action.path, forms=(form, hidden)))
+
+
+def unknown_words(words: tuple[PatternWord, ...]) -> SimpleCommand | None:
+    """Return a command with unknown words where a pattern has wildcards; None for a program that is not written out."""
+    if words[0].literal is None:
+        return None
+    made = []
+    for word in words:
+        if word.literal is not None:
+            made.append(Word(word.literal))
+        else:
+            lead = "" if word.pieces[0][1] else word.pieces[0][0]
+            made.append(Word("$word", WordKind.UNKNOWN, lead, many=word.many))
+    return SimpleCommand(tuple(made), " ".join(word.text for word in words), cwd=(WORKSPACE,))
+
+
+def url_actions(pattern: urls.UrlPattern) -> Iterator[StandIn | None]:
+    """Yield stand-ins of a URL pattern: wildcards are words, `**` also several segments and none."""
+    if pattern.query is not None or pattern.scheme == "*":
+        yield None
+        return
+    host = FRESH + pattern.host if pattern.host[0] == "." else pattern.host.replace("*", f"{FRESH}.{FRESH}")
+    port = "" if pattern.port is None else f":{pattern.port}"
+    path = pattern.path or "/**"
+    for deep in (FRESH, f"{FRESH}/{FRESH}"):
+        text = path.replace("**", "\0").replace("*", FRESH).replace("\0", deep)
+        try:
+            url = urls.parse(f"{pattern.scheme}://{host}{port}{text}")
+        except ValueError:
+            yield None
+            continue
+        yield StandIn(Action(frozenset(), url=url), "url", pattern.source)
+
+
+def tool_actions(server: str | None, tool: str, *, strict: bool) -> Iterator[Action]:
+    """Yield stand-ins of a tool pattern."""
+    name = tool.replace("*", FRESH)
+    if server is not None:
+        pair = (server.replace("*", FRESH), name)
+        yield mcp_tool(pair)
+        return
+    plain = Tool(name)
+    yield Action(frozenset(), tool=plain, name=plain)
+    if strict:
+        yield mcp_tool((name, FRESH))
+
+
+def mcp_tool(pair: tuple[str, str]) -> Action:
+    """Return the call of an MCP tool."""
+    tool = Tool("/".join(pair), (pair,))
+    return Action(frozenset(), tool=tool, name=tool, mcp=True)
+
+
+def written(table: Mapping[str, object], key: str) -> list[str]:
+    """Return the texts a block has under `key`."""
+    value = table.get(key)
+    return [value] if isinstance(value, str) else [str(each) for each in value] if isinstance(value, list) else []

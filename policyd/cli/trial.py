@@ -1,0 +1,89 @@
+"""A place to try requests: an empty disk, a session, and decisions of a policy on requests written as in `match`.
+
+Nothing of the real disk is looked at, so a trial comes out the same everywhere. A trial decides with the engine itself:
+what it says is what policyd would say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from policyd import engine
+from policyd.actions import Conversation, Machine
+from policyd.actions.examples import example_actions
+from policyd.cli.tree import Tree
+from policyd.model import Action, Agent, Context, Decision, Mode, Option, Request
+from policyd.policy import Policy, Rule
+from policyd.policy.conditions import (
+    AgentCondition,
+    InteractiveCondition,
+    LabelCondition,
+    ModeCondition,
+    PersonCondition,
+)
+
+PLAIN = (Option("allow", "Allow", "allow_once"), Option("reject", "Reject", "reject_once"))
+Asked = str | Mapping[str, object]
+"""A request as policies write examples: `KIND RESOURCE`, or a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A session in which nothing has happened yet."""
+
+    talk: Conversation
+    now: datetime
+
+    @classmethod
+    def open(
+        cls, home: str, heads: Iterable[str] = (), *, cwd: str | None = None, now: datetime | None = None
+    ) -> Trial:
+        """Open a session in `cwd` (default: a directory below `home`) on an empty disk."""
+        config, state = f"{home}/.config/policyd", f"{home}/.local/state/policyd"
+        machine = Machine(home, Tree({}, {}, home), reserved=(config, state, "/etc/policyd"), heads=tuple(heads))
+        where = cwd or f"{home.rstrip('/')}/workspace"
+        return cls(Conversation(machine, cwd=where), now or datetime.now(UTC))
+
+    def actions(self, asked: Asked, resource: str = "") -> tuple[Action, ...]:
+        """Return the actions a written request stands for; `resource` is that of the rule it is about."""
+        text, table = (asked, {}) if isinstance(asked, str) else ("", asked)
+        return example_actions(text, table, resource, self.talk.around(""), self.talk.profile)
+
+    def context(self) -> Context:
+        """Return a session with a prompt, of no agent, person or label in particular."""
+        return Context(self.talk.workspace(""), self.now, interactive=True, resolved=True)
+
+    def decide(self, policy: Policy, actions: tuple[Action, ...], context: Context) -> Decision:
+        """Decide actions under `policy`."""
+        request = Request("", "", "", PLAIN, actions)
+        return engine.decide(request, policy, context, self.talk.machine.fs)
+
+
+def suited(context: Context, rule: Rule) -> Context:
+    """Return `context` changed so that what `rule` says of session and person holds."""
+    for condition in rule.conditions:
+        match condition:
+            case AgentCondition(names=(name, *_)):
+                short, _, version = name.rpartition("@") if "@" in name[1:] else (name, "", "")
+                context = replace(context, agent=Agent(name, version.replace("*", "0"), short))
+            case ModeCondition(names=(name, *_)):
+                context = replace(context, mode=mode_called(name))
+            case InteractiveCondition(value=value):
+                context = replace(context, interactive=value)
+            case LabelCondition(wanted=wanted):
+                held = {key: values[0].replace("*", "x") for key, values in wanted}
+                context = replace(context, labels={**context.labels, **held}, managed_labels=held)
+            case PersonCondition(name="user", names=(name, *_)):
+                context = replace(context, user=name)
+            case PersonCondition(names=(name, *_)):
+                context = replace(context, user=context.user or "somebody", groups=(name,))
+    return context
+
+
+def mode_called(name: str) -> Mode:
+    """Return a mode that a policy's word for modes names."""
+    if name in {"@asking", "@unsafe"}:
+        return Mode(name.removeprefix("@"), asking=name == "@asking", unsafe=name == "@unsafe")
+    return Mode(name.replace("*", "x"), asking=False, unsafe=False)
