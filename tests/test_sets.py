@@ -169,7 +169,7 @@ def test_one_entry_of_a_set_is_allowed_by_its_name(text: str, word: str) -> None
     [
         ("sed **", ["--in-place", "@read-only.sed"]),
         ("git log **", ["--output", "@git-read.log"]),
-        ("pytest **", ["-p", "@test-runners.pytest"]),
+        ("pytest **", ["@test-runners.pytest"]),
         ("sort **", ["--compress-program", "@read-only.sort"]),
         ("cat **", []),
         ("sed -n *", []),

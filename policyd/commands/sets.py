@@ -158,7 +158,7 @@ def _entry_for(target: Program) -> SetEntry | None:
     """Return the closed entry for a program or subcommand."""
     for name in ("read-only", "git-read", "test-runners"):
         for entry in shipped()[name].entries.values():
-            if isinstance(entry, SetEntry) and entry.closed and not entry.alike:
+            if isinstance(entry, SetEntry) and entry.closed and entry.alike in {"", target.name}:
                 words = (words for pattern in entry.patterns for words in pattern.alternatives)
                 if any(found is not None and found.name == target.name for found in map(_target, words)):
                     return entry
