@@ -227,13 +227,13 @@ def test_export_leaves_out_what_a_rule_would_widen(home: Path, capsys: pytest.Ca
 
 
 def test_an_exported_rule_loads_and_says_the_same_url() -> None:
-    plain = request(fetch("docs.example", "/search[1]"))
+    plain = request(fetch("docs.example", "/search?q=1"))
     text = policy_text([grant(plain, scope="project")])
     policy = load_policy(
         [PolicySource("x.toml", text.encode(), Layer.USER)], home="/home/dev", tmpdir="/tmp", version="0.1.0"
     )
     assert len(policy.rules) == 1
-    assert tomllib.loads(text)["rule"][0]["url"][0].endswith("docs.example:443/search[1]")
+    assert tomllib.loads(text)["rule"][0]["url"][0].endswith("docs.example:443/search?q=1")
     assert "`*`" in unwritable(grant(request(fetch("docs.example", "/a*b")), scope="project"))
 
 

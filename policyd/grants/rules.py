@@ -19,8 +19,8 @@ def unwritable(grant: Grant) -> str:
         return "the policy language has no words for where the action was found"
     if member.arguments:
         return "it covers one input of a tool; write a rule with `input`"
-    if member.resource == "url" and any("*" in word for word in member.words):
-        return "the URL holds a `*`, which a rule would read as a pattern"
+    if member.resource == "url" and any(set(word) & set("*[]{}") for word in member.words):
+        return "the URL holds a `*`, bracket or brace, which a rule would read as a pattern"
     if any(place.startswith("/") for place in member.cwd):
         return "its directory lies outside the project"
     return ""
