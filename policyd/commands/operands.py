@@ -14,6 +14,7 @@ Rules of this module:
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -24,7 +25,8 @@ from policyd.commands.programs import Called, Program, called
 from policyd.model import READ_KINDS, Filesystem, FileUse, Reach, Role, SimpleCommand, UrlUse, Word, WordKind
 
 FILE_ROLES = frozenset({"read", "search", "edit", "delete", "move"})
-NO_FILES = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero"})
+_NO_FILE = re.compile(r"-?|/dev/(?:null|zero|tty|std(?:in|out|err)|fd/[0-9]+)").fullmatch
+"""Operands that name no file: standard input, the null device, an open descriptor (`<(…)` becomes one)."""
 Found = tuple[list[FileUse], list[UrlUse], list[str]]
 
 
@@ -52,7 +54,7 @@ class _Uses:
 
     def file(self, kind: str, word: Word, reach: Reach = Reach.ENTRY) -> None:
         """Note a file operand."""
-        if word.kind is WordKind.CONST and (not word.text or word.text == "-" or word.text in NO_FILES):
+        if word.kind is WordKind.CONST and _NO_FILE(word.text):
             return
         self.files.append(
             FileUse(
