@@ -13,12 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from policyd.commands import builtins, wrappers
+from policyd.commands.inner import Inner, Unwrapped, Words, base, unknown_script
 from policyd.commands.run import FullError, Run
 from policyd.commands.state import Cwd, Pair, State, enter
 from policyd.commands.taint import TAINTS_ALL, loose
 from policyd.commands.variables import harmless
 from policyd.commands.wrapper_table import SHELLS
-from policyd.commands.wrappers import Inner, Unwrapped, Words
 from policyd.model import Assignment, SimpleCommand, Word, WordKind
 
 _CHAIN = 32
@@ -89,7 +89,7 @@ def is_special(name: str, argv: Words) -> bool:
 def simple(run: Run, state: State, call: Call, script: Script) -> tuple[int, Pair]:
     """Add a command and all it runs; return its index and the directories after success and failure."""
     head = call.argv[0]
-    if head.kind is WordKind.CONST and not is_special(wrappers.base(head), call.argv):
+    if head.kind is WordKind.CONST and not is_special(base(head), call.argv):
         return _ordinary(run, state, call)
     if head.kind is not WordKind.CONST:
         return _unknown_program(run, state, call)
@@ -99,9 +99,9 @@ def simple(run: Run, state: State, call: Call, script: Script) -> tuple[int, Pai
     own = here and name in builtins.BUILTINS
     index = _add(run, state, call, levels, name if own else "")
     if found.reasons and call.document is not None:
-        _document(run, state, call, script, wrappers.base(last.argv[0]))
+        _document(run, state, call, script, base(last.argv[0]))
     pair = (state.cwd, state.cwd)
-    if found.reasons and here and wrappers.in_shell(wrappers.base(last.argv[0])):
+    if found.reasons and here and wrappers.in_shell(base(last.argv[0])):
         state.taint_all(found.reasons[0])
     for inner in found.inners:
         live = here and inner.here
@@ -146,7 +146,7 @@ def _levels(run: Run, state: State, call: Call) -> tuple[list[_Level], Unwrapped
     here = True
     while True:
         level = levels[-1]
-        name = wrappers.base(level.argv[0])
+        name = base(level.argv[0])
         found = wrappers.unwrap(name, level.argv, fed=call.fed) if name else Unwrapped()
         for reason in found.reasons:
             run.opaque(reason)
@@ -250,7 +250,7 @@ def _script(
         return script(run, word.text, inside, via)
     run.opaque(f"the text that `{inner.via}` runs is not constant")
     run.strict = True
-    script(run, wrappers.unknown_script(word), inside, via)
+    script(run, unknown_script(word), inside, via)
     return (), ()
 
 

@@ -1,0 +1,107 @@
+"""What is inside a command, and how it was reached."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from policyd.commands.plain import constant
+from policyd.model import Assignment, Word, WordKind
+
+Words = tuple[Word, ...]
+
+MORE_INPUT = Word("…", WordKind.UNKNOWN, "", many=True)
+"""The words that `xargs` and its kin read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """One command, or shell text, that a wrapper runs."""
+
+    via: str
+    argv: Words = ()
+    script: Word | None = None
+    """Shell text; not constant = opaque."""
+    env: tuple[Assignment, ...] = ()
+    place: Word | None = None
+    """The directory it runs in, where the wrapper names one."""
+    away: bool = False
+    """It runs in a place that cannot be told."""
+    here: bool = False
+    """It runs in the same shell."""
+    strict: bool = False
+    """Only strict rules see it (another shell's text, one of two readings)."""
+
+
+@dataclass(slots=True)
+class Unwrapped:
+    """What is inside a command."""
+
+    transparent: Inner | None = None
+    inners: list[Inner] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+
+
+def base(word: Word) -> str:
+    """Return the name of a constant program word, without its directory; empty if it is not constant."""
+    return word.text.rpartition("/")[2] if word.kind is WordKind.CONST else ""
+
+
+def constant_text(word: Word) -> str | None:
+    return word.text if word.kind is WordKind.CONST else None
+
+
+def joined(words: Words) -> Word:
+    """Return the words joined with blanks, as `eval` and `ssh` join them; unknown if one is."""
+    if all(word.kind is WordKind.CONST for word in words):
+        return constant(" ".join([word.text for word in words]))
+    return Word(" ".join([_source(word) for word in words]), WordKind.UNKNOWN, "", many=True)
+
+
+def _source(word: Word) -> str:
+    text = word.text
+    if word.kind is WordKind.UNKNOWN and len(text) > 1 and text[0] == text[-1] == '"':
+        return re.sub(r'\\(["\\$`])', r"\1", text[1:-1])
+    return text
+
+
+def unknown_script(word: Word) -> str:
+    """Return shell text that is not constant as far as it is written: for strict rules."""
+    return _source(word)
+
+
+def replaced(argv: Words, marks: tuple[str, ...]) -> Words:
+    """Return the words with those that hold a mark for input turned unknown."""
+    return tuple(
+        Word(word.text, WordKind.UNKNOWN, word.text.split(mark, 1)[0])
+        if (mark := next((mark for mark in marks if mark in word.text), ""))
+        else word
+        for word in argv
+    )
+
+
+def scripts(name: str, names: frozenset[str], words: Words, found: Unwrapped) -> bool:
+    """Take every value of the options that hold shell text, wherever they stand."""
+    before = len(found.inners)
+    letters = "".join(option[1] for option in names if len(option) == 2)
+    cluster = re.compile(rf"-[A-Za-z]*?[{letters}](.*)", re.DOTALL) if letters else None
+    for at, word in enumerate(words):
+        text = word.text if word.kind is WordKind.CONST else word.prefix
+        head, equals, _ = text.partition("=")
+        following = words[at + 1] if at + 1 < len(words) else constant("")
+        if text in names:
+            value = following
+        elif equals and head in names:
+            value = _tail(word, len(head) + 1)
+        elif cluster and not text.startswith("--") and (match := cluster.fullmatch(text)):
+            value = _tail(word, match.start(1)) if match[1] or word.kind is WordKind.UNKNOWN else following
+        else:
+            continue
+        found.inners.append(Inner(name, script=value))
+    return len(found.inners) > before
+
+
+def _tail(word: Word, start: int) -> Word:
+    if word.kind is WordKind.CONST:
+        return constant(word.text[start:])
+    return Word(word.text, WordKind.UNKNOWN, word.prefix[start:], word.many)

@@ -1,0 +1,174 @@
+"""Programs that run others in ways of their own: `find -exec`, `fd -x`, shells, interpreters, `trap`, `git`.
+
+What cannot be told (a script that is not constant, a program that is read from a pipe) has its reason in words.
+"""
+
+from __future__ import annotations
+
+import re
+
+from policyd.commands.inner import MORE_INPUT, Inner, Unwrapped, Words, constant_text, joined, replaced, scripts
+from policyd.commands.plain import constant
+from policyd.commands.wrapper_table import BASH_LIKE, INTERPRETERS, SHELLS
+from policyd.model import Word, WordKind
+
+_FIND_EXEC = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_VERSION = re.compile(r"(?<=[a-z])[0-9]*\.[0-9.]+$")
+
+
+def language(name: str) -> str:
+    return _VERSION.sub("", name) if name[-1:].isdigit() and name not in INTERPRETERS else name
+
+
+def _find(name: str, words: Words, found: Unwrapped, fed: str) -> None:
+    at = 0
+    while at < len(words):
+        text = constant_text(words[at])
+        at += 1
+        if text not in _FIND_EXEC:
+            continue
+        end = at
+        while end < len(words) and not _ends(words, end):
+            end += 1
+        if end > at:
+            argv = replaced(words[at:end], ("{}",))
+            found.inners.append(Inner(name, argv, away=text in {"-execdir", "-okdir"}))
+        at = end
+
+
+def _ends(words: Words, at: int) -> bool:
+    text = constant_text(words[at])
+    return text == ";" or (text == "+" and words[at - 1].text == "{}")
+
+
+def _fd(name: str, words: Words, found: Unwrapped, fed: str) -> None:
+    for at, word in enumerate(words):
+        text = constant_text(word) or word.prefix
+        long, _, glued = text.partition("=")
+        if long not in {"--exec", "--exec-batch"} and not re.fullmatch(r"-[A-Za-z]*?[xX].*", text):
+            continue
+        short = re.sub(r"^-[A-Za-z]*?[xX]", "", text) if not text.startswith("--") else glued
+        rest = words[at + 1 :]
+        end = next((place for place, one in enumerate(rest) if constant_text(one) == ";"), len(rest))
+        argv = ((constant(short),) if short else ()) + rest[:end]
+        if argv:
+            filled = replaced(argv, ("{}", "{/}", "{//}", "{.}", "{/.}"))
+            found.inners.append(Inner(name, (*filled, MORE_INPUT) if filled == argv else filled))
+
+
+def _shell(name: str, words: Words, found: Unwrapped, fed: str) -> None:
+    at, script, stdin = 0, False, False
+    while at < len(words):
+        text = constant_text(words[at])
+        if text is None:
+            found.reasons.append(f"a word that decides what `{name}` runs is not constant")
+            break
+        if text in {"--", "-"} or not text.startswith(("-", "+")):
+            at += text in {"--", "-"}
+            break
+        if text.startswith("--"):
+            at += _long_shell_option(name, text, found)
+            continue
+        script |= "c" in text[1:] and text[0] == "-"
+        stdin |= "s" in text[1:]
+        at += 1 + sum(text.count(letter) for letter in "oO")
+    if script:
+        value = words[at] if at < len(words) else constant("")
+        found.inners.append(Inner(f"{name} -c", script=value, strict=name not in BASH_LIKE))
+        if name not in BASH_LIKE:
+            found.reasons.append(f"text for {name} is not parsed")
+    elif stdin or at >= len(words) or _is_input(words[at]):
+        found.reasons.append(f"`{name}` runs what it reads from its input")
+
+
+def _long_shell_option(name: str, text: str, found: Unwrapped) -> int:
+    if text.split("=")[0] in {"--rcfile", "--init-file"}:
+        found.reasons.append(f"`{name} {text}` runs a file first")
+        return 1 if "=" in text else 2
+    return 1
+
+
+def _is_input(word: Word) -> bool:
+    text = constant_text(word)
+    return text is not None and (text in {"-", "/dev/stdin"} or text.startswith(("/dev/fd/", "/proc/self/fd/")))
+
+
+def _source_file(name: str, words: Words, found: Unwrapped, fed: str) -> None:
+    if words and _is_input(words[0]):
+        found.reasons.append(f"`{name}` runs what it reads from its input")
+    elif words and words[0].kind is not WordKind.CONST:
+        found.reasons.append(f"the file that `{name}` runs is not constant")
+
+
+def interpreter(name: str, words: Words, found: Unwrapped, fed: str) -> None:
+    spec = INTERPRETERS[language(name)]
+    at = 0
+    while at < len(words):
+        text = constant_text(words[at])
+        if text is None:
+            found.reasons.append(f"a word that decides what `{name}` runs is not constant")
+            return
+        if text in spec.quiet or _has_code(text, spec.code):
+            return
+        if not text.startswith("-") or text in {"-", "--"}:
+            at += text == "--"
+            break
+        at += 2 if text in spec.valued else 1
+    if at >= len(words) or _is_input(words[at]):
+        found.reasons.append(f"`{name}` runs what it reads from its input")
+
+
+def _has_code(text: str, code: frozenset[str]) -> bool:
+    if text.startswith("--"):
+        return text.split("=")[0] in code
+    return text.startswith("-") and (text in code or any("-" + letter in code for letter in text[1:]))
+
+
+def _trap(name: str, words: Words, found: Unwrapped, fed: str) -> None:
+    rest = words[1:] if words and constant_text(words[0]) == "--" else words
+    if len(rest) > 1 and constant_text(rest[0]) not in {"-", "", "-l", "-p"}:
+        found.inners.append(Inner(name, script=rest[0]))
+
+
+def _alias(name: str, words: Words, found: Unwrapped, fed: str) -> None:
+    """The text of an alias may run later; strict rules see it."""
+    for word in words:
+        head, equals, text = word.text.partition("=")
+        if equals and word.kind is WordKind.CONST and not head.startswith("-"):
+            found.inners.append(Inner(f"alias {head}", script=constant(text), strict=True))
+
+
+def _jobs(name: str, words: Words, found: Unwrapped, fed: str) -> None:
+    if words and constant_text(words[0]) == "-x" and len(words) > 1:
+        found.inners.append(Inner(name, words[1:]))
+
+
+def _git(name: str, words: Words, found: Unwrapped, fed: str) -> None:
+    """`submodule foreach`, `rebase --exec`: shell text among git's words."""
+    texts = [word.text if word.kind is WordKind.CONST else "" for word in words]
+    if "submodule" in texts[:8] and "foreach" in texts:
+        rest = words[texts.index("foreach") + 1 :]
+        while rest and (constant_text(rest[0]) or "").startswith("-"):
+            rest = rest[1:]
+        if rest:
+            found.inners.append(Inner("git submodule foreach", script=joined(rest), away=True))
+    if "rebase" in texts[:8]:
+        scripts("git rebase", frozenset({"-x", "--exec"}), words, found)
+    if "filter-branch" in texts[:8]:
+        options = {f"--{kind}-filter" for kind in ("tree", "index", "msg", "env", "parent", "commit", "tag-name")}
+        scripts("git filter-branch", frozenset(options), words, found)
+
+
+OTHERS = {
+    ".": _source_file,
+    "alias": _alias,
+    "fd": _fd,
+    "fdfind": _fd,
+    "find": _find,
+    "gfind": _find,
+    "git": _git,
+    "jobs": _jobs,
+    "source": _source_file,
+    "trap": _trap,
+    **dict.fromkeys(SHELLS, _shell),
+}
