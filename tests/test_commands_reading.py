@@ -64,7 +64,7 @@ SHELLISH = st.text(alphabet=st.sampled_from(list("ab1 \t\n'\"\\$`(){}[]<>|&;#!*?
 def test_no_text_raises_and_no_text_is_read_as_nothing(text: str) -> None:
     found = reading(text)
     if text.replace("\\\n", "").strip(" \t\n") and not found.opaque and not found.commands and not found.files:
-        assert set(text) & set("=#[")  # assignments, comments and tests are nothing by themselves
+        assert set(text) & set("=#[<>")  # assignments, comments, tests and copied descriptors are nothing
 
 
 @settings(deadline=None)
