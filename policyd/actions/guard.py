@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 
 from policyd.actions.builder import Surroundings
 from policyd.model import WRITE_KINDS, Action, Filesystem, PathRef, Reach, SimpleCommand, Word
@@ -116,7 +117,7 @@ def _base(word: Word) -> str:
 
 def _module(words: tuple[Word, ...]) -> bool:
     texts = [word.text for word in words]
-    return any(pair in (("-m", PROGRAM), ("-mpolicyd", pair[1])) for pair in zip(texts, [*texts[1:], ""], strict=True))
+    return f"-m{PROGRAM}" in texts or any(pair == ("-m", PROGRAM) for pair in pairwise(texts))
 
 
 def _everyone(words: tuple[Word, ...]) -> bool:
