@@ -11,12 +11,12 @@ be fooled by a line and no secret is kept.
 
 from __future__ import annotations
 
+from policyd.audit.actionrows import action_row
 from policyd.audit.masks import mask, mask_words
 from policyd.audit.record import (
     FIRST,
     LINE_LIMIT,
     SCHEMA,
-    action_row,
     broken,
     digest,
     event,

@@ -19,7 +19,8 @@ from hashlib import sha256
 import msgspec
 
 from policyd.audit import masks
-from policyd.model import KINDS, Action, Context, Decision, Judged, Request, RuleRef, SimpleCommand, WordKind
+from policyd.audit.actionrows import action_row
+from policyd.model import KINDS, Context, Decision, Judged, Request, RuleRef
 
 SCHEMA = 1
 TEXT_LIMIT = 2048
@@ -88,13 +89,46 @@ def record(
         row["mode"] = context.mode.name
     if labels := {**context.labels, **context.managed_labels}:
         row["labels"] = labels
-    if request and request.side_door:
-        row["door"] = request.side_door
+    row.update(session_row(context))
+    if request:
+        row.update(request_row(request))
     if others := others_of(decision):
         row["matched"] = others
     if len(decision.rules) > RULES_LISTED:
         row["rules_cut"] = len(decision.rules) - RULES_LISTED
     return tidy({**(extra or {}), **row})
+
+
+def session_row(context: Context) -> dict[str, object]:
+    """Return what else rules may ask about the session, where it is not the usual."""
+    space, row = context.workspace, dict[str, object]()
+    if space.roots != ((space.cwd,) if space.cwd else ()):
+        row["roots"] = list(space.roots)
+    if space.sound != space.roots:
+        row["sound"] = list(space.sound)
+    if context.interactive:
+        row["interactive"] = True
+    if context.managed_labels:
+        row["managed_labels"] = list(context.managed_labels)
+    return row
+
+
+def request_row(request: Request) -> dict[str, object]:
+    """Return what an answer depends on beside the actions: the door, the options, the tool's name."""
+    row: dict[str, object] = {}
+    if request.side_door:
+        row["door"] = request.side_door
+    elif request.options:
+        row["offered"] = [[option.id, option.kind] for option in request.options]
+    if request.menu:
+        row["menu"] = True
+    for key, value in (("plain", request.plain), ("refusal", request.refusal)):
+        if value is not None:
+            row[key] = value
+    called = next((action.name for action in request.actions if action.name), None)
+    if called:
+        row["called"] = {"tool": called.name, "splits": [list(pair) for pair in called.splits]}
+    return row
 
 
 def event(name: str, now: datetime, **fields: object) -> dict[str, object]:
@@ -144,43 +178,6 @@ def judged_row(judged: Judged) -> dict[str, object]:
         row["floors"] = list(judged.floors)
     if judged.granted is not None:
         row["granted"] = judged.granted.word
-    return row
-
-
-def action_row(action: Action) -> dict[str, object]:
-    """Return one action: its kinds, its role and its resource."""
-    kinds = [kind for kind in KINDS if kind in action.kinds] or sorted(action.kinds)
-    row: dict[str, object] = {"kind": kinds[0] if kinds else None, "role": action.role.value}
-    if len(kinds) > 1:
-        row["kinds"] = kinds
-    if action.path:
-        row["path"] = action.path.text
-        if action.path.forms[1:] and action.path.forms[1] != action.path.forms[0]:
-            row["real"] = action.path.forms[1]
-    if action.command:
-        row.update(command_row(action.command))
-        row["cwd"] = list(action.cwd)
-    if action.url:
-        row["url"] = action.url.text
-    if action.tool:
-        row["tool"] = action.tool.name
-    if action.args and action.tool:
-        row["input"] = action.args
-    for name in ("opaque", "escalate", "guarded"):
-        if value := getattr(action, name):
-            row[name] = value
-    return row
-
-
-def command_row(command: SimpleCommand) -> dict[str, object]:
-    """Return a command as its words; one that is not constant as its source text."""
-    row: dict[str, object] = {"command": [word.text for word in command.argv]}
-    if any(word.kind is WordKind.UNKNOWN for word in command.argv):
-        row["text"] = command.text
-    if command.env:
-        row["env"] = [f"{each.name}={each.value.text}" for each in command.env]
-    if command.via:
-        row["via"] = list(command.via)
     return row
 
 

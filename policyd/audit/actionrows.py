@@ -1,0 +1,129 @@
+"""One action as a row of an audit record, with all that a rule may look at: `rebuild` reads it back.
+
+Rules of this module:
+
+1. What is usual is left out: a plain command in the workspace is its words and its directory.
+2. No text is written twice where it could be masked in one place and not in the other: what is known of a word that is
+   not constant stands beside it as marks, by its position.
+3. Arguments are kept of tools only. Of other calls they hold whole files; a rule that reads them cannot be replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from policyd.model import KINDS, Action, Assignment, PathRef, Reach, SimpleCommand, Word, WordKind
+
+Row = dict[str, object]
+
+
+def action_row(action: Action) -> Row:
+    """Return one action: its kinds, its role, its resource, and where it would happen."""
+    kinds = [*(kind for kind in KINDS if kind in action.kinds), *sorted(action.kinds - set(KINDS))]
+    row: Row = {"kind": kinds[0] if kinds else None, "role": action.role.value}
+    if len(kinds) > 1:
+        row["kinds"] = kinds
+    if action.path:
+        row.update(path_row(action.path))
+    if action.command:
+        row.update(command_row(action.command, action.cwd))
+    if action.cwd or action.command:
+        row["cwd"] = list(action.cwd)
+    if action.url:
+        row["url"] = action.url.text
+    if action.tool:
+        row["tool"] = action.tool.name
+        if action.tool.splits:
+            row["splits"] = [list(pair) for pair in action.tool.splits]
+    if action.args is not None and action.tool:
+        row["input"] = action.args
+    for name in ("opaque", "escalate", "guarded"):
+        if value := getattr(action, name):
+            row[name] = value
+    row.update(standing_row(action))
+    return row
+
+
+def standing_row(action: Action) -> Row:
+    """Return what is unusual about where and how an action would happen."""
+    row: Row = {}
+    if action.cwd and not action.cwd_inside:
+        row["cwd_outside"] = True
+    if action.strays:
+        row["strays"] = list(action.strays)
+    if action.within:
+        row["within"] = [None if ref is None else path_row(ref) for ref in action.within]
+    if action.carrier is not None:
+        row["carrier"] = action.carrier
+    if action.mode:
+        row["mode"] = {"name": action.mode.name, "asking": action.mode.asking, "unsafe": action.mode.unsafe}
+    if action.idle:
+        row["idle"] = True
+    if action.mcp:
+        row["mcp"] = True
+    return row
+
+
+def path_row(ref: PathRef) -> Row:
+    """Return a path as it was written, and its other forms."""
+    row: Row = {"path": ref.text}
+    if ref.forms[1:] and ref.forms[1] != ref.forms[0]:
+        row["real"] = ref.forms[1]
+    if ref.forms != (ref.text,):
+        row["forms"] = list(ref.forms)
+    if ref.reach is not Reach.ENTRY:
+        row["reach"] = ref.reach.value
+    if not ref.inside:
+        row["outside"] = True
+    for name in ("glob", "folded", "skips_hidden"):
+        if getattr(ref, name):
+            row[name] = True
+    return row
+
+
+def command_row(command: SimpleCommand, cwd: Sequence[str] = ()) -> Row:
+    """Return a command as its words; one that is not constant with its source text too.
+
+    `cwd`: the directories the action has already; the command's own are added where they differ.
+    """
+    row: Row = {"command": [word.text for word in command.argv]}
+    if any(word.kind is WordKind.UNKNOWN for word in command.argv):
+        row["text"] = command.text
+    if marks := [[at, *word_marks(word)] for at, word in enumerate(command.argv) if word_marks(word)]:
+        row["marks"] = marks
+    row.update(assigned("env", command.env))
+    row.update(assigned("taint", command.taint))
+    if command.via:
+        row["via"] = list(command.via)
+    if command.cwd != tuple(cwd):
+        row["runs_in"] = list(command.cwd)
+    for name in ("tainted", "fed", "chdir"):
+        if value := getattr(command, name):
+            row[name] = value
+    if command.idle:
+        row["idle_command"] = True
+    if command.strict_only:
+        row["strict_only"] = True
+    if command.inner:
+        row["inner"] = command_row(command.inner, command.cwd)
+    return row
+
+
+def word_marks(word: Word) -> list[object]:
+    """Return what is known of a word that is not constant; nothing for one that is."""
+    return [] if word.kind is WordKind.CONST else [word.kind.value, word.prefix, word.many]
+
+
+def assigned(name: str, items: Sequence[Assignment]) -> Mapping[str, object]:
+    """Return assignments as `NAME=value`, and what is unusual about them by position."""
+    if not items:
+        return {}
+    row: Row = {name: [f"{each.name}={each.value.text}" for each in items]}
+    marks = [
+        [at, *(word_marks(each.value) or [WordKind.CONST.value, "", False]), each.exported]
+        for at, each in enumerate(items)
+        if each.exported or each.value.kind is not WordKind.CONST
+    ]
+    if marks:
+        row[f"{name}_marks"] = marks
+    return row
