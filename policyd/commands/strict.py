@@ -86,9 +86,14 @@ def _next(word: PatternWord, view: View, states: dict[int, Truth], *, widen: boo
     near = ((place, sure) for place, sure in _vanish(states, view).items() if place < len(view.words))
     for index, read in _candidates(view, states) if widen else near:
         truth = min(read, _fits(word, view.words[index], view, widen=widen))
-        if truth:
-            found[index + 1] = max(found.get(index + 1, Truth.NO), truth)
+        for place in (index, index + 1) if truth and _spreads(view.words[index]) else (index + 1,):
+            found[place] = max(found.get(place, Truth.NO), truth)
     return found
+
+
+def _spreads(word: Word) -> bool:
+    """Say whether a word may become several, so that the pattern's next word may lie in it too."""
+    return word.kind is WordKind.GLOB or (word.kind is WordKind.UNKNOWN and word.many)
 
 
 def _candidates(view: View, states: dict[int, Truth]) -> Iterator[tuple[int, Truth]]:
