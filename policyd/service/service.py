@@ -19,20 +19,17 @@ from policyd.storage.grants import Remembered
 from policyd.storage.settings import Loaded
 
 SLICE = 0.0005
-"""Seconds a reload may keep the interpreter while a message waits."""
+"""Seconds a thread may keep the interpreter while a message waits."""
 LEVELS = {"error": 0, "warn": 1, "info": 2, "debug": 3}
 
 
 @contextmanager
 def unnoticed() -> Iterator[None]:
-    """Let the loop in every half millisecond, and keep the collector from stopping it over ten thousand rules."""
-    interval = sys.getswitchinterval()
+    """Keep the collector from stopping the loop while a thread makes ten thousand rules."""
     gc.disable()
-    sys.setswitchinterval(SLICE)
     try:
         yield
     finally:
-        sys.setswitchinterval(interval)
         gc.enable()
 
 
@@ -74,6 +71,7 @@ class Service:
     def connect(self, out: Callable[[Side, bytes], None]) -> None:
         """Begin: send by `out`, start what runs beside the loop, say what is to be known."""
         self._out = out
+        sys.setswitchinterval(SLICE)
         self._performer.send_by(out)
         performer = self._performer
         if any(step != "client" for step in self.settings.prompt):
