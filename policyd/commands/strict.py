@@ -52,6 +52,8 @@ def _walk(pattern: tuple[PatternWord, ...], view: View, states: dict[int, Truth]
             value = _value_pattern(word, pattern[at : at + 1], view)
             at += value is not None
             given = _has(word, value, view, min(states))
+            if not given and max(states.values()) is Truth.MAYBE:
+                given = _maybe_short(word, view, min(states))
             states = {place: min(sure, given) for place, sure in states.items()}
         else:
             states = _next(word, view, states, widen=widen)
@@ -269,6 +271,14 @@ def _has(word: PatternWord, value: PatternWord | None, view: View, place: int) -
     if whole is Truth.YES or not cluster or any(view.syntax(i).dash for i in range(place, place + 1)):
         return whole
     return max(whole, _cluster(name, view, place))
+
+
+def _maybe_short(word: PatternWord, view: View, place: int) -> Truth:
+    """Suspect every short option where the subcommand is not known: it may be a spelling of the one meant."""
+    if word.literal is None or _option(word.literal.partition("=")[0], view) is not None:
+        return Truth.NO
+    behind = (given.text for given in view.words[place:] if given.kind is WordKind.CONST)
+    return Truth.MAYBE if any(text[:1] == "-" and text[:2] not in ("-", "--") for text in behind) else Truth.NO
 
 
 def _cluster(name: str, view: View, place: int) -> Truth:
