@@ -93,7 +93,7 @@ def flood(count: str) -> None:
 
 def ask(count: str) -> None:
     """Answer `initialize` and `session/new`, ask for permission at every prompt, tell the answers in a message each."""
-    for line in sys.stdin.buffer:
+    for line in filter(bytes.strip, sys.stdin.buffer):
         message = json.loads(line)
         method, ident = message.get("method"), message.get("id")
         if method == "initialize":

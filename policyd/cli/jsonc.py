@@ -51,16 +51,17 @@ def found(text: str, what: str, at: int) -> int:
 
 
 def without_trailing_commas(text: str) -> str:
-    """Return `text` without a comma that stands before a closing bracket."""
+    """Return `text` without a comma that stands between a value and a closing bracket."""
     kept: list[str] = []
-    at, comma = 0, -1
+    at, comma, last = 0, -1, "["
     while at < len(text):
         end = string_end(text, at) if text[at] == '"' else at + 1
         part = text[at:end]
         if part in {"}", "]"} and comma >= 0:
             kept[comma] = " "
         if not part.isspace():
-            comma = len(kept) if part == "," else -1
+            comma = len(kept) if part == "," and last not in "[{," else -1
+            last = part[0]
         kept.append(part)
         at = end
     return "".join(kept)

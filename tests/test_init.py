@@ -1,0 +1,277 @@
+"""`policyd init`: what it prints can be pasted, and what it writes takes nothing from anybody."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import stat
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policyd.cli import advice, merging, programs, recipes, wrapped
+from policyd.cli.merging import MergeError
+from policyd.cli.recipes import CLIENTS, recipe
+from tests.test_doctor import policyd
+
+WRITTEN = {"zed": ".config/zed/settings.json", "jetbrains": ".jetbrains/acp.json", "acpx": ".acpx/config.json"}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "home").mkdir()
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Path:
+    """An agent that is a program of its own."""
+    path = tmp_path / "some agent"
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return path
+
+
+def init(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return policyd("init", *words, cwd=home, home=home)
+
+
+# ---- clients ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("client", sorted(CLIENTS))
+def test_every_client_gets_absolute_programs_and_all_arguments(client: str, home: Path, agent: Path) -> None:
+    said = init(home, "--client", client, "--agent", "claude", "--", str(agent), "--acp", "--model=x y")
+    assert said.returncode == 0, said.stderr
+    for word in (*programs.policyd(), str(agent), "--acp", "--model=x y"):
+        assert word in said.stdout or shlex.quote(word) in said.stdout
+    assert said.stderr.count("policyd: ") >= 1
+
+
+@pytest.mark.parametrize("client", sorted(WRITTEN))
+def test_what_is_written_is_what_doctor_calls_wrapped(client: str, home: Path, agent: Path) -> None:
+    said = init(home, "--client", client, "--agent", "codex", "--write", "--", str(agent))
+    assert said.returncode == 0, said.stderr
+    assert (home / WRITTEN[client]).exists()
+    told = json.loads(policyd("doctor", "--client", client, "--json", cwd=home, home=home).stdout)
+    assert [entry["problem"] for entry in told["clients"]["agents"]] == [""]
+
+
+@pytest.mark.parametrize("client", sorted(CLIENTS.keys() - WRITTEN.keys()))
+def test_what_is_a_program_is_not_written(client: str, home: Path, agent: Path) -> None:
+    before = sorted(home.rglob("*"))
+    said = init(home, "--client", client, "--write", "--", str(agent))
+    assert said.returncode == 2
+    assert "not written" in said.stderr
+    assert str(agent) in said.stdout
+    assert sorted(home.rglob("*")) == before
+
+
+def test_an_agent_that_is_not_there_is_named_and_nothing_is_written(home: Path) -> None:
+    said = init(home, "--client", "acpx", "--write", "--", "no-such-agent")
+    assert said.returncode == 2
+    assert "`no-such-agent` was not found" in said.stderr
+    assert not (home / ".acpx").exists()
+
+
+def test_acpx_is_told_of_the_only_right_pair(home: Path, agent: Path) -> None:
+    said = init(home, "--client", "acpx", "--", str(agent))
+    assert json.loads(said.stdout)["agents"]["some agent"]["argv"][-4:] == ["--prompt", "none", "--", str(agent)]
+    assert "--approve-all" in said.stderr and "Any other pair is wrong" in said.stderr
+
+
+def test_avante_is_named_to_policyd(home: Path, agent: Path) -> None:
+    assert '"--client",\n        "avante",' in init(home, "--client", "avante", "--", str(agent)).stdout
+
+
+def test_zed_keeps_its_own_key_for_gemini(home: Path, agent: Path) -> None:
+    said = init(home, "--client", "zed", "--agent", "gemini", "--", str(agent), "--acp")
+    assert list(json.loads(said.stdout)["agent_servers"]) == ["gemini"]
+
+
+@pytest.mark.parametrize(
+    "words", [["--client", "zed"], ["--client", "emacs", "--agent", "claude"], ["--agent", "claud"]]
+)
+def test_what_is_not_known_is_a_usage_error(words: list[str], home: Path) -> None:
+    assert init(home, *words).returncode == 2
+
+
+@pytest.mark.parametrize("client", ["zed", "jetbrains", "acpx"])
+@pytest.mark.parametrize("agent_name", sorted(advice.shipped()))
+def test_each_recipe_is_wrapped_whatever_the_agent(client: str, agent_name: str) -> None:
+    made = recipe(client, advice.of(agent_name), agent_name, ["/bin/policyd"], ["/bin/sh", "--acp"])
+    (servers,) = json.loads(made.text).values()
+    (entry,) = servers.values()
+    words = wrapped.spelled(entry)
+    assert wrapped.behind_policyd(words) is not None
+    assert words[-3:] == ("--", "/bin/sh", "--acp")
+
+
+LUA_TEXT = st.text(st.characters(min_codepoint=0, max_codepoint=0x2FF))
+
+
+def lua_value(quoted: str) -> str:
+    """Read a Lua string as Lua does."""
+    text, at = "", 1
+    while at < len(quoted) - 1:
+        if quoted[at] != "\\":
+            text, at = text + quoted[at], at + 1
+        elif quoted[at + 1].isdigit():
+            text, at = text + chr(int(quoted[at + 1 : at + 4])), at + 4
+        else:
+            text, at = text + quoted[at + 1], at + 2
+    return text
+
+
+@given(LUA_TEXT)
+def test_any_word_survives_lua(text: str) -> None:
+    quoted = recipes.lua(text)
+    assert quoted[0] == quoted[-1] == '"' and "\n" not in quoted
+    assert lua_value(quoted) == text
+
+
+def test_a_script_is_started_by_its_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in (("node", "#!/bin/sh\n"), ("agent", "#!/usr/bin/env node\n"), ("plain", "#!/bin/sh\n")):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert programs.absolute(["agent", "--acp"]) == ([f"{tmp_path}/node", f"{tmp_path}/agent", "--acp"], "")
+    assert programs.absolute(["plain"]) == ([f"{tmp_path}/plain"], "")
+    (tmp_path / "node").unlink()
+    assert "needs `node`" in programs.absolute(["agent"])[1]
+
+
+# ---- agents ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(advice.shipped()))
+def test_each_agent_is_told_of(name: str, home: Path) -> None:
+    said = init(home, "--agent", name)
+    assert said.returncode == 0
+    assert all(file.text.strip() in said.stdout for file in advice.of(name).file)
+
+
+def test_claude_asks_for_everything_and_loses_the_modes_that_do_not(home: Path) -> None:
+    path = home / ".claude/settings.json"
+    path.parent.mkdir()
+    path.write_text('{"model": "opus", "permissions": {"ask": ["WebFetch"], "deny": ["Read(./.env)"]}}')
+    assert init(home, "--agent", "claude", "--write").returncode == 0
+    settings = json.loads(path.read_text())
+    assert settings["model"] == "opus"
+    assert settings["permissions"]["ask"] == ["WebFetch", "Read", "Bash", "Edit", "Write"]
+    assert settings["permissions"]["deny"] == ["Read(./.env)"]
+    assert settings["permissions"]["disableBypassPermissionsMode"] == "disable"
+    assert json.loads((home / ".claude/settings.json.before-policyd").read_text())["permissions"]["ask"] == ["WebFetch"]
+
+
+def test_what_is_roots_is_printed(home: Path) -> None:
+    said = init(home, "--agent", "codex", "--write")
+    assert said.returncode == 2
+    assert tomllib.loads(said.stdout)["allowed_approvals_reviewers"] == ["user"]
+    assert "/etc/codex/requirements.toml" in said.stderr
+
+
+# ---- writing ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"agents": {"claude": {"argv": ["/opt/mine"]}}}',
+        '{"agents": {"claude": {"command": "/opt/mine"}}}',
+        '{"agents": ["claude"]}',
+        '{"agents": {}} // a comment',
+        '{"agents": {}, "agents": {}}',
+        "[]",
+        "",
+        "nonsense",
+    ],
+)
+def test_what_is_there_is_never_changed(text: str, home: Path, agent: Path) -> None:
+    path = home / ".acpx/config.json"
+    path.parent.mkdir()
+    path.write_text(text)
+    said = init(home, "--client", "acpx", "--agent", "claude", "--write", "--", str(agent))
+    assert said.returncode == 2
+    assert "not written" in said.stderr
+    assert path.read_text() == text
+    assert sorted(each.name for each in path.parent.iterdir()) == ["config.json"]
+
+
+def test_other_entries_stay_and_the_old_file_is_kept(home: Path, agent: Path) -> None:
+    path = home / ".acpx/config.json"
+    path.parent.mkdir()
+    old = '{"agents": {"mine": {"argv": ["/opt/mine"]}}, "ttl": 5}'
+    path.write_text(old)
+    path.chmod(0o640)
+    assert init(home, "--client", "acpx", "--agent", "claude", "--write", "--", str(agent)).returncode == 0
+    written = json.loads(path.read_text())
+    assert written["ttl"] == 5 and written["agents"].keys() == {"mine", "claude"}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert (home / ".acpx/config.json.before-policyd").read_text() == old
+
+
+def test_writing_twice_changes_nothing(home: Path, agent: Path) -> None:
+    words = ("--client", "jetbrains", "--agent", "claude", "--write", "--", str(agent))
+    assert init(home, *words).returncode == 0
+    before = (home / ".jetbrains/acp.json").read_bytes()
+    said = init(home, *words)
+    assert "says so already" in said.stdout
+    assert (home / ".jetbrains/acp.json").read_bytes() == before
+    assert len(list((home / ".jetbrains").iterdir())) == 1
+
+
+def test_a_link_stays_a_link(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "dotfiles").mkdir()
+    (tmp_path / "dotfiles/a.json").write_text("{}")
+    (home / "a.json").symlink_to(tmp_path / "dotfiles/a.json")
+    merging.merge_file(str(home / "a.json"), {"x": 1})
+    assert (home / "a.json").is_symlink()
+    assert json.loads((tmp_path / "dotfiles/a.json").read_text()) == {"x": 1}
+
+
+def test_a_failed_write_leaves_the_file_as_it_was(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = home / "a.json"
+    path.write_text("{}")
+
+    def fails(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fails)
+    with pytest.raises(OSError, match="No space"):
+        merging.merge_file(str(path), {"x": 1})
+    assert path.read_text() == "{}"
+    assert not list(home.glob(".policyd-*"))
+
+
+KEYS = st.sampled_from(["a", "b", "command", "args"])
+VALUES = st.recursive(
+    st.integers(0, 3) | st.sampled_from(["x", "y"]) | st.lists(st.sampled_from(["p", "q"]), max_size=2),
+    lambda inner: st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=6,
+)
+TABLES = st.dictionaries(KEYS, VALUES, max_size=3)
+
+
+def kept(old: Any, new: Any) -> bool:
+    """Say whether nothing of `old` is lost in `new`."""
+    if isinstance(old, dict):
+        return isinstance(new, dict) and all(key in new and kept(value, new[key]) for key, value in old.items())
+    return new[: len(old)] == old if isinstance(old, list) and isinstance(new, list) else bool(old == new)
+
+
+@given(TABLES, TABLES)
+def test_merging_loses_nothing_of_either_or_does_nothing(current: dict[str, object], wanted: dict[str, object]) -> None:
+    try:
+        merged = merging.merge(current, wanted)
+    except MergeError:
+        return
+    assert kept(current, merged)
+    assert advice.absent(wanted, merged) == []
+    assert merging.merge(merged, wanted) == merged
