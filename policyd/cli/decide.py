@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     strictest = Effect.ALLOW
     try:
         for result in results(args):
-            print(json.dumps(result_facts(result), ensure_ascii=False), flush=True)
+            print(json.dumps(result_facts(result)), flush=True)
             strictest = max(strictest, Effect.DENY if result.error else result.answer.effect)
     except (PolicyError, PlaceError, loading.UsageError, OSError) as error:
         return refused(error)

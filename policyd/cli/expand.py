@@ -20,7 +20,7 @@ Row = dict[str, object]
 def lines(sources: Iterable[PolicySource], *, as_json: bool) -> Iterator[str]:
     """Yield every set as text, or as JSON objects, one an entry."""
     for row in rows([parse(source, policyd.__version__) for source in sources]):
-        yield json.dumps(row, ensure_ascii=False) if as_json else told(row)
+        yield json.dumps(row) if as_json else told(row)
 
 
 def rows(files: list[Parsed]) -> Iterator[Row]:

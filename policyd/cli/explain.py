@@ -104,4 +104,4 @@ def as_json(each: Explained) -> str:
         fact["defaults"] = [ref.label for ref in judged.defaults]
         fact["floors"] = list(judged.floors)
         fact["nearly"] = [{"rule": ref.label, "but": but} for ref, but in nearly(judged, each.result, each.point)]
-    return json.dumps(facts, ensure_ascii=False)
+    return json.dumps(facts)
