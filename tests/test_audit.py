@@ -186,6 +186,14 @@ def test_a_line_is_at_most_16_kib_and_says_what_was_cut() -> None:
     assert "[cut " in kept["title"] and kept["actions_cut"] > 0 and kept["whole"].startswith("sha256:")
 
 
+@pytest.mark.timeout(30)
+def test_a_flood_of_secrets_is_masked_in_reasonable_time() -> None:
+    text = " ".join(f"password=hunter{number}" for number in range(100_000))
+    row = a_record(*(command("echo", *(f"--token=s3cret{n}" for n in range(300))) for _ in range(3_000)), title=text)
+    data = audit.line(row, 1, audit.FIRST)
+    assert len(data) <= audit.LINE_LIMIT and b"hunter" not in data and b"s3cret" not in data
+
+
 def test_of_very_many_rules_the_first_are_named_and_the_rest_counted() -> None:
     rules = tuple(RuleRef(Layer.USER, f"r{number}", Effect.ASK) for number in range(1_000))
     judged = (Judged(command("a"), Effect.ASK, (), rules),)

@@ -12,7 +12,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import NamedTuple, Protocol
@@ -260,11 +260,14 @@ def find(text: str) -> list[Span]:
     return kept
 
 
-def replaced(text: str, spans: Iterable[Span]) -> str:
-    """Return `text` with each span replaced by its mask."""
-    for span in reversed(list(spans)):
-        text = f"{text[: span.start]}[masked:{span.kind}]{text[span.end :]}"
-    return text
+def replaced(text: str, spans: Sequence[Span]) -> str:
+    """Return `text` with each span, in order and apart, replaced by its mask."""
+    parts: list[str] = []
+    at = 0
+    for span in spans:
+        parts += (text[at : span.start], f"[masked:{span.kind}]")
+        at = span.end
+    return "".join((*parts, text[at:])) if spans else text
 
 
 def clean(text: str) -> str:

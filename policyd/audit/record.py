@@ -29,6 +29,12 @@ LIST_LIMIT = 200
 """Entries kept of one list."""
 RULES_LISTED = 50
 """Rules that are listed by name."""
+ACTIONS_LISTED = 100
+"""Actions that are listed."""
+LONGEST_MASKED = 64 * 1024
+"""Characters of one string that are searched for secrets; what is cut before lies far from what is kept."""
+SECRETS_KEPT = 64
+"""Secrets of one record that are looked for in all its fields."""
 LINE_LIMIT = 16 * 1024
 """Bytes of one line, newline included."""
 FIRST = "0" * 64
@@ -78,7 +84,7 @@ def record(
         "source": decision.source.value,
         "rules": [rule_row(rule) for rule in decision.rules[:RULES_LISTED]],
         "reason": decision.reason,
-        "actions": [judged_row(judged) for judged in decision.actions],
+        "actions": [judged_row(judged) for judged in decision.actions[:ACTIONS_LISTED]],
         "outcome": outcome,
         "option": option,
         "by": by,
@@ -94,6 +100,8 @@ def record(
         row.update(request_row(request))
     if others := others_of(decision):
         row["matched"] = others
+    if len(decision.actions) > ACTIONS_LISTED:
+        row["actions_cut"] = len(decision.actions) - ACTIONS_LISTED
     if len(decision.rules) > RULES_LISTED:
         row["rules_cut"] = len(decision.rules) - RULES_LISTED
     return tidy({**(extra or {}), **row})
@@ -122,9 +130,8 @@ def request_row(request: Request) -> dict[str, object]:
         row["offered"] = [[option.id, option.kind] for option in request.options]
     if request.menu:
         row["menu"] = True
-    for key, value in (("plain", request.plain), ("refusal", request.refusal)):
-        if value is not None:
-            row[key] = value
+    chosen = {"plain": request.plain, "refusal": request.refusal}
+    row.update((key, value) for key, value in chosen.items() if value is not None)
     called = next((action.name for action in request.actions if action.name), None)
     if called:
         row["called"] = {"tool": called.name, "splits": [list(pair) for pair in called.splits]}
@@ -233,28 +240,32 @@ class Findings:
             words = [masks.clean(str(word)) for word in kept]
             for kind, secret in masks.find_words(words):
                 self.learn(secret, kind)
-            cleaned: list[object] = [self.clean_text(word, "") for word in masks.mask_words(words)]
+            cleaned: list[object] = [self.without_known(word) for word in masks.mask_words(words)]
         else:
             cleaned = [self.clean(item, key) for item in kept]
         return [*cleaned, f"[{len(values) - LIST_LIMIT} more]"] if len(values) > LIST_LIMIT else cleaned
 
     def clean_text(self, text: str, key: str) -> str:
         """Return one string cleaned."""
-        text = masks.clean(text)
+        text = cut(masks.clean(text), LONGEST_MASKED)
         if key and text and masks.names_a_secret(key) and masks.is_secret_value(text):
             self.learn(text, "secret-value")
         spans = masks.find(text)
         for span in spans:
             self.learn(text[span.start : span.end], span.kind)
-        text = masks.replaced(text, spans)
+        return self.without_known(masks.replaced(text, spans))
+
+    def without_known(self, text: str) -> str:
+        """Return a text, masked by itself, without what other texts showed to be secret, and cut."""
         for secret, kind in self.secrets.items():
-            text = text.replace(secret, f"[masked:{kind}]")
+            if secret in text:
+                text = text.replace(secret, f"[masked:{kind}]")
         return cut(text)
 
     def learn(self, secret: str, kind: str) -> None:
         """Remember a secret, so that it is masked wherever else it stands."""
         self.kinds.add(kind)
-        if len(secret) >= 6:
+        if len(secret) >= 6 and len(self.secrets) < SECRETS_KEPT:
             self.secrets[secret] = kind
 
 
@@ -318,8 +329,9 @@ def shortened(row: Mapping[str, object], whole: str) -> dict[str, object]:
         short = {key: value for key, value in row.items() if key not in {"actions", "matched"}}
         listed = row.get("actions")
         if isinstance(listed, Sequence):
+            before = row.get("actions_cut")
             short["actions"] = listed[:actions]
-            short["actions_cut"] = len(listed) - len(listed[:actions])
+            short["actions_cut"] = len(listed) - len(listed[:actions]) + (before if isinstance(before, int) else 0)
         short = {key: trimmed(value, limit) for key, value in short.items()}
         short["whole"] = f"sha256:{whole}"
         if len(encoded(short)) < LINE_LIMIT:
