@@ -12,6 +12,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -213,17 +214,27 @@ def mask(text: str) -> str:
 
 def mask_words(words: Sequence[str]) -> tuple[str, ...]:
     """Mask the words of one command, judged together."""
-    spans = find(" ".join(words))
+    spans = deque(find(" ".join(words)))
     if not spans:
         return tuple(words)
     masked, start = [], 0
     for before, word in zip(("", *words), words, strict=False):
-        end = start + len(word)
-        inside = [Span(max(s.start, start) - start, min(s.end, end) - start, s.kind) for s in spans]
-        inside = [span for span in inside if span.start < span.end]
+        inside = within(spans, start, start + len(word))
         masked.append(f"[masked:{inside[0].kind}]" if inside and is_secret_option(before) else replaced(word, inside))
-        start = end + 1
+        start += len(word) + 1
     return tuple(masked)
+
+
+def within(spans: deque[Span], start: int, end: int) -> list[Span]:
+    """Return what of `spans` lies in a word of a longer text, counted from the word's start; drop what ends before."""
+    while spans and spans[0].end <= start:
+        spans.popleft()
+    inside = []
+    for span in spans:
+        if span.start >= end:
+            break
+        inside.append(Span(max(span.start, start) - start, min(span.end, end) - start, span.kind))
+    return inside
 
 
 def find_words(words: Sequence[str]) -> list[tuple[str, str]]:
