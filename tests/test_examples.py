@@ -7,14 +7,17 @@ Where acpx and a Node for it are installed (`.ci/node`), it is driven for real.
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
+from acp.transports import default_environment
 
 from policyd.cli import advice
 from policyd.cli.recipes import CLIENTS, recipe
@@ -97,10 +100,10 @@ def from_acpx(house: House) -> Launch:
 
 
 def from_python_sdk(house: House) -> Launch:
-    """What `examples/demo` gives `spawn_agent_process`, which cuts the environment."""
+    """What `spawn_agent_process` starts for `client.py … -- policyd proxy -- AGENT`: it cuts the environment."""
     words = [str(house.bin / "policyd"), "proxy", "--", str(house.bin / "claude-agent-acp")]
-    kept = {"LOGNAME": "dev", "SHELL": "/bin/sh", "TERM": "dumb", "USER": "dev"}
-    return words, {"HOME": str(house.home), "PATH": DESKTOP_PATH, **kept}
+    with patch.dict(os.environ, house.environ(XDG_CONFIG_HOME="/elsewhere", POLICYD_LOG_LEVEL="debug"), clear=True):
+        return words, default_environment()
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ Rules of this module:
 1. Every program is named absolutely. What must reach policyd stands in its arguments, never in a variable: clients cut
    the environment.
 2. JSON is printed as it is pasted; what a person must know about it is said beside it (`Recipe.notes`).
-3. acpx answers what is forwarded to it by its flags, so policyd gets `--prompt none` there and acpx `--approve-all`.
+3. acpx answers by its flags whatever reaches it, so policyd gets `--prompt none` there and acpx `--approve-all`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from policyd.cli.advice import Advice
 
 ACPX_FLAGS = (
-    "run it as `acpx --approve-all …`: policyd has answered before acpx sees anything, and has judged what acpx still "
-    "approves, the agent's fs and terminal calls. Any other pair is wrong: without `--prompt none` acpx's flags, not a "
-    "person, answer what policy wanted asked (its default says yes to every read); without --approve-all acpx refuses "
-    "the writes and terminals that policy allowed"
+    "run it as `acpx --approve-all …`: policyd has answered every question and has judged what acpx still approves, the "
+    "agent's fs and terminal calls. Any other pair is wrong: without `--prompt none` only acpx's name keeps its flags "
+    "from answering what policy wanted asked (its default says yes to every read), and it takes another name for some "
+    "agents; without --approve-all acpx refuses the writes and terminals that policy allowed"
 )
 
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policyd.cli.inforce import InForce
+from policyd.storage import sockets
 from policyd.storage.places import DAEMON_AUDIT
 
 PACKAGES = ("msgspec", "re2", "tree_sitter", "tree_sitter_bash", "pydantic", "pydantic_core", "watchfiles")
-SOCKET = "/run/policyd/policyd.sock"
 ADDS = {
     "mediated": "`policyd proxy` keeps the agent's mode asking, judges fs and terminal calls, notices unasked ones",
     "isolated": "the daemon runs as another user: policies, grants and audit are out of the agent's reach",
@@ -52,7 +52,7 @@ class Tier:
     parts: tuple[Part, ...]
 
 
-def tier(state: InForce, socket: str = SOCKET) -> Tier:
+def tier(state: InForce, socket: str = sockets.SYSTEM) -> Tier:
     """Return the tier of an agent that is started here, and every part of policyd with who could change it."""
     checked = tuple(Part(what, path, changeable(path)) for what, path in own_files(state))
     word = "mediated"
@@ -63,12 +63,12 @@ def tier(state: InForce, socket: str = SOCKET) -> Tier:
 
 
 def foreign(socket: str) -> bool:
-    """Say whether a daemon of another user listens at `socket`."""
+    """Say whether the socket of a daemon that is another user's is at `socket`."""
     try:
         status = os.stat(socket)
     except OSError:
         return False
-    return stat.S_ISSOCK(status.st_mode) and status.st_uid != os.getuid()
+    return stat.S_ISSOCK(status.st_mode) and status.st_uid in sockets.daemon_uids() - {os.getuid()}
 
 
 def own_files(state: InForce) -> Iterator[tuple[str, str]]:

@@ -205,8 +205,8 @@ def options_of(words: tuple[str, ...]) -> Options | None:
 
 
 def answered_by_flags(words: tuple[str, ...]) -> str:
-    """Return what is wrong with acpx's entry: without a prompt of policyd's own, acpx's flags answer what asks."""
+    """Return what is wrong with acpx's entry: without a prompt of policyd's own its flags may answer."""
     options = options_of(words)
     if options is None or (options.prompt and "client" not in options.prompt):
         return ""
-    return "leaves questions to acpx, whose flags answer them: write `policyd proxy --prompt none -- …`"
+    return "would let acpx's flags answer questions if it gave another name: write `policyd proxy --prompt none -- …`"
