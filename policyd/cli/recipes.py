@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from policyd.cli.advice import Advice
 
 ACPX_FLAGS = (
-    "run it as `acpx --approve-all …`: policyd has answered every question and has judged what acpx still approves, the "
+    "run it as `acpx --approve-all …`: policyd answered every question and judged what acpx still approves, the "
     "agent's fs and terminal calls. Any other pair is wrong: without `--prompt none` only acpx's name keeps its flags "
     "from answering what policy wanted asked (its default says yes to every read), and it takes another name for some "
     "agents; without --approve-all acpx refuses the writes and terminals that policy allowed"
