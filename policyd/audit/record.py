@@ -80,36 +80,43 @@ def record(
         "call": request.call_id if request else "",
         "title": request.title if request else "",
         "kind": request_kind(request),
-        "effect": decision.effect.word,
-        "source": decision.source.value,
-        "rules": [rule_row(rule) for rule in decision.rules[:RULES_LISTED]],
-        "reason": decision.reason,
-        "actions": [judged_row(judged) for judged in decision.actions[:ACTIONS_LISTED]],
+        **decision_row(decision),
         "outcome": outcome,
         "option": option,
         "by": by,
         "latency_ms": None if latency_ms is None else round(latency_ms, 3),
         "revision": decision.revision,
+        **session_row(context),
+        **(request_row(request) if request else {}),
     }
-    if context.mode:
-        row["mode"] = context.mode.name
-    if labels := {**context.labels, **context.managed_labels}:
-        row["labels"] = labels
-    row.update(session_row(context))
-    if request:
-        row.update(request_row(request))
+    return tidy({**(extra or {}), **row})
+
+
+def decision_row(decision: Decision) -> dict[str, object]:
+    """Return what was decided, by which rules, of which actions."""
+    row: dict[str, object] = {
+        "effect": decision.effect.word,
+        "source": decision.source.value,
+        "rules": [rule_row(rule) for rule in decision.rules[:RULES_LISTED]],
+        "reason": decision.reason,
+        "actions": [judged_row(judged) for judged in decision.actions[:ACTIONS_LISTED]],
+    }
     if others := others_of(decision):
         row["matched"] = others
     if len(decision.actions) > ACTIONS_LISTED:
         row["actions_cut"] = len(decision.actions) - ACTIONS_LISTED
     if len(decision.rules) > RULES_LISTED:
         row["rules_cut"] = len(decision.rules) - RULES_LISTED
-    return tidy({**(extra or {}), **row})
+    return row
 
 
 def session_row(context: Context) -> dict[str, object]:
     """Return what else rules may ask about the session, where it is not the usual."""
     space, row = context.workspace, dict[str, object]()
+    if context.mode:
+        row["mode"] = context.mode.name
+    if labels := {**context.labels, **context.managed_labels}:
+        row["labels"] = labels
     if space.roots != ((space.cwd,) if space.cwd else ()):
         row["roots"] = list(space.roots)
     if space.sound != space.roots:

@@ -62,7 +62,7 @@ def test_several_hands_share_one_chain(tmp_path: Path) -> None:
 def test_processes_share_one_chain_across_files(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     code = (
-        "import sys; from tests.test_auditlog import *\n"
+        "import sys; from tests.test_storage_auditlog import *\n"
         "log = AuditLog(sys.argv[1], rotate=4000)\n"
         "[log.append(row(n), NOW) for n in range(100)]"
     )
