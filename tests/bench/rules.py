@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 DIRS = "src lib app core api web docs tests tools infra auth billing users orders search worker".split()  # noqa: SIM905
-PROGRAMS = "git npm cargo docker make go pip terraform".split()  # noqa: SIM905
+PROGRAMS = ("git log", "npm run", "cargo test", "docker run", "make", "go test", "pip show", "pytest")
 
 
 def policy(count: int, *, grounds: bool = True) -> str:
