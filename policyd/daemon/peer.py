@@ -24,6 +24,7 @@ from policyd.daemon.relay import Relay
 from policyd.daemon.shared import PENDING, Shared, Who
 from policyd.daemon.wire import WireError
 from policyd.service.performer import Performer
+from policyd.service.relayed import HELLO, RELAY, PieceError
 from policyd.session.state import PERMISSION
 
 FIRST = "`_policyd/hello` must be the first message"
@@ -60,7 +61,7 @@ class Peer:
             self._message(acp.envelope(line), line)
         except acp.NotJsonError:
             self._out(messages.error(b"null", -32700, "no JSON object"))
-        except (acp.ProtocolError, WireError) as error:
+        except (acp.ProtocolError, WireError, PieceError) as error:
             self._refuse(line, str(error))
         except Exception as error:
             self._shared.say(f"a message of a peer failed: {type(error).__name__}: {error}", loud=True)
@@ -82,7 +83,7 @@ class Peer:
         if method is None:
             if isinstance(role, Embedder):
                 role.response(message)
-        elif method == wire.HELLO and message.id is not None:
+        elif method == HELLO and message.id is not None:
             self._hello(message.id, message.params)
         elif role is None:
             self._refuse(line, FIRST)
@@ -111,7 +112,7 @@ class Peer:
     def _notification(self, role: Embedder | Relay, method: str, message: acp.Envelope, line: bytes) -> None:
         params = message.params or b"{}"
         if isinstance(role, Relay):
-            if method != wire.RELAY:
+            if method != RELAY:
                 raise WireError(f"{method} means nothing from a relay")
             self.trouble = role.take(acp.strict_object(params))
         elif method == wire.OBSERVE:

@@ -24,6 +24,7 @@ from policyd.acp import messages
 from policyd.daemon import wire
 from policyd.daemon.wire import Hello, WireError
 from policyd.service.performer import Performer
+from policyd.service.relayed import FRAME, RELAYED, piece_of, pieces
 from policyd.session import Moment, Reloaded, Side
 from policyd.session.judge import Judge
 
@@ -67,10 +68,10 @@ class Relay:
             self.performer.closed(side_of(params.get("closed")))
             return ""
         side, number = side_of(params.get("side")), params.get("n")
-        piece = wire.piece_of(params)
+        piece = piece_of(params)
         self._parts.append(piece)
         self._size += len(piece)
-        if self._size > acp.LIMIT + wire.FRAME:
+        if self._size > acp.LIMIT + FRAME:
             return "it relayed a line that is too long"
         if wire.flag(params, "more"):
             return ""
@@ -119,11 +120,11 @@ class Relay:
 
     def _give(self, side: Side, data: bytes, number: object) -> None:
         lead = {} if number is None else {"n": number, "part": True}
-        for piece in wire.pieces(data):
+        for piece in pieces(data):
             self._relayed({**lead, "side": side.value, **piece})
 
     def _relayed(self, params: Mapping[str, object]) -> None:
-        self._out(messages.notification(wire.RELAYED, params))
+        self._out(messages.notification(RELAYED, params))
 
     # ---- the end ------------------------------------------------------------------------------------
 

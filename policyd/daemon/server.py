@@ -26,8 +26,8 @@ from policyd.daemon.listen import Door
 from policyd.daemon.peer import Peer
 from policyd.daemon.shared import Shared, Who
 from policyd.daemon.systemd import Notifier
-from policyd.daemon.wire import FRAME
 from policyd.service.performer import Performer
+from policyd.service.relayed import FRAME
 
 MOST = 2_000
 MOST_OF_ONE = 256

@@ -127,7 +127,7 @@ class Shared:
             claims=Claims(
                 {**hello.labels, **settings.labels}, loaded.managed_labels, who.user, who.groups, interactive
             ),
-            grants=remembered.bind if self.choices.grants and not book.policy.lock.grants else None,
+            grants=remembered.bind if self.choices.grants else None,
             agent=hello.agent or self.choices.agent or "",
         )
 

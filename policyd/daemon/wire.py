@@ -1,7 +1,7 @@
 """The messages of the daemon's connection: ACP with the roles swapped, and what policyd adds to it.
 
 The embedder takes the agent's side: what its agent sent it, it sends on. Methods beyond ACP begin with `_policyd/`.
-One JSON object a line, at most `FRAME` bytes. Reading only: nothing here decides or sends.
+One JSON object a line, at most `relayed.FRAME` bytes. Reading only: nothing here decides or sends.
 
 1. A request that cannot be read is an error in words, except one for permission: that is answered `cancelled`.
 2. Unknown members are ignored, as ACP does; wrong types of known ones are errors.
@@ -9,20 +9,13 @@ One JSON object a line, at most `FRAME` bytes. Reading only: nothing here decide
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from policyd import acp
 from policyd.acp import messages
 
 PROTOCOL = 1
-FRAME = 8 * 1024 * 1024
-"""Bytes of a line."""
-PIECE = 1024 * 1024
-"""Bytes of relayed lines in one message: escaped, they may take six times the room."""
-
-HELLO = "_policyd/hello"
 OBSERVE = "_policyd/observe"
 SESSION = "_policyd/session"
 ASK = "_policyd/ask"
@@ -33,8 +26,6 @@ RELOAD = "_policyd/reload"
 GRANTS = "_policyd/grants"
 PROMPTS = "_policyd/prompts"
 CHANGED = "_policyd/changed"
-RELAY = "_policyd/relay"
-RELAYED = "_policyd/relayed"
 
 
 class WireError(ValueError):
@@ -163,37 +154,6 @@ def named(params: Mapping[str, object], name: str) -> tuple[str, str]:
     if value is not None and not isinstance(value, dict):
         raise WireError(f"`{name}` must be a table with `name` and `version`")
     return (text(value, "name"), text(value, "version")) if value else ("", "")
-
-
-# ---- relayed lines -------------------------------------------------------------------------------------
-
-
-def pieces(data: bytes) -> Iterator[dict[str, object]]:
-    """Cut whole lines into members of relay messages: `text`, else `base64`; `more` on all but the last."""
-    for at in range(0, len(data) or 1, PIECE):
-        piece = data[at : at + PIECE]
-        more = {"more": True} if at + PIECE < len(data) else {}
-        try:
-            yield {"text": piece.decode("utf-8"), **more}
-        except UnicodeDecodeError:
-            yield {"base64": base64.b64encode(piece).decode("ascii"), **more}
-
-
-def piece_of(params: Mapping[str, object]) -> bytes:
-    """Return the bytes of one piece.
-
-    Raises:
-        WireError: it holds neither `text` nor `base64`.
-    """
-    found, coded = params.get("text"), params.get("base64")
-    if isinstance(found, str):
-        return found.encode("utf-8")
-    if isinstance(coded, str):
-        try:
-            return base64.b64decode(coded, validate=True)
-        except ValueError:
-            raise WireError("`base64` cannot be read") from None
-    raise WireError("a relay message holds `text` or `base64`")
 
 
 # ---- answers -------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ USAGE = """usage: policyd proxy [options] -- AGENT [ARG...]
 
 Run AGENT between its ACP client (on stdin and stdout) and the policy.
 
+  --connect[=SOCKET]       let the daemon decide (default: where its socket usually is)
   --policy FILE            a policy file; stands in for the user layer (repeatable)
   --policy-digest DIGEST   sha256:... that the policy files given so far must have
   --prompt STEP            none, client, inbox or command:/path (repeatable, in order)
@@ -43,6 +44,10 @@ FLAGS = {"--no-grants": "no_grants", "--fail-on-reject": "fail_on_reject", "--he
 OFFLINE = ("--managed", "--project", "--no-managed", "--no-project", "--unattended")
 
 
+HERE = ("policies", "digests", "prompt", "shell", "audit", "no_grants")
+"""What only counts where policy is loaded."""
+
+
 class UsageError(Exception):
     """The command line is wrong; the text says how."""
 
@@ -55,6 +60,7 @@ class Options:
         "audit",
         "client",
         "command",
+        "connect",
         "cwd",
         "digests",
         "fail_on_reject",
@@ -75,6 +81,8 @@ class Options:
         self.labels: list[str] = []
         self.agent: str | None = None
         self.client: str | None = None
+        self.connect: str | None = None
+        """The daemon's socket; empty: where it usually is; None: policy is loaded here."""
         self.cwd: str | None = None
         self.shell: str | None = None
         self.home: str | None = None
@@ -98,6 +106,10 @@ def parse(words: list[str]) -> Options:
             options.command = [word, *rest]
             break
         take(options, word, rest)
+    given = next((name for name in HERE if getattr(options, name)), None)
+    if options.connect is not None and given:
+        name = next(word for word, field in {**VALUES, **FLAGS}.items() if field == given)
+        raise UsageError(f"`{name}` is the daemon's with `--connect`; give it to `policyd serve`")
     return options
 
 
@@ -106,6 +118,10 @@ def take(options: Options, word: str, rest: list[str]) -> None:
     name, equals, value = word.partition("=")
     if name in FLAGS and not equals:
         setattr(options, FLAGS[name], True)
+        return
+    if name == "--connect":
+        # A socket may follow as a word of its own only where `--` says where the agent begins.
+        options.connect = value if equals else socket_word(rest)
         return
     if name in OFFLINE:
         raise UsageError(
@@ -124,3 +140,8 @@ def take(options: Options, word: str, rest: list[str]) -> None:
         kept.append(value)
     else:
         setattr(options, VALUES[name], value)
+
+
+def socket_word(rest: list[str]) -> str:
+    """Take the socket's word from what follows `--connect`, empty if there is none."""
+    return rest.pop(0) if "--" in rest and rest[0] != "--" and not rest[0].startswith("-") else ""

@@ -127,6 +127,7 @@ class Pump:
             for fd, events in wait(None if due is None else due - monotonic()):
                 handlers[fd](events)
             if due is not None and monotonic() >= due:
+                self._changed = True
                 service.tick()
 
     def _woken(self) -> None:
@@ -143,7 +144,7 @@ class Pump:
             self._left -= taken  # what is in the pipe, not what a descendant goes on writing
         self._finish(self.agent_end)
         self._tell_gone(self.agent_end)
-        return not self.client_end.sink.size
+        return not (self.client_end.sink.size or self._service.busy())
 
     def _watch(self, end: End, other: End) -> None:
         """Read a side unless too much waits; watch its sink for room, or for its reader's going."""
@@ -188,7 +189,8 @@ class Pump:
         if rest := end.lines.finish():
             self._unended = rest + b"\n"
             self._service.feed(end.side, self._unended)
-            self._unended = b""
+            if not self._service.busy():
+                self._unended = b""
         self._stop_reading(end)
 
     def _reader_gone(self, end: End, other: End) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import os
 from signal import Signals
+from typing import TYPE_CHECKING
 
 from policyd.display import safe
 from policyd.proxy.agent import Agent
@@ -16,6 +17,9 @@ from policyd.proxy.options import Options
 from policyd.proxy.pump import Pump
 from policyd.proxy.signals import die_by, install
 from policyd.service import Choices, Service, StartError, open_service
+
+if TYPE_CHECKING:
+    from policyd.proxy.remote import Remote
 
 REFUSED = 5
 TROUBLE = 70
@@ -26,7 +30,7 @@ def run(agent: Agent, options: Options) -> int:
     notes = Notes()
     client_in, client_out = aside(0, os.O_RDONLY), aside(1, os.O_WRONLY)
     try:
-        service = open_service(choices(options), notes.write)
+        service = opened(options, notes)
     except StartError as error:
         agent.end()
         return complain(error)
@@ -52,7 +56,24 @@ def complain(error: StartError) -> int:
     return 2
 
 
-def outcome(agent: Agent, service: Service, pump: Pump, options: Options, notes: Notes) -> int:
+def opened(options: Options, notes: Notes) -> Service | Remote:
+    """Return what decides: the policy loaded here, or the daemon.
+
+    Raises:
+        StartError: with everything that is wrong.
+    """
+    if options.connect is None:
+        return open_service(choices(options), notes.write)
+    from policyd.proxy.remote import Remote
+    from policyd.storage.places import PlaceError
+
+    try:
+        return Remote(options, notes.write)
+    except PlaceError as error:
+        raise StartError([f"policyd: {error}"]) from error
+
+
+def outcome(agent: Agent, service: Service | Remote, pump: Pump, options: Options, notes: Notes) -> int:
     """Say how it ended; return the exit code, or end by the agent's signal."""
     if service.headless:
         for line in service.summary():

@@ -1,0 +1,212 @@
+"""What a proxy without decisions of its own has to remember of the traffic: enough to go on when its daemon is lost.
+
+Rules of this module:
+
+1. Every request is answered once: what answers no open request does not leave.
+2. Known of each open request: its line, whether it has left to the other side, and the answer that has come but not
+   left. Known of the past: `initialize`, how each session was opened, and what was said of its mode since.
+3. A block is numbered as it is relayed; until its number comes back, nothing of it counts as done.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field
+
+from policyd import acp
+from policyd.session import Side
+
+PERMISSION = "session/request_permission"
+OPENINGS = frozenset({"session/new", "session/load", "session/resume", "session/fork"})
+CHANGES = frozenset({"session/set_mode", "session/set_config_option"})
+MODES = frozenset({"current_mode_update", "config_option_update"})
+MOST_SESSIONS = 1_000
+MOST_OPEN = 10_000
+Key = tuple[Side, object]
+Told = tuple[Side, bytes]
+
+
+@dataclass(slots=True)
+class Open:
+    """A request that has no answer yet."""
+
+    side: Side
+    """Who asked."""
+    line: bytes
+    ident: bytes
+    method: str
+    params: bytes
+    block: int
+    """The block it came in."""
+    left: bool = False
+    """It has gone to the other side."""
+    answer: bytes | None = None
+    """What the other side answered; it has not gone to whoever asked."""
+    answer_block: int = 0
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The traffic of one proxy as far as it is not over."""
+
+    refused: bool = False
+    """Whether any request was refused."""
+    _open: dict[Key, list[Open]] = field(default_factory=dict)
+    _own: dict[Key, bytes] = field(default_factory=dict)
+    """Requests of policyd's own that a side has not answered."""
+    _named: list[Told] = field(default_factory=list)
+    """`initialize` and its answer."""
+    _sessions: dict[str, list[Told]] = field(default_factory=dict)
+    """How each session was opened."""
+    _marks: dict[str, dict[str, list[Told]]] = field(default_factory=dict)
+    """What was said of a session's mode since."""
+
+    # ---- what comes ---------------------------------------------------------------------------------
+
+    def fed(self, side: Side, block: bytes, number: int) -> None:
+        """Note what came from a side."""
+        for line, method, _ in acp.skim(block):
+            message = None if method is not None else read(line)
+            if message is None or message.key is None:
+                continue
+            if message.method is None:
+                self._answered(side, message, line, number)
+            elif message.id is not None:
+                one = Open(side, line, message.id, message.method, message.params or b"{}", number)
+                self._open.setdefault((side, message.key), []).append(one)
+                while len(self._open) > MOST_OPEN:
+                    del self._open[next(iter(self._open))]
+
+    def _answered(self, side: Side, message: acp.Envelope, line: bytes, number: int) -> None:
+        if self._own.pop((side, message.key), None) is not None:
+            return
+        for one in self._open.get((side.other, message.key), ())[:1]:
+            one.answer, one.answer_block = line, number
+
+    # ---- what leaves --------------------------------------------------------------------------------
+
+    def sent(self, side: Side, data: bytes) -> bytes:
+        """Note what leaves to a side; return what of it may."""
+        dropped: list[bytes] = []
+        for line, method, params in acp.skim(data):
+            if method is not None:
+                if side is Side.CLIENT and method == acp.UPDATE and params is not None:
+                    self._mode_told(line, params)
+                continue
+            message = read(line)
+            if message is None or message.key is None:
+                continue
+            if message.method is not None:
+                self._asked(side, message)
+            elif not self._closes(side, message, line):
+                dropped.append(line)
+        if not dropped:
+            return data
+        lines = data[:-1].split(b"\n")
+        return b"".join(line + b"\n" for line in lines if line not in dropped)
+
+    def _asked(self, side: Side, message: acp.Envelope) -> None:
+        waiting = self._open.get((side.other, message.key), ())
+        one = next((one for one in waiting if not one.left and one.method == message.method), None)
+        if one is not None:
+            one.left = True
+        elif message.id is not None:
+            self._own[side, message.key] = message.id
+
+    def _closes(self, side: Side, message: acp.Envelope, line: bytes) -> bool:
+        """Note an answer to `side`; False if nothing open is answered by it."""
+        waiting = self._open.get((side, message.key))
+        if not waiting:
+            return False
+        one = waiting.pop(0)
+        if not waiting:
+            del self._open[side, message.key]
+        if one.method == PERMISSION:
+            self.refused |= refuses(message.result)
+        elif side is Side.CLIENT and message.result is not None:
+            self._understood(one, line, message.result)
+        return True
+
+    def _understood(self, one: Open, line: bytes, result: bytes) -> None:
+        """Keep what a later daemon has to know."""
+        pair = [(Side.CLIENT, one.line), (Side.AGENT, line)]
+        if one.method == "initialize":
+            self._named = pair
+        elif one.method in OPENINGS:
+            session = acp.session_of(result) or acp.session_of(one.params)
+            self._sessions[session] = pair
+            self._marks[session] = {}
+            while len(self._sessions) > MOST_SESSIONS:
+                oldest = next(iter(self._sessions))
+                del self._sessions[oldest], self._marks[oldest]
+        elif one.method in CHANGES:
+            self._mark(acp.session_of(one.params), one.method, pair)
+
+    def _mode_told(self, line: bytes, params: bytes) -> None:
+        session, kind = acp.update_kind(params)
+        if kind in MODES:
+            self._mark(session, kind, [(Side.AGENT, line)])
+
+    def _mark(self, session: str, what: str, told: list[Told]) -> None:
+        marks = self._marks.get(session)
+        if marks is not None:
+            marks.pop(what, None)
+            marks[what] = told
+
+    # ---- when the daemon is lost, and when it is back -------------------------------------------------
+
+    def past(self) -> Iterator[Told]:
+        """Yield the lines that tell what happened so far, in order."""
+        yield from self._named
+        for session, pair in self._sessions.items():
+            yield from pair
+            for told in self._marks[session].values():
+                yield from told
+
+    def passed(self) -> Iterator[Told]:
+        """Yield the requests that have left and whose answers may still pass."""
+        for one in self._all():
+            if one.left and one.method != PERMISSION:
+                yield one.side, one.line
+
+    def stranded(self, undone: Container[int]) -> Iterator[Told]:
+        """Yield what the lost daemon held: requests not let through or being asked about, answers not handed on.
+
+        `undone` are the numbers of blocks that will be read again.
+        """
+        for one in self._all():
+            if one.block not in undone and (not one.left or one.method == PERMISSION):
+                one.left = False
+                yield one.side, one.line
+        for one in self._all():
+            if one.left and one.answer is not None and one.answer_block not in undone:
+                yield one.side.other, one.answer
+
+    def questions(self) -> Iterator[bytes]:
+        """Yield and forget the ids under which the client is being asked; nobody waits for its answers any more."""
+        for side, key in [one for one in self._own if one[0] is Side.CLIENT]:
+            yield self._own.pop((side, key))
+        for one in self._all():
+            if one.left and one.method == PERMISSION:
+                yield one.ident
+
+    def _all(self) -> list[Open]:
+        return sorted((one for waiting in self._open.values() for one in waiting), key=lambda one: one.block)
+
+
+def read(line: bytes) -> acp.Envelope | None:
+    """Return the envelope of a line, None if it has none."""
+    try:
+        return acp.envelope(line)
+    except ValueError:
+        return None
+
+
+def refuses(result: bytes | None) -> bool:
+    """Say whether the answer to a permission request is policyd's refusal."""
+    try:
+        meta = json.loads(result or b"{}").get("_meta", {})
+        return bool(meta.get("policyd", {}).get("effect") == "deny")
+    except (ValueError, AttributeError):
+        return False

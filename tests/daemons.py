@@ -1,0 +1,186 @@
+"""A daemon for tests: `policyd serve` in a home of its own, and an embedder that talks to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.proxied import POLICYD, Scene
+
+OPTIONS = [
+    {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
+    {"optionId": "no", "name": "Reject", "kind": "reject_once"},
+]
+
+
+def params(command: str, *, session: str = "s1", call: str = "c1") -> dict[str, Any]:
+    """Return the params of a permission request to run `command`."""
+    tool_call = {"toolCallId": call, "kind": "execute", "title": command, "rawInput": {"command": command}}
+    return {"sessionId": session, "toolCall": tool_call, "options": OPTIONS}
+
+
+@dataclass
+class Daemon:
+    """A running daemon and where it listens."""
+
+    scene: Scene
+    options: Sequence[str] = ()
+    process: subprocess.Popen[bytes] = field(init=False)
+
+    @property
+    def path(self) -> str:
+        """Its socket."""
+        return str(self.scene.root / "run" / "policyd.sock")
+
+    def command(self, *more: str) -> list[str]:
+        """Return the command line of a daemon of this scene."""
+        return [*POLICYD, "serve", "--policy", str(self.scene.policy), *self.options, *more]
+
+    def start(self) -> Daemon:
+        """Start it; return when it takes connections."""
+        log = (self.scene.root / "daemon.log").open("ab")
+        self.process = subprocess.Popen(
+            self.command("--socket", self.path), env=self.scene.environ, stdin=subprocess.DEVNULL, stderr=log
+        )
+        log.close()
+        until(lambda: answers(self.path), f"the daemon listens at {self.path}")
+        return self
+
+    def stop(self, number: int = 15) -> int:
+        """Send a signal; return how it ended."""
+        self.process.send_signal(number)
+        return self.process.wait(20)
+
+    def peer(self, *, person: bool = False, cwd: str | None = None, **hello: object) -> Peer:
+        """Return a connected embedder, its session opened."""
+        one = socket.socket(socket.AF_UNIX)
+        one.connect(self.path)
+        return Peer(one.detach()).greet(person=person, cwd=cwd or str(self.scene.work), **hello)
+
+    def __enter__(self) -> Daemon:
+        """Start it."""
+        return self.start()
+
+    def __exit__(self, *ignored: object) -> None:
+        """End it."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+@dataclass
+class Peer:
+    """An embedder on a connected descriptor."""
+
+    fd: int
+    seen: list[dict[str, Any]] = field(default_factory=list)
+    rest: bytes = b""
+    count: int = 0
+
+    def greet(self, *, person: bool = False, cwd: str = "/work", **hello: object) -> Peer:
+        """Say hello and open the session `s1`."""
+        given = {"protocol": 1, "client": {"name": "tests", "version": "1"}, "person": person, **hello}
+        self.call("_policyd/hello", given)
+        self.call("_policyd/session", {"sessionId": "s1", "cwd": cwd})
+        return self
+
+    def write(self, data: bytes) -> None:
+        """Write bytes as they are."""
+        while data:
+            data = data[os.write(self.fd, data) :]
+
+    def send(self, message: Mapping[str, object]) -> None:
+        """Send one message."""
+        self.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+
+    def request(self, method: str, given: Mapping[str, object]) -> int:
+        """Send a request; return its id."""
+        self.count += 1
+        self.send({"id": self.count, "method": method, "params": given})
+        return self.count
+
+    def call(self, method: str, given: Mapping[str, object]) -> Any:
+        """Return the result of a request."""
+        return self.result(self.request(method, given))
+
+    def result(self, ident: object) -> Any:
+        """Return the result that answers a request."""
+        message = self.until(id=ident, method=None)
+        assert "result" in message, message
+        return message["result"]
+
+    def ask(self, command: str, **more: str) -> Any:
+        """Ask for permission to run a command; return the result."""
+        return self.call("session/request_permission", params(command, **more))
+
+    def receive(self, seconds: float = 20.0) -> dict[str, Any]:
+        """Return the next message; fails at the end."""
+        while b"\n" not in self.rest:
+            assert select.select([self.fd], [], [], seconds)[0], f"nothing came; before: {self.seen[-3:]}"
+            data = os.read(self.fd, 1 << 16)
+            assert data, "the daemon closed the connection"
+            self.rest += data
+        line, _, self.rest = self.rest.partition(b"\n")
+        message: dict[str, Any] = json.loads(line)
+        self.seen.append(message)
+        return message
+
+    def until(self, **wanted: object) -> dict[str, Any]:
+        """Return the next message that has these top-level members; None: it has not."""
+        while True:
+            message = self.receive()
+            if all(message.get(name) == value for name, value in wanted.items()):
+                return message
+
+    def ended(self) -> bool:
+        """Say whether the daemon closed the connection, reading what is left."""
+        while True:
+            assert select.select([self.fd], [], [], 20)[0], "the connection stays open"
+            try:
+                if not os.read(self.fd, 1 << 16):
+                    return True
+            except ConnectionResetError:
+                return True
+
+    def close(self) -> None:
+        """Hang up."""
+        os.close(self.fd)
+
+
+def chosen(result: Mapping[str, Any]) -> str:
+    """Return the option a result selects, `cancelled` if none."""
+    outcome = result["outcome"]
+    return str(outcome.get("optionId", outcome["outcome"]))
+
+
+def answers(path: str) -> bool:
+    """Say whether somebody listens at a socket."""
+    with socket.socket(socket.AF_UNIX) as one:
+        try:
+            one.connect(path)
+        except OSError:
+            return False
+        return True
+
+
+def until(done: Callable[[], bool], what: str, seconds: float = 20.0) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end, f"never: {what}"
+        time.sleep(0.01)
+
+
+def scene(root: Path) -> Scene:
+    """Return a scene with a directory for the socket."""
+    made = Scene(root)
+    (root / "run").mkdir(mode=0o700)
+    return made

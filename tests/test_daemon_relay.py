@@ -1,0 +1,215 @@
+"""`policyd proxy --connect`: the daemon decides, the proxy moves bytes; a lost daemon means rejection, then it is back."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from policyd.proxy.options import UsageError, parse
+from tests.daemons import Daemon, answers, scene, until
+from tests.proxied import Client
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    """A running daemon."""
+    with Daemon(scene(tmp_path)) as running:
+        yield running
+
+
+def started(daemon: Daemon, *agent: str) -> subprocess.Popen[bytes]:
+    """Start a proxy whose daemon this is."""
+    words = daemon.scene.command(*agent)
+    at = words.index("--policy")
+    words[at : at + 2] = [f"--connect={daemon.path}"]
+    with (daemon.scene.root / "proxy.log").open("ab") as log:
+        pipe = subprocess.PIPE
+        return subprocess.Popen(words, env=daemon.scene.environ, bufsize=0, stdin=pipe, stdout=pipe, stderr=log)
+
+
+def connected(daemon: Daemon, *agent: str) -> Client:
+    """Return a client of a proxy whose daemon this is."""
+    return Client(started(daemon, *agent))
+
+
+def said(daemon: Daemon) -> str:
+    """Return what the proxy wrote to standard error."""
+    return (daemon.scene.root / "proxy.log").read_text()
+
+
+def decisions(daemon: Daemon) -> list[tuple[str, str]]:
+    """Return effect and transport of every decision on record."""
+    rows = [row for row in daemon.scene.records() if row.get("event") == "decision"]
+    return [(row["effect"], row["transport"]) for row in rows]
+
+
+def test_the_daemon_decides_for_a_proxy_that_has_no_policy(daemon: Daemon) -> None:
+    client = connected(daemon, "ask", "1")
+    client.open(daemon.scene.work)
+    assert client.asked("ls") == {"outcome": "selected", "optionId": "yes"}
+    assert client.asked("rm x", 3)["optionId"] == "no"
+    assert client.close() == 0
+    assert decisions(daemon) == [("allow", "connect"), ("deny", "connect")]
+
+
+def test_a_question_reaches_the_client_through_the_daemon(daemon: Daemon) -> None:
+    client = connected(daemon, "ask", "1")
+    client.open(daemon.scene.work)
+    client.prompt("npm test")
+    question = client.until(method="session/request_permission")
+    client.send({"id": question["id"], "result": {"outcome": {"outcome": "selected", "optionId": "yes"}}})
+    assert client.until(method="answered")["params"]["result"]["outcome"]["optionId"] == "yes"
+    client.close()
+
+
+def lines_of(size: int, seed: int) -> bytes:
+    """Return lines of every kind: updates, noise, long ones, bytes that are no UTF-8, the last without a newline."""
+    rng = random.Random(seed)
+    lines = [b"", b"noise \xff\xfe", b'{"jsonrpc":"2.0","method":"x","params":"\xe2\x80\xa8\xc2\x85"}\r', b"[" * 40]
+    while sum(map(len, lines)) < size:
+        text = "".join(
+            rng.choice(["a", "é", "\U0001f600", "\\u0000", "\\n"]) for _ in range(rng.choice([3, 300, 70_000]))
+        )
+        lines.append(f'{{"jsonrpc":"2.0","method":"session/update","params":{{"t":"{text}"}}}}'.encode())
+    return b"\n".join(lines) + b'\n{"jsonrpc":"2.0","method":"last"}'
+
+
+def passing(data: bytes) -> bytes:
+    """Return what of the lines is a message, or blank: noise is dropped."""
+    kept = [line for line in data.split(b"\n") if line.startswith(b"{") or not line]
+    return b"\n".join(kept)
+
+
+def test_what_passes_leaves_with_the_bytes_it_came_with(daemon: Daemon) -> None:
+    data = lines_of(3_000_000, 1)
+    source = daemon.scene.root / "lines"
+    source.write_bytes(data)
+    process = started(daemon, "file", str(source))
+    assert process.stdin and process.stdout
+    closer = threading.Timer(0.5, process.stdin.close)
+    closer.start()
+    with process.stdout as output:
+        got = output.read()
+    closer.join()
+    assert process.wait(20) == 0
+    assert got == passing(data)
+
+
+def test_a_line_longer_than_a_message_is_relayed_in_pieces(daemon: Daemon) -> None:
+    line = b'{"jsonrpc":"2.0","method":"_x/long","params":"' + b"\xc3\xa9x\\u0001" * 1_600_000 + b'"}\n'
+    source = daemon.scene.root / "lines"
+    source.write_bytes(line)
+    process = started(daemon, "file", str(source))
+    assert process.stdin and process.stdout
+    got = b""
+    while len(got) < len(line):
+        got += os.read(process.stdout.fileno(), 1 << 20)
+    process.stdin.close()
+    assert process.wait(20) == 0 and got == line
+    process.stdout.close()
+
+
+# ---- a daemon that is gone ----------------------------------------------------------------------------
+
+
+def test_without_a_daemon_everything_judged_is_rejected_and_the_rest_passes(tmp_path: Path) -> None:
+    daemon = Daemon(scene(tmp_path))
+    client = connected(daemon, "ask", "1")
+    client.open(daemon.scene.work)
+    client.prompt("ls")
+    answer = client.until(method="answered")["params"]["result"]
+    assert answer["outcome"] == {"outcome": "selected", "optionId": "no"}
+    assert "cannot be reached" in answer["_meta"]["policyd"]["reason"]
+    client.until(id=2)
+    assert client.close() == 0 and "no daemon" in said(daemon)
+
+
+def test_a_killed_daemon_means_rejection_until_another_is_there(daemon: Daemon) -> None:
+    client = connected(daemon, "ask", "1")
+    client.open(daemon.scene.work)
+    assert client.asked("ls")["optionId"] == "yes"
+    daemon.stop(signal.SIGKILL)
+    assert client.asked("ls", 3)["optionId"] == "no"
+    daemon.start()
+    until(lambda: "the daemon is back" in said(daemon), "the proxy finds the daemon again")
+    assert client.asked("ls", 4)["optionId"] == "yes"
+    assert client.close() == 0
+    assert [row["rejected"] for row in daemon.scene.records() if row["event"] == "unreachable"] == [1]
+
+
+def test_a_question_that_was_open_when_the_daemon_went_is_rejected_and_withdrawn(daemon: Daemon) -> None:
+    client = connected(daemon, "ask", "1")
+    client.open(daemon.scene.work)
+    client.prompt("npm test")
+    question = client.until(method="session/request_permission")
+    daemon.stop(signal.SIGKILL)
+    assert client.until(method="$/cancel_request")["params"] == {"requestId": question["id"]}
+    assert client.until(method="answered")["params"]["result"]["outcome"]["optionId"] == "no"
+    client.send({"id": question["id"], "result": {"outcome": {"outcome": "selected", "optionId": "yes"}}})
+    client.until(id=2)
+    assert client.asked("ls", 3)["optionId"] == "no"
+    assert len([one for one in client.seen if one.get("method") == "answered"]) == 2
+    client.close()
+
+
+def test_requests_that_passed_before_are_answered_across_two_daemons(daemon: Daemon) -> None:
+    client = connected(daemon, "ask", "1")
+    client.open(daemon.scene.work)
+    client.prompt("npm test", 9)
+    client.until(method="session/request_permission")
+    daemon.stop(signal.SIGKILL)
+    assert client.until(id=9)["result"] == {"stopReason": "end_turn"}
+    client.close()
+
+
+@pytest.mark.slow
+def test_a_stopped_daemon_counts_as_gone(daemon: Daemon) -> None:
+    client = connected(daemon, "ask", "1")
+    client.open(daemon.scene.work)
+    daemon.process.send_signal(signal.SIGSTOP)
+    assert client.asked("ls")["optionId"] == "no"
+    daemon.process.send_signal(signal.SIGCONT)
+    client.close()
+
+
+def test_a_daemon_told_to_end_hangs_up_and_the_proxy_rejects(daemon: Daemon) -> None:
+    client = connected(daemon, "ask", "1")
+    client.open(daemon.scene.work)
+    client.prompt("npm test")
+    client.until(method="session/request_permission")
+    assert daemon.stop() == 0 and not answers(daemon.path)
+    assert client.until(method="answered")["params"]["result"]["outcome"]["optionId"] == "no"
+    client.close()
+
+
+# ---- the command line ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "socket", "command"),
+    [
+        (["--connect", "--", "agent"], "", ["agent"]),
+        (["--connect", "/run/p.sock", "--", "agent"], "/run/p.sock", ["agent"]),
+        (["--connect=/run/p.sock", "agent", "x"], "/run/p.sock", ["agent", "x"]),
+        (["--connect", "agent", "--acp"], "", ["agent", "--acp"]),
+        (["--connect", "--agent", "claude", "--", "a"], "", ["a"]),
+    ],
+)
+def test_connect_takes_a_socket_where_it_is_clear_that_it_is_one(
+    words: list[str], socket: str, command: list[str]
+) -> None:
+    found = parse(words)
+    assert (found.connect, found.command) == (socket, command)
+
+
+@pytest.mark.parametrize("word", ["--policy=x", "--prompt=client", "--no-grants", "--audit=x", "--shell=zsh"])
+def test_what_the_daemon_decides_cannot_be_given_to_a_connected_proxy(word: str) -> None:
+    with pytest.raises(UsageError, match="policyd serve"):
+        parse(["--connect", word, "--", "agent"])
