@@ -158,6 +158,16 @@ def test_opencode_is_to_mend_until_its_own_settings_make_it_ask(home: Path) -> N
     assert "opencode.json: set" in said.stdout
 
 
+def test_an_agents_settings_may_have_comments(home: Path) -> None:
+    path = home / ".config/opencode/opencode.jsonc"
+    path.parent.mkdir(parents=True)
+    path.write_text('{ "permission": { "*": "ask", }, } // everything')
+    work = home.parent / "work"
+    assert policyd("doctor", "--agent", "opencode", cwd=work, home=home).returncode == 0
+    said = policyd("init", "--agent", "opencode", "--write", cwd=work, home=home)
+    assert said.returncode == 2 and "opencode.jsonc is there" in said.stderr
+
+
 def test_an_agent_whose_mode_is_left_alone_is_to_mend(home: Path) -> None:
     (home / ".config/policyd").mkdir(parents=True)
     (home / ".config/policyd/policyd.toml").write_text('agent_mode = "off"\n')

@@ -12,9 +12,11 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
 import msgspec
 
+from policyd.cli import jsonc
 from policyd.storage.places import Places
 
 
@@ -89,10 +91,11 @@ def place(path: str, where: Places) -> str:
 def state(file: File, where: Places) -> State:
     """Compare what an agent's file should say with what it says."""
     path = place(file.path, where)
+    if path.endswith(".json") and not os.path.exists(path) and os.path.exists(f"{path}c"):
+        path += "c"
     try:
-        with open(path, "rb") as source:
-            data = source.read()
-        current = json.loads(data) if path.endswith(".json") else tomllib.loads(data.decode())
+        text = Path(path).read_text("utf-8-sig")
+        current = tomllib.loads(text) if path.endswith(".toml") else jsonc.loads(text)
     except FileNotFoundError:
         return State(path, "not there")
     except (OSError, ValueError):

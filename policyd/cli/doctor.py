@@ -130,7 +130,8 @@ def tier_lines(tier: Tier) -> Iterator[str]:
     yield f"tier: {tier.word}: {tier.adds}"
     yield f"  not proven: {tier.unproven}"
     for part in tier.parts:
-        yield f"  {part.what:<11} {part.path}: {'you could change it: ' + part.why if part.why else 'not yours'}"
+        why = part.why.replace(f"{part.path} is", "it is")
+        yield f"  {part.what:<11} {part.path}: {f'you could change it: {why}' if why else 'not yours'}"
 
 
 def agent_lines(agent: AgentFacts) -> Iterator[str]:

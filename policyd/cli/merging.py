@@ -35,6 +35,8 @@ def merge_file(path: str, wanted: dict[str, object]) -> str | None:
     try:
         old = Path(target).read_bytes()
     except FileNotFoundError:
+        if os.path.exists(f"{path}c"):
+            raise MergeError(f"{path}c is there, with comments of somebody's") from None
         os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
         replace(target, dumped(wanted), 0o600)
         return ""
