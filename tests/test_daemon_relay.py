@@ -1,4 +1,4 @@
-"""`policyd proxy --connect`: the daemon decides, the proxy moves bytes; a lost daemon means rejection, then it is back."""
+"""`policyd proxy --connect`: the daemon decides, the proxy moves bytes; a lost daemon means rejection."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_question_reaches_the_client_through_the_daemon(daemon: Daemon) -> Non
 
 def lines_of(size: int, seed: int) -> bytes:
     """Return lines of every kind: updates, noise, long ones, bytes that are no UTF-8, the last without a newline."""
-    rng = random.Random(seed)
+    rng = random.Random(seed)  # noqa: S311
     lines = [b"", b"noise \xff\xfe", b'{"jsonrpc":"2.0","method":"x","params":"\xe2\x80\xa8\xc2\x85"}\r', b"[" * 40]
     while sum(map(len, lines)) < size:
         text = "".join(
