@@ -20,6 +20,7 @@ from policyd.cli.inforce import InForce
 from policyd.cli.tiers import Tier
 from policyd.cli.wrapped import Entry
 from policyd.prompts import clients
+from policyd.storage import grants
 from policyd.storage.places import PlaceError
 
 
@@ -109,7 +110,7 @@ def entry_words(entry: Entry) -> str:
 def lines(found: Findings) -> list[str]:
     """Return everything in words."""
     said = status.lines(found.state)
-    said += [f"  chain    {chain(found.state)}", f"  grants   {found.state.places.grants}/"]
+    said += [f"  chain    {chain(found.state)}", f"  grants   {remembered(found.state)}"]
     said += tier_lines(found.tier)
     said += agent_lines(found.agent) if found.agent else []
     said += client_lines(found)
@@ -123,6 +124,14 @@ def chain(state: InForce) -> str:
         return "unknown: the settings do not hold"
     steps = state.loaded.settings.prompt
     return ", then ".join(steps) if steps else "nobody: what asks is rejected with the reason"
+
+
+def remembered(state: InForce) -> str:
+    """Say where answers are remembered, and whether any are."""
+    if state.policy and "grants" in state.policy.lock.refuse:
+        return "none count: the managed policy refuses them"
+    count = len(grants.files(state.places.grants))
+    return f"{state.places.grants}/ ({count} file{'' if count == 1 else 's'}; `policyd grants list` shows them)"
 
 
 def tier_lines(tier: Tier) -> Iterator[str]:
