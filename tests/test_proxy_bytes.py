@@ -147,9 +147,9 @@ def test_when_both_sides_stop_reading_nothing_hangs_and_memory_stays_bounded(sce
 
 
 def test_an_agent_that_asks_without_reading_is_answered_when_it_reads(scene: Scene) -> None:
-    client = Client(scene.start("flood", "5000", options=["--prompt=none"]))
+    client = Client(scene.start("flood", "1500", options=["--prompt=none"]))
     client.until(method="asked")
-    assert client.until(method="answers")["params"]["n"] == 5000
+    assert client.until(method="answers")["params"]["n"] == 1500
     assert client.close() == 0
 
 
