@@ -62,7 +62,7 @@ class Place:
     def policyd(self, *agent: str, rules: int = 100) -> list[str]:
         """Return the command line of a proxy."""
         options = ["--policy", str(self.root / f"p{rules}.toml"), "--prompt", "none"]
-        return [PYTHON, "-m", "policyd", "proxy", *options, "--", *agent]
+        return [str(Path(PYTHON).with_name("policyd")), "proxy", *options, "--", *agent]
 
     def start(self, command: list[str], stderr: int | None = None) -> subprocess.Popen[bytes]:
         """Start a command with pipes."""
