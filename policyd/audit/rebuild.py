@@ -144,6 +144,7 @@ class RequestRow(msgspec.Struct):
     title: str = ""
     offered: list[tuple[str, str]] = []
     menu: bool = False
+    mislabelled: list[str] = []
     plain: str | None = None
     refusal: str | None = None
     door: str = ""
@@ -168,10 +169,9 @@ def request(record: Mapping[str, object]) -> Request:
         actions = tuple(action(row, name) for row in rows)
     except (ValueError, TypeError, LookupError, urls.OddUrl) as error:
         raise Undecidable(f"the record is not written as this version reads it: {error}") from error
-    options = tuple(Option(ident, ident, kind) for ident, kind in head.offered)
-    return Request(
-        head.session, head.call, head.title, options, actions, head.menu, head.plain, head.refusal, head.door
-    )
+    options = tuple(Option(ident, "", kind) for ident, kind in head.offered)
+    menu = head.menu or bool(head.mislabelled)  # both: a person must choose
+    return Request(head.session, head.call, head.title, options, actions, menu, head.plain, head.refusal, head.door)
 
 
 def action(row: Mapping[str, object], name: Tool | None) -> Action:

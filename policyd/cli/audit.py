@@ -1,7 +1,8 @@
 """`policyd audit`: read the record of what was decided.
 
-    policyd audit show [-n 20] [--effect deny] [--session S] [--agent A] [--rule R] [--kind K] [--since 2h] [--json]
-    policyd audit follow [the same filters]
+    policyd audit show [-n 20] [--effect deny] [--session S] [--agent A] [--rule R] [--kind K] [--project DIR]
+                       [--since 2h] [--until 2026-11-29T12:00] [--json]
+    policyd audit follow | stats | replay [--policy NEW] | suggest [--unused]     [the same filters]
     policyd audit verify
 
 `--log PATH` reads another log than the settings name. Exit codes: 0; 1 `verify` found something; 2 usage, or no log.
@@ -11,47 +12,46 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterator, Mapping
 from typing import BinaryIO
 
+from policyd.cli import auditreplay, auditstats, suggest
+from policyd.cli.auditfilters import Record, add_filters, add_log, chosen, listed, parsed, values, wanted
 from policyd.display import safe
 from policyd.storage import auditchain, places, settings
 
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-Record = Mapping[str, object]
+ANALYSES: Mapping[str, Callable[[Namespace, str], int]] = {
+    "stats": auditstats.run,
+    "replay": auditreplay.run,
+    "suggest": suggest.run,
+}
+"""Commands that look at all records of a log together."""
+COMMANDS = {
+    "show": "print past decisions",
+    "follow": "print decisions as they are made",
+    "stats": "count decisions and prompts, by rule and kind",
+    "replay": "decide past requests again, by today's or other rules",
+    "suggest": "rules that would have settled what people kept answering alike",
+    "verify": "check that no line was changed, removed, added or moved",
+}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the subcommands and their filters."""
-    commands = parser.add_subparsers(dest="what", required=True, metavar="show | follow | verify")
-    for name, text in (("show", "print past decisions"), ("follow", "print decisions as they are made")):
-        command = commands.add_parser(name, help=text)
-        add_filters(command)
-        command.add_argument("--json", action="store_true", help="the records as they are, one a line")
-        command.add_argument("--log", metavar="PATH", help="the log, a file or its directory")
-        command.add_argument("--home", metavar="DIR", help="the home directory, where the environment does not tell")
+    commands = parser.add_subparsers(dest="what", required=True, metavar=" | ".join(COMMANDS))
+    for name, text in COMMANDS.items():
+        command = commands.add_parser(name, help=text, description=text)
+        add_log(command)
+        if name != "verify":
+            add_filters(command)
+        command.add_argument("--json", action="store_true", help="what was found as JSON, one object a line")
     commands.choices["show"].add_argument("-n", type=int, default=20, help="how many, the newest; 0 = all (default 20)")
-    verify = commands.add_parser("verify", help="check that no line was changed, removed, added or moved")
-    verify.add_argument("--json", action="store_true", help="what was found as JSON, one object a line")
-    verify.add_argument("--log", metavar="PATH", help="the log, a file or its directory")
-    verify.add_argument("--home", metavar="DIR", help="the home directory, where the environment does not tell")
-
-
-def add_filters(parser: ArgumentParser) -> None:
-    """Declare the filters of `show` and `follow`."""
-    parser.add_argument("--effect", choices=["allow", "deny", "ask"], help="only decisions with this effect")
-    parser.add_argument("--event", help="only this event (decision, unasked, reload, terminal, …)")
-    parser.add_argument("--session", help="only this session")
-    parser.add_argument("--agent", help="only this agent: its name or profile")
-    parser.add_argument("--rule", help="only what this rule decided: `user:push`, or the id alone")
-    parser.add_argument("--kind", help="only requests with an action of this kind")
-    parser.add_argument("--since", type=moment, metavar="WHEN", help="only since then: 30m, 2h, 7d, or a date and time")
+    auditreplay.add_arguments(commands.choices["replay"])
+    suggest.add_arguments(commands.choices["suggest"])
 
 
 def run(args: Namespace) -> int:
@@ -64,6 +64,8 @@ def run(args: Namespace) -> int:
     if not auditchain.log_files(log):
         print(f"policyd audit: there is no log at {log} yet", file=sys.stderr)
         return 2
+    if args.what in ANALYSES:
+        return ANALYSES[args.what](args, log)
     if args.what == "verify":
         return verify(log, as_json=args.json)
     write = write_json if args.json else write_text
@@ -83,7 +85,7 @@ def log_in_force(home: str | None) -> str:
 
 def show(log: str, want: Callable[[Record], bool], count: int, write: Callable[[Record], None]) -> int:
     """Print the newest `count` records that are wanted, oldest first; 0 = all."""
-    found = (record for file in auditchain.log_files(log) for record in records(file) if want(record))
+    found = chosen(log, want)
     for record in found if count == 0 else deque(found, maxlen=count):
         write(record)
     return 0
@@ -123,71 +125,6 @@ def lines_of(file: BinaryIO, log: str, pause: float) -> Iterator[bytes]:
             return
         else:
             time.sleep(pause)
-
-
-def records(path: str) -> Iterator[Record]:
-    """Yield the records of one file; what is none is left out (`verify` finds it)."""
-    with open(path, "rb") as file:
-        for line in file:
-            record = parsed(line)
-            if record is not None:
-                yield record
-
-
-def parsed(line: bytes) -> Record | None:
-    """Return one line's record, None if it is none."""
-    try:
-        record = json.loads(line)
-    except ValueError:
-        return None
-    return record if isinstance(record, dict) else None
-
-
-def wanted(args: Namespace) -> Callable[[Record], bool]:
-    """Return the test all filters make together."""
-    tests: list[Callable[[Record], bool]] = []
-    exact = {name: value for name in ("effect", "event", "session") if (value := getattr(args, name))}
-    if exact:
-        tests.append(lambda record: all(record.get(name) == value for name, value in exact.items()))
-    if args.agent:
-        tests.append(lambda record: args.agent in values(record.get("agent"), "name", "profile"))
-    if args.rule:
-        tests.append(lambda record: any(named(rule, args.rule) for rule in listed(record.get("rules"))))
-    if args.kind:
-        tests.append(lambda record: any(args.kind in kinds(action) for action in listed(record.get("actions"))))
-    if args.since:
-        tests.append(lambda record: str(record.get("time")) >= args.since)
-    return lambda record: all(test(record) for test in tests)
-
-
-def moment(text: str) -> str:
-    """Return a time as records write it, from `2h` or an ISO date and time (local where no offset is given)."""
-    if match := re.fullmatch(r"(\d+)([smhdw])", text):
-        then = datetime.now(UTC) - timedelta(seconds=int(match[1]) * UNITS[match[2]])
-    else:
-        then = datetime.fromisoformat(text).astimezone(UTC)
-    return then.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def listed(value: object) -> Sequence[object]:
-    """Return a list as it is, anything else as none."""
-    return value if isinstance(value, list) else ()
-
-
-def values(table: object, *keys: str) -> list[object]:
-    """Return what a table holds under these keys."""
-    return [table.get(key) for key in keys] if isinstance(table, dict) else []
-
-
-def named(rule: object, name: str) -> bool:
-    """Say whether a record's rule is the one called `name`, with or without its layer."""
-    label = str(rule.get("rule")) if isinstance(rule, dict) else ""
-    return name in {label, label.partition(":")[2]}
-
-
-def kinds(action: object) -> list[object]:
-    """Return the kinds of a record's action."""
-    return [*values(action, "kind"), *(listed(action.get("kinds")) if isinstance(action, dict) else ())]
 
 
 # ---- printing --------------------------------------------------------------------------------------

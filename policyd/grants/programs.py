@@ -50,6 +50,12 @@ def covered(words: tuple[str, ...], lead: tuple[str, ...]) -> bool:
     )
 
 
+def limits(words: tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
+    """Return whether further options of a command count only behind `--`, and which an "always" never covers."""
+    row = _row(words)
+    return (row.dashes, row.never) if row is not None else (False, ())
+
+
 def _row(words: tuple[str, ...]) -> Program | None:
     return next((row for row in _rows() if row.leads(words)), None)
 

@@ -1,0 +1,255 @@
+"""Past requests, ready to be decided again: the request and the session of each record, and the rules of each project.
+
+Rules of this module:
+
+1. A record that does not hold what a decision needs is `Undecidable`, with the reason; nothing is guessed.
+2. A request is decided at the time it was made, by the agent and person that are in the record, in the roots it had.
+3. Remembered answers are left out: what is compared are rules.
+4. What lies on the disk may be looked at only for what a whole directory holds; whoever rests on that is told.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
+
+from policyd import acp, engine, paths
+from policyd.actions import profiles
+from policyd.audit import rebuild
+from policyd.audit.rebuild import Undecidable
+from policyd.cli import loading
+from policyd.cli.auditfilters import Record, listed, table, values
+from policyd.model import Action, Agent, Context, Decision, Effect, Layer, Mode, Request, Workspace
+from policyd.policy import Policy, PolicySource, Rule
+from policyd.storage.filesystem import RealFilesystem
+
+UNRECORDED = frozenset({"input", "group"})
+"""Conditions on what records do not hold: arguments of anything but tools, and groups."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One past request."""
+
+    record: Record
+    request: Request
+    cwd: str | None
+    roots: tuple[str, ...]
+    sound: tuple[str, ...]
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Redecided:
+    """What rules say of a past request."""
+
+    effect: Effect
+    decision: Decision
+    looked: bool = False
+    """It rests on what a directory holds now."""
+
+
+class Looks(RealFilesystem):
+    """The real file system, which notes whether somebody looked below a directory."""
+
+    looked = False
+
+    def contains(self, directory: str, names: tuple[str, ...]) -> bool | None:
+        """Look, and note it."""
+        self.looked = True
+        return super().contains(directory, names)
+
+
+def add_policies(parser: ArgumentParser) -> None:
+    """Declare which rules decide."""
+    add = parser.add_argument
+    add("--policy", action="append", default=[], metavar="FILE", help="policy file or directory, instead of the user's")
+    add("--policy-digest", action="append", default=[], metavar="sha256:…", help="vouch for a policy in the workspace")
+    managed = parser.add_mutually_exclusive_group()
+    managed.add_argument("--managed", metavar="DIR", help="directory of managed policies, instead of the system's")
+    managed.add_argument("--no-managed", action="store_true", help="leave the managed layer out")
+    add("--no-project", action="store_true", help="leave the project layers out")
+
+
+class Court:
+    """Rules of all layers, put together for the roots of each past session."""
+
+    def __init__(self, args: Namespace, more: Iterable[PolicySource] = ()) -> None:
+        """Load the layers `args` name (see `add_policies`), and `more` files beside them.
+
+        Raises:
+            PolicyError: a managed or user file is invalid.
+            PlaceError: no home directory is known.
+        """
+        own = {"cwd": None, "shell": "bash", "project": None, "home": args.home}
+        names = ("policy", "policy_digest", "managed", "no_managed", "no_project")
+        self.loaded = loading.load(Namespace(**own, **{name: getattr(args, name) for name in names}))
+        self.fs = Looks()
+        base = self.loaded.base
+        self.loaded.base = replace(base, sources=(*base.sources, *more))
+        self.loaded.kept.clear()
+
+    def policy(self, case: Case) -> tuple[Policy, str]:
+        """Return the policy of a past session, and why everything in it is at least ask."""
+        return self.loaded.of(distinct(case.cwd, case.roots))
+
+    def own(self) -> Policy:
+        """Return the policy of no project in particular."""
+        return self.loaded.of(())[0]
+
+    def decide(self, case: Case) -> Redecided:
+        """Decide a past request.
+
+        Raises:
+            Undecidable: a rule that may hold looks at what records do not hold.
+        """
+        policy, broken = self.policy(case)
+        context = self.context(case, policy, broken)
+        self.fs.looked = False
+        for rule in hidden(policy):
+            if may_hold(rule, case.request, context):
+                raise Undecidable(f"{rule.ref.label} looks at what records do not hold")
+        found = engine.decide(case.request, policy, context, self.fs)
+        return Redecided(answered_as(case.request, found), found, self.fs.looked)
+
+    def context(self, case: Case, policy: Policy, broken: str) -> Context:
+        """Return what was true of the session."""
+        record = case.record
+        agent = Agent(*(str(each or "") for each in values(record.get("agent"), "name", "version", "profile")))
+        labels = {name: str(value) for name, value in table(record.get("labels")).items()}
+        certain = {name: labels[name] for name in map(str, listed(record.get("managed_labels"))) if name in labels}
+        return Context(
+            workspace=self.workspace(case, policy),
+            now=case.now,
+            agent=agent,
+            mode=mode(agent, record.get("mode")),
+            interactive=record.get("interactive") is True,
+            labels=labels,
+            managed_labels=certain,
+            user=str(record.get("user") or ""),
+            broken=broken,
+        )
+
+    def workspace(self, case: Case, policy: Policy) -> Workspace:
+        """Return the workspace as it was, with the heads of today's patterns in it."""
+        places = self.loaded.places
+        return opened(case.cwd, case.roots, case.sound, places.home, places.tmpdir, policy.heads)
+
+
+@lru_cache(256)
+def opened(
+    cwd: str | None,
+    roots: tuple[str, ...],
+    sound: tuple[str, ...],
+    home: str,
+    tmpdir: str,
+    heads: tuple[str, ...],
+) -> Workspace:
+    """Open a workspace with these roots."""
+    space = paths.open_workspace(cwd, roots, home=home, fs=RealFilesystem(), tmpdir=tmpdir, heads=heads)
+    return replace(space, roots=roots, sound=sound)
+
+
+@lru_cache(256)
+def distinct(cwd: str | None, roots: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the roots whose project files count, each once however it is spelled."""
+    fs, found = RealFilesystem(), dict[str, str]()
+    for root in (cwd, *roots):
+        if root:
+            found.setdefault(real(root, fs), root)
+    return tuple(found.values())
+
+
+def real(path: str, fs: RealFilesystem) -> str:
+    """Return where a path leads, the path itself where that cannot be told."""
+    try:
+        return fs.resolve(path)
+    except OSError:
+        return path
+
+
+def case(record: Record) -> Case:
+    """Return the request and session of a record.
+
+    Raises:
+        Undecidable: it does not hold what a decision needs.
+    """
+    held = [record.get(name) for name in ("cwd", "roots", "sound", "labels", "agent", "user", "mode")]
+    if found := next(rebuild.altered(held), ""):
+        raise Undecidable(f"a part that rules look at is not in the record: {found}")
+    cwd = record.get("cwd")
+    here = cwd if isinstance(cwd, str) else None
+    roots = texts(record.get("roots")) if "roots" in record else ((here,) if here else ())
+    sound = texts(record.get("sound")) if "sound" in record else roots
+    try:
+        now = datetime.fromisoformat(str(record.get("time")))
+    except ValueError as error:
+        raise Undecidable("it says no time") from error
+    return Case(record, rebuild.request(record), here, roots, sound, now)
+
+
+def cases(records: Iterable[Record]) -> Iterator[Case | tuple[Record, str]]:
+    """Yield the decisions among `records` as cases; what cannot be decided with the reason."""
+    for record in records:
+        if record.get("event") == "decision":
+            try:
+                yield case(record)
+            except Undecidable as error:
+                yield record, str(error)
+
+
+def texts(value: object) -> tuple[str, ...]:
+    """Return the texts of a list."""
+    return tuple(each for each in listed(value) if isinstance(each, str))
+
+
+def mode(agent: Agent, name: object) -> Mode | None:
+    """Return a session's mode as the agent's profile knows it."""
+    if not isinstance(name, str):
+        return None
+    return (profiles.named(agent.profile) or profiles.generic()).mode(name)
+
+
+def answered_as(request: Request, decision: Decision) -> Effect:
+    """Return what a decision comes to with the options of the request."""
+    if request.side_door or not request.options:
+        return decision.effect
+    final = bool(decision.rules) and all(ref.layer is not Layer.PROJECT for ref in decision.rules)
+    return acp.answer(
+        decision.effect, request.options, final=final, plain=request.plain, refusal=request.refusal
+    ).effect
+
+
+@lru_cache(64)
+def hidden(policy: Policy) -> tuple[Rule, ...]:
+    """Return the rules of a policy that look at what records do not hold."""
+    grounds = (rule for layer in policy.defaults for rule in layer.rules)
+    return tuple(rule for rule in (*policy.rules, *grounds) if not rule.void and looks(rule))
+
+
+def looks(rule: Rule) -> bool:
+    """Say whether a rule looks at what records do not hold: of tools they hold the arguments."""
+    names = {condition.name for condition in (*rule.conditions, *(one for each in rule.unless for one in each))}
+    return "group" in names or ("input" in names and rule.resource != "tool")
+
+
+def may_hold(rule: Rule, request: Request, context: Context) -> bool:
+    """Say whether a rule would hold for a request if what is not known of it were as the rule wants it."""
+    return any(bool(rule.holds(action, context, met=UNRECORDED)) for action in request.actions)
+
+
+def signature(one: Case) -> tuple[object, ...]:
+    """Return what makes two cases the same question: what would be done, where, and by which agent."""
+    record = one.record
+    agent = table(record.get("agent"))
+    who: tuple[object, ...] = (agent.get("name"), agent.get("profile"), record.get("user"), record.get("mode"))
+    return (one.cwd, one.roots, who, one.request.menu, one.request.side_door, *map(frozen, one.request.actions))
+
+
+def frozen(action: Action) -> tuple[object, ...]:
+    """Return an action as a value that can be looked up."""
+    args = repr(sorted(action.args.items())) if isinstance(action.args, Mapping) else ""
+    return (args, replace(action, args=None))

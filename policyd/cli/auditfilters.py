@@ -1,0 +1,147 @@
+"""Which records of the audit log a command is about, and what it uses of them.
+
+A filter that a record has no answer to does not let it through: what cannot be told is left out, except in `verify`,
+which has no filters.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+from policyd.cli import options
+from policyd.storage import auditchain
+
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+Record = Mapping[str, object]
+Wanted = Callable[[Record], bool]
+
+
+def add_log(parser: ArgumentParser) -> None:
+    """Declare where the log is."""
+    parser.add_argument("--log", metavar="PATH", help="the log, a file or its directory")
+    parser.add_argument("--home", metavar="DIR", help="the home directory, where the environment does not tell")
+
+
+def add_filters(parser: ArgumentParser) -> None:
+    """Declare the filters every command but `verify` takes."""
+    add = parser.add_argument
+    add("--effect", choices=["allow", "deny", "ask"], help="only decisions with this effect")
+    add("--event", help="only this event (decision, unasked, reload, terminal, …)")
+    add("--session", help="only this session")
+    add("--agent", help="only this agent: its name or profile")
+    add("--rule", help="only what this rule decided: `user:push`, or the id alone")
+    add("--kind", help="only requests with an action of this kind")
+    add("--project", type=options.directory, metavar="DIR", help="only sessions in this directory or below")
+    add("--since", type=moment, metavar="WHEN", help="only since then: 30m, 2h, 7d, or a date and time")
+    add("--until", type=moment, metavar="WHEN", help="only before then")
+
+
+def wanted(args: Namespace) -> Wanted:
+    """Return the test all filters make together."""
+    tests: list[Wanted] = []
+    exact = {name: value for name in ("effect", "event", "session") if (value := getattr(args, name))}
+    if exact:
+        tests.append(lambda record: all(record.get(name) == value for name, value in exact.items()))
+    if args.agent:
+        tests.append(lambda record: args.agent in values(record.get("agent"), "name", "profile"))
+    if args.rule:
+        tests.append(lambda record: any(named(rule, args.rule) for rule in listed(record.get("rules"))))
+    if args.kind:
+        tests.append(lambda record: any(args.kind in kinds(action) for action in listed(record.get("actions"))))
+    if args.project:
+        tests.append(lambda record: lies_in(record.get("cwd"), args.project))
+    if args.since:
+        tests.append(lambda record: str(record.get("time") or "") >= args.since)
+    if args.until:
+        tests.append(lambda record: "" < str(record.get("time") or "") < args.until)
+    return lambda record: all(test(record) for test in tests)
+
+
+def moment(text: str) -> str:
+    """Return a time as records write it, from `2h` or an ISO date and time (local where no offset is given)."""
+    try:
+        if match := re.fullmatch(r"(\d{1,9})([smhdw])", text):
+            then = datetime.now(UTC) - timedelta(seconds=int(match[1]) * UNITS[match[2]])
+        else:
+            then = datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ArgumentTypeError(f"`{text}` is no time; write 30m, 2h, 7d, or 2026-11-29T12:00") from None
+    return then.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def lies_in(cwd: object, directory: str) -> bool:
+    """Say whether a session's working directory is `directory` or lies below it."""
+    return isinstance(cwd, str) and (cwd == directory or cwd.startswith(directory.rstrip("/") + "/"))
+
+
+# ---- reading ---------------------------------------------------------------------------------------
+
+
+def chosen(log: str, want: Wanted) -> Iterator[Record]:
+    """Yield the records of all files of a log that are wanted, oldest first."""
+    return (record for file in auditchain.log_files(log) for record in records(file) if want(record))
+
+
+def records(path: str) -> Iterator[Record]:
+    """Yield the records of one file; what is none is left out (`verify` finds it)."""
+    with open(path, "rb") as file:
+        for line in file:
+            record = parsed(line)
+            if record is not None:
+                yield record
+
+
+def parsed(line: bytes) -> Record | None:
+    """Return one line's record, None if it is none."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def listed(value: object) -> Sequence[object]:
+    """Return a list as it is, anything else as none."""
+    return value if isinstance(value, list) else ()
+
+
+def table(value: object) -> Record:
+    """Return a table as it is, anything else as an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def values(value: object, *keys: str) -> list[object]:
+    """Return what a table holds under these keys."""
+    return [value.get(key) for key in keys] if isinstance(value, dict) else []
+
+
+def named(rule: object, name: str) -> bool:
+    """Say whether a record's rule is the one called `name`, with or without its layer."""
+    label = str(table(rule).get("rule", ""))
+    return name in {label, label.partition(":")[2]}
+
+
+def kinds(action: object) -> list[object]:
+    """Return the kinds of a record's action."""
+    return [*values(action, "kind"), *listed(table(action).get("kinds"))]
+
+
+# ---- who decided -----------------------------------------------------------------------------------
+
+PEOPLE = frozenset({"client", "inbox", "callable", "command"})
+
+
+def answered(record: Record) -> bool:
+    """Say whether a person answered this request: a prompt that ended with somebody's yes or no."""
+    by = str(record.get("by") or "").partition(":")[0]
+    return record.get("source") == "prompt" and by in PEOPLE and record.get("outcome") != "cancelled"
+
+
+def agent(record: Record) -> str:
+    """Return the agent as policies name it: its profile, else its wire name."""
+    profile, name = (*values(record.get("agent"), "profile", "name"), "", "")[:2]
+    return str((profile if profile != "generic" else "") or name or "")

@@ -1,0 +1,169 @@
+"""`policyd audit replay [--policy NEW]`: past requests decided again; which decisions change.
+
+Compared is what rules said then with what they say now: a request that was asked about then was `ask`, whatever the
+person answered, and one that a remembered answer settled was `ask` too. The time is that at which they were made.
+
+Exit codes: 0; 1 with `--exit-code` if a decision changed or could not be decided; 2 usage or policy errors.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from policyd.audit.rebuild import Undecidable
+from policyd.cli.auditcases import Case, Court, Redecided, add_policies, cases
+from policyd.cli.auditfilters import Record, chosen, listed, values, wanted
+from policyd.display import safe
+from policyd.model import Effect
+from policyd.policy import PolicyError
+from policyd.storage.places import PlaceError
+
+EFFECTS = {"allow": Effect.ALLOW, "ask": Effect.ASK, "deny": Effect.DENY}
+LOOKED = "rests on what a directory holds now"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A past request that is decided otherwise now."""
+
+    case: Case
+    then: Effect
+    now: Redecided
+
+    @property
+    def looser(self) -> bool:
+        """Whether less is kept back now."""
+        return self.now.effect < self.then
+
+    def facts(self) -> dict[str, object]:
+        """Return the change as JSON."""
+        record, decision = self.case.record, self.now.decision
+        return {
+            "seq": record.get("seq"),
+            "id": record.get("id"),
+            "time": record.get("time"),
+            "session": record.get("session"),
+            "title": record.get("title"),
+            "then": self.then.word,
+            "now": self.now.effect.word,
+            "answered": record.get("effect"),
+            "looser": self.looser,
+            "rules_then": [name for rule in listed(record.get("rules")) for name in values(rule, "rule")],
+            "rules_now": [ref.label for ref in decision.rules],
+            "reason": decision.reason,
+            **({"looked": True} if self.now.looked else {}),
+        }
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of a replay."""
+
+    same: int = 0
+    changes: list[Change] = field(default_factory=list)
+    undecidable: list[tuple[Record, str]] = field(default_factory=list)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the options of `replay`."""
+    add_policies(parser)
+    parser.add_argument("--exit-code", action="store_true", help="1 if a decision changed or could not be decided")
+
+
+def run(args: Namespace, log: str) -> int:
+    """Print which decisions change."""
+    try:
+        outcome = replay(args, log)
+    except (PolicyError, PlaceError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    if args.json:
+        print(*(json.dumps(fact, ensure_ascii=True) for fact in facts(outcome)), sep="\n")
+    else:
+        print(*lines(outcome), sep="\n")
+    return int(args.exit_code and bool(outcome.changes or outcome.undecidable))
+
+
+def replay(args: Namespace, log: str) -> Outcome:
+    """Decide the wanted requests of a log again."""
+    court, outcome = Court(args), Outcome()
+    for one in cases(chosen(log, wanted(args))):
+        if isinstance(one, Case):
+            again(court, one, outcome)
+        else:
+            outcome.undecidable.append(one)
+    return outcome
+
+
+def again(court: Court, one: Case, outcome: Outcome) -> None:
+    """Decide one request again."""
+    try:
+        then, now = said(one.record), court.decide(one)
+    except Undecidable as error:
+        outcome.undecidable.append((one.record, str(error)))
+        return
+    if then is now.effect:
+        outcome.same += 1
+    else:
+        outcome.changes.append(Change(one, then, now))
+
+
+def said(record: Record) -> Effect:
+    """Return what rules said of a request then.
+
+    Raises:
+        Undecidable: nothing that rules decided.
+    """
+    if record.get("source") == "error":
+        raise Undecidable("it was refused because something failed, not by a rule")
+    if record.get("source") in {"prompt", "grant"}:
+        return Effect.ASK
+    named = [record.get("effect")]
+    if record.get("door"):  # reads inside pass where rules would ask
+        named = [effect for action in listed(record.get("actions")) for effect in values(action, "effect")]
+    effects = [EFFECTS[str(name)] for name in named if name in EFFECTS]
+    if not effects:
+        raise Undecidable("it does not say what was decided")
+    return max(effects)
+
+
+def facts(outcome: Outcome) -> Iterator[dict[str, object]]:
+    """Yield each change, each request that cannot be decided, then the whole."""
+    for change in outcome.changes:
+        yield change.facts()
+    for record, why in outcome.undecidable:
+        yield {"seq": record.get("seq"), "id": record.get("id"), "undecidable": why}
+    yield {
+        "same": outcome.same,
+        "changed": len(outcome.changes),
+        "looser": sum(change.looser for change in outcome.changes),
+        "undecidable": len(outcome.undecidable),
+    }
+
+
+def lines(outcome: Outcome) -> Iterator[str]:
+    """Yield the report for people: what is looser first."""
+    for change in sorted(outcome.changes, key=lambda change: not change.looser):
+        record, now = change.case.record, change.now
+        mark = "!" if change.looser else " "
+        yield f"{mark} {record.get('seq')}  {change.then.word} -> {now.effect.word}  {shown(record.get('title'))}"
+        rules = ", ".join(shown(ref.label) for ref in now.decision.rules) or "-"
+        yield f"      {rules}: {shown(now.decision.reason)}" + (f"; {LOOKED}" if now.looked else "")
+    looser = sum(change.looser for change in outcome.changes)
+    said_ = f"{outcome.same} decisions stay, {len(outcome.changes)} change"
+    yield said_ + (f", {looser} of them to something looser (!)" if looser else "")
+    if outcome.undecidable:
+        yield f"{len(outcome.undecidable)} cannot be decided again:"
+        yield from (
+            f"  {count}: {shown(why)}" for why, count in Counter(w for _, w in outcome.undecidable).most_common()
+        )
+
+
+def shown(value: object) -> str:
+    """Return text safe for a terminal."""
+    return safe(str(value), limit=300)

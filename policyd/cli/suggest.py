@@ -1,0 +1,155 @@
+"""`policyd audit suggest [--min N] [--unused]`: rules that would have settled what people kept answering alike.
+
+What is printed is a policy file: the rule that saves most prompts first, each with its evidence and with examples.
+The engine has decided every past question with all of it in force: nothing that was ever refused is allowed by it.
+`--unused` prints the reverse: allow rules in force that nothing in the log used.
+
+Exit codes: 0; 2 usage or policy errors.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from policyd.cli.auditcases import Court, add_policies
+from policyd.cli.auditfilters import chosen, wanted
+from policyd.cli.suggestlog import Answers, collect
+from policyd.cli.suggestproof import Before, Proof
+from policyd.cli.suggestrules import Candidate, asked, candidates
+from policyd.cli.suggesttext import Page, evidence
+from policyd.model import Effect
+from policyd.policy import PolicyError
+from policyd.storage.places import PlaceError
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestions:
+    """What came out of a log."""
+
+    page: Page
+    settled: int
+    answers: Answers
+    unsaid: Counter[str]
+    """Why approvals led to no rule, and how many."""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the options of `suggest`."""
+    add_policies(parser)
+    parser.add_argument("--min", type=count, default=2, metavar="N", help="how often alike it was answered (default 2)")
+    parser.add_argument("--unused", action="store_true", help="allow rules in force that nothing in the log used")
+
+
+def count(text: str) -> int:
+    """Read a number of answers."""
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise ArgumentTypeError(f"`{text}` is no number of answers; write 1 or more")
+    return int(text)
+
+
+def run(args: Namespace, log: str) -> int:
+    """Print suggestions, or what is not used."""
+    try:
+        answers = collect(chosen(log, lambda record: True), wanted(args))
+        court = Court(args)
+        if args.unused:
+            print(*unused(court, answers, as_json=args.json), sep="\n")
+            return 0
+        found = suggest(args, answers, court)
+    except (PolicyError, PlaceError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(as_json(found) if args.json else found.page.text(head(found)), end="\n" if args.json else "")
+    return 0
+
+
+def suggest(args: Namespace, answers: Answers, court: Court) -> Suggestions:
+    """Return proved suggestions for what a log holds."""
+    questions = list(answers.questions.values())
+    before = Before.of(court, questions)
+    unsaid: Counter[str] = Counter()
+    approved, refused = [], []
+    for one in questions:
+        found = before.found.get(id(one))
+        if found is None or found.effect is not Effect.ASK or not (one.approved or one.refused):
+            continue
+        ask = asked(one, found.decision.actions)
+        if isinstance(ask, str):
+            unsaid[ask] += one.approved
+        elif not one.against:
+            approved.append(ask)
+        elif not one.approved:
+            refused.append(ask)
+    rules = candidates(approved, Effect.ALLOW, args.min, answers.blind)
+    rules += candidates(refused, Effect.DENY, args.min, answers.blind)
+    proof = Proof(args, questions, before, Page(rules, refused, approved))
+    proof.settle()
+    proof.page.rules.sort(key=lambda rule: (-rule.saves, rule.id))
+    return Suggestions(proof.page, proof.settled, answers, unsaid)
+
+
+# ---- printing --------------------------------------------------------------------------------------
+
+
+def head(found: Suggestions) -> Iterator[str]:
+    """Yield what a file of suggestions begins with."""
+    answers, rules = found.answers, len(found.page.rules)
+    yield f"{rules} rules suggested by `policyd audit suggest`: they would have settled {found.settled} of"
+    yield f"{answers.prompts} prompts. Every request in the log was decided with them: nothing refused is allowed."
+    if answers.blind.count:
+        yield f"{answers.blind.count} refusals were masked or cut in the log and could not be tried."
+    if answers.unreadable:
+        yield f"{answers.unreadable} approvals were masked or cut in the log and are left out."
+    for why, number in found.unsaid.most_common():
+        if number:
+            yield f"left out, {number} approvals: {why}"
+
+
+def as_json(found: Suggestions) -> str:
+    """Return suggestions as JSON, an object a line, the whole last."""
+    rows: list[dict[str, object]] = [rule_facts(found.page, rule) for rule in found.page.rules]
+    answers = found.answers
+    whole = {
+        "prompts": answers.prompts,
+        "settled": found.settled,
+        "rules": len(rows),
+        "untried_refusals": answers.blind.count,
+        "left_out": dict(found.unsaid),
+    }
+    return "\n".join(json.dumps(row, ensure_ascii=True, default=str) for row in (*rows, whole))
+
+
+def rule_facts(page: Page, rule: Candidate) -> dict[str, object]:
+    """Return one suggestion as a fact."""
+    return {
+        "rule": page.table(rule),
+        "beside": rule.beside,
+        "saves": rule.saves,
+        "evidence": list(evidence(rule)),
+        "first": min(one.question.first for one in rule.asks),
+        "last": max(one.question.last for one in rule.asks),
+    }
+
+
+def unused(court: Court, answers: Answers, *, as_json: bool) -> Iterator[str]:
+    """Yield the allow rules in force that nothing in the log used: neither then, nor if it were asked today."""
+    used = set(answers.rules)
+    questions = list(answers.questions.values())
+    for found in Before.of(court, questions).found.values():
+        used.update(ref.label for one in found.decision.actions for ref in one.hits)
+    policies = {id(policy): policy for policy in (*(court.policy(one.case)[0] for one in questions), court.own())}
+    rules = {rule.ref.label: rule for policy in policies.values() for rule in policy.rules}
+    idle = [
+        rule for label, rule in rules.items() if rule.effect is Effect.ALLOW and not rule.void and label not in used
+    ]
+    for rule in idle:
+        ref = rule.ref
+        fact = {"rule": ref.label, "file": ref.file, "line": ref.line}
+        yield json.dumps(fact) if as_json else f"{ref.label} ({ref.file}:{ref.line})"
+    if not as_json:
+        yield f"{len(idle)} allow rules were used by none of {answers.decisions} decisions"

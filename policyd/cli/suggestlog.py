@@ -1,0 +1,154 @@
+"""What people answered, out of the log: each question once, with how often it was approved and refused, when, by whom.
+
+Rules of this module:
+
+1. Refusals are taken from the whole log, whatever filters say: a filter must not hide a no.
+2. A refusal is a person's no, and every denial by rule, default, guard or remembered answer. A dismissed question
+   counts as one unless the same was approved as well. Silence, a broken prompt and a cancelled turn are neither.
+3. A refusal that cannot be read back keeps everything that may be like it from being allowed in general (`Blind`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from policyd.audit.rebuild import Undecidable
+from policyd.cli.auditcases import Case, case, signature
+from policyd.cli.auditfilters import PEOPLE, Record, Wanted, answered, listed, table
+
+
+@dataclass(slots=True)
+class Question:
+    """One question, asked once or often."""
+
+    case: Case
+    approved: int = 0
+    """By a person, in the records the filters let through."""
+    refused: int = 0
+    """By a person."""
+    denied: int = 0
+    """By a rule, a default, the guard or a remembered answer."""
+    dismissed: int = 0
+    first: str = ""
+    last: str = ""
+    by: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def against(self) -> bool:
+        """Whether nothing may be suggested that allows this."""
+        return bool(self.refused or self.denied or (self.dismissed and not self.approved))
+
+    def note(self, record: Record) -> None:
+        """Take in when it was answered, and by whom."""
+        time = str(record.get("time"))
+        self.first = min(self.first or time, time)
+        self.last = max(self.last, time)
+        self.by[str(record.get("by"))] += 1
+
+
+@dataclass(slots=True)
+class Blind:
+    """What is known of refusals that cannot be read back."""
+
+    count: int = 0
+    everything: bool = False
+    """One of them may have been about anything."""
+    programs: set[str] = field(default_factory=set)
+    tools: set[str] = field(default_factory=set)
+    paths: set[str] = field(default_factory=set)
+    urls: set[str] = field(default_factory=set)
+
+    def add(self, record: Record) -> None:
+        """Take in what a record still says."""
+        rows = [table(row) for row in listed(record.get("actions"))]
+        self.count += 1
+        self.everything |= "whole" in record or not rows
+        for row in rows:
+            words = listed(row.get("command"))
+            self.programs.update(map(str, words[:1]))
+            for held, key in ((self.tools, "tool"), (self.paths, "path"), (self.urls, "url")):
+                if key in row:
+                    held.add(str(row[key]))
+
+
+@dataclass(slots=True)
+class Answers:
+    """All questions of a log."""
+
+    questions: dict[tuple[object, ...], Question] = field(default_factory=dict)
+    blind: Blind = field(default_factory=Blind)
+    prompts: int = 0
+    """Answers of people in the records the filters let through."""
+    unreadable: int = 0
+    """Approvals that cannot be read back."""
+    rules: Counter[str] = field(default_factory=Counter)
+    """Every rule that the log names, and how often."""
+    decisions: int = 0
+
+    def add(self, record: Record, *, chosen: bool) -> None:
+        """Take in one record; `chosen`: the filters let it through."""
+        if record.get("event") != "decision":
+            return
+        self.decisions += 1
+        self.rules.update(spoke(record))
+        told = verdict(record)
+        self.prompts += chosen and answered(record)
+        if told and (chosen or told != "approved"):
+            self.tell(record, told)
+
+    def tell(self, record: Record, told: str) -> None:
+        """Count one answer."""
+        try:
+            one = case(record)
+            question = self.questions.setdefault(signature(one), Question(one))
+        except Undecidable:
+            if told == "approved":
+                self.unreadable += 1
+            else:
+                self.blind.add(record)
+            return
+        setattr(question, told, getattr(question, told) + 1)
+        if told in {"approved", "refused"}:
+            question.note(record)
+
+    @property
+    def against(self) -> list[Question]:
+        """Questions nothing suggested may allow."""
+        return [one for one in self.questions.values() if one.against]
+
+    @property
+    def approved(self) -> list[Question]:
+        """Questions that were always approved."""
+        return [one for one in self.questions.values() if one.approved and not one.against]
+
+
+def collect(records: Iterable[Record], want: Wanted) -> Answers:
+    """Return the answers of a whole log; `want` chooses the approvals that count."""
+    answers = Answers()
+    for record in records:
+        answers.add(record, chosen=want(record))
+    return answers
+
+
+def verdict(record: Record) -> str:
+    """Say what a record says of its question: approved, refused, denied, dismissed, or nothing."""
+    effect, source = record.get("effect"), record.get("source")
+    if answered(record):
+        return {"allow": "approved", "deny": "refused"}.get(str(effect), "")
+    if effect != "deny":
+        return ""
+    if source in {"rule", "default", "guard", "grant"}:
+        return "denied"
+    person = str(record.get("by") or "").partition(":")[0] in PEOPLE
+    return "dismissed" if source == "prompt" and person else ""
+
+
+def spoke(record: Record) -> set[str]:
+    """Return every rule a record names: those that decided, and all others that matched."""
+    rows = [*listed(record.get("rules"))]
+    names = {str(table(row).get("rule")) for row in rows} | set(map(str, listed(record.get("matched"))))
+    for action in listed(record.get("actions")):
+        names.update(map(str, listed(table(action).get("rules"))))
+    return names

@@ -1,0 +1,158 @@
+"""The proof of suggestions: the engine decides every past question with them in force, and what does harm goes.
+
+Rules of this module:
+
+1. Nothing that was refused is allowed by a suggestion that is printed; nothing that was approved is denied by one.
+2. A suggestion that settles no prompt is not printed.
+3. What `policyd check` would warn of is not printed.
+4. What was general and does harm is replaced by the exact rules inside it, which are proved again.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from policyd.audit.rebuild import Undecidable
+from policyd.cli.auditcases import Court, Redecided
+from policyd.cli.lint import lint
+from policyd.cli.suggestlog import Question
+from policyd.cli.suggestrules import FILE, Candidate
+from policyd.cli.suggesttext import Page, beside_id
+from policyd.model import Effect, Layer
+from policyd.policy import PolicyError, PolicySource
+
+ROUNDS = 40
+
+
+@dataclass(slots=True)
+class Before:
+    """What the rules in force say of every question."""
+
+    effects: dict[int, Effect] = field(default_factory=dict)
+    found: dict[int, Redecided] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, court: Court, questions: Iterable[Question]) -> Before:
+        """Decide every question under the rules in force; what cannot be decided is left out."""
+        before = cls()
+        for one in questions:
+            try:
+                found = court.decide(one.case)
+            except Undecidable:
+                continue
+            before.found[id(one)] = found
+            before.effects[id(one)] = found.effect
+        return before
+
+
+@dataclass(slots=True)
+class Proof:
+    """One attempt: suggestions, what they are tried on, and what came of it."""
+
+    args: Namespace
+    questions: Sequence[Question]
+    before: Before
+    page: Page
+    settled: int = 0
+    """Prompts of people that would not have been."""
+
+    def settle(self) -> None:
+        """Drop what does harm or no good, until all that is left holds."""
+        for _ in range(ROUNDS):
+            court = self.court()
+            if court is not None and not self.attempt(court) and not self.warned(court):
+                return
+        self.page.rules.clear()  # never printed unproved
+        self.settled = 0
+
+    def court(self) -> Court | None:
+        """Put the suggestions in force; None where one of them, or an example of it, was refused and went."""
+        text = self.page.text()
+        try:
+            court = Court(self.args, [PolicySource(FILE, text.encode(), Layer.USER)])
+            for one in self.questions:
+                court.policy(one.case)
+        except PolicyError as error:
+            own = {diagnostic.rule for diagnostic in error.diagnostics if diagnostic.file == FILE}
+            if not own:
+                raise
+            self.strip(own)
+            return None
+        return court
+
+    def strip(self, names: set[str]) -> None:
+        """Take the examples from rules that were refused, then the rules."""
+        for rule in list(self.page.rules):
+            if rule.id in names or any(beside_id(rule, n) in names for n in range(1, len(rule.beside) + 1)):
+                self.page.plain[rule.id] = self.page.plain.get(rule.id, 0) + 1
+                if self.page.plain[rule.id] > 2:
+                    self.drop(rule)
+
+    def attempt(self, court: Court) -> bool:
+        """Decide every question; return whether suggestions had to go."""
+        saves: dict[str, int] = {}
+        blamed: list[set[str]] = []
+        self.settled = 0
+        for one in self.questions:
+            if id(one) not in self.before.effects:
+                continue
+            was, now = self.before.effects[id(one)], court.decide(one.case)
+            own = spoke(now)
+            if own and harmful(one, was, now.effect):
+                blamed.append(own)
+            decided = {ref.id for ref in now.decision.rules if ref.file == FILE}
+            if was is Effect.ASK and now.effect is not Effect.ASK:
+                count = one.approved if now.effect is Effect.ALLOW else one.refused
+                self.settled += count
+                for name in decided:
+                    saves[name] = saves.get(name, 0) + count
+        harm = self.guilty(blamed, saves)
+        idle = {rule.id for rule in self.page.rules if not saves.get(rule.id)}
+        for rule in list(self.page.rules):
+            rule.saves = saves.get(rule.id, 0)
+            if rule.id in harm or (rule.id in idle and not harm):
+                self.drop(rule)
+        return bool(harm or idle)
+
+    def guilty(self, blamed: Iterable[set[str]], saves: dict[str, int]) -> set[str]:
+        """Return the rules that go so that no harm is left: of each question the general one, or what saves least."""
+        owner = {rule.id: rule for rule in self.page.rules}
+        owner |= {beside_id(rule, at + 1): rule for rule in self.page.rules for at in range(len(rule.beside))}
+        guilty: set[str] = set()
+        for names in blamed:
+            rules = {owner[name].id: owner[name] for name in names if name in owner}
+            if rules and not guilty & rules.keys():
+                guilty.add(min(rules.values(), key=lambda one: (not one.instead, saves.get(one.id, 0), one.id)).id)
+        return guilty
+
+    def warned(self, court: Court) -> bool:
+        """Drop what `policyd check` warns of; return whether something had to go."""
+        places = court.loaded.places
+        found = lint(
+            court.own(), court.loaded.base.sources, home=places.home, tmpdir=places.tmpdir, now=datetime.now(UTC)
+        )
+        named = {one.at.rule for one in found if one.at.file == FILE}
+        for rule in [one for one in self.page.rules if one.id in named]:
+            self.drop(rule)
+        return bool(named)
+
+    def drop(self, rule: Candidate) -> None:
+        """Take a rule out; the exact ones inside a general one take its place."""
+        self.page.rules.remove(rule)
+        self.page = Page([*self.page.rules, *rule.instead], self.page.refused, self.page.approved, self.page.plain)
+
+
+def spoke(found: Redecided) -> set[str]:
+    """Return the suggestions that spoke in a decision."""
+    judged = found.decision.actions
+    return {ref.id for one in judged for ref in (*one.hits, *one.possible) if ref.file == FILE}
+
+
+def harmful(question: Question, was: Effect, now: Effect) -> bool:
+    """Say whether a suggestion does harm: allows what was refused, or keeps back what was not."""
+    if now < was:
+        return question.against
+    return now > was and (was is Effect.ALLOW or bool(question.approved))

@@ -1,0 +1,394 @@
+"""Candidates: what was approved, or refused, written as rules that say no more than that.
+
+Rules of this module:
+
+1. An approval is of the whole request. Only where one thing of it needed an answer is that thing a candidate.
+2. Exact first: the command with its words, its directory and its variables; the path; the URL; the tool with its input.
+3. In general only what was approved in at least `SEVERAL` different ways: further words of a command for programs whose
+   "always" may be kept open (with a rule that still asks about the options that change what they do), the files of one
+   directory, the pages of one host, the inputs of one tool.
+4. An allow names the agent; a command the directories it was approved in. A denial is for everybody and everywhere.
+5. What the policy language has no words for is no candidate.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+from policyd.cli.auditfilters import agent
+from policyd.cli.suggestlog import Blind, Question
+from policyd.grants import keys, literal, programs
+from policyd.model import READ_KINDS, WRITE_KINDS, Action, Effect, Judged, Reach, Role
+
+SEVERAL = 3
+FILE = "/policyd/suggested.toml"
+"""The name under which suggestions are tried: nothing lies there."""
+OWN = {"path": ["@auto-run", "@secrets"]}
+"""What an allow for a whole directory leaves out."""
+DEEP = frozenset({"search", "delete", "read"})
+Table = dict[str, object]
+
+
+class Unwritable(ValueError):  # noqa: N818 - a fact about the language
+    """The policy language has no words for something."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ask:
+    """The one thing of a question that needed an answer."""
+
+    question: Question
+    action: Action
+    key: keys.Key
+
+    @property
+    def agent(self) -> str:
+        """The agent as policies name it."""
+        return agent(self.question.case.record)
+
+
+@dataclass(slots=True, eq=False)
+class Candidate:
+    """A rule that may be suggested."""
+
+    effect: Effect
+    table: Table
+    asks: list[Ask]
+    """What it is made from."""
+    instead: list[Candidate] = field(default_factory=list)
+    """Exact rules, if this general one does not hold."""
+    beside: list[Table] = field(default_factory=list)
+    """Rules that belong to it: what it must still ask about."""
+    saves: int = 0
+    id: str = ""
+
+    @property
+    def answers(self) -> int:
+        """How often people answered so."""
+        return sum(one.question.refused if self.effect else one.question.approved for one in self.asks)
+
+
+def asked(question: Question, judged: Sequence[Judged]) -> Ask | str:
+    """Return the one thing of a question that needs an answer, or why there is none, in words."""
+    if question.case.request.menu:
+        return "it was a choice between several answers"
+    asks = [at for at, one in enumerate(judged) if one.effect is Effect.ASK]
+    rules = [ref.label for at in asks for ref in (*judged[at].hits, *judged[at].possible) if ref.effect is Effect.ASK]
+    if rules:
+        return f"the rule {rules[0]} asks: an allow changes nothing while it stands"
+    alone = [at for at in asks if judged[at].action.carrier not in asks]
+    if len(alone) != 1:
+        return "several things were asked together, and not all were approved by themselves"
+    action = judged[alone[0]].action
+    key = keys.key(action, ())
+    if action.role is Role.MENTION or key is None:
+        return (action.opaque and "it could not be understood") or "it cannot be named exactly"
+    if key.via or key.fed:
+        return "the policy language has no words for how it was run or what it was fed"
+    return Ask(question, action, key)
+
+
+# ---- exact -----------------------------------------------------------------------------------------
+
+
+def exact(one: Ask, effect: Effect) -> Candidate:
+    """Return the rule for exactly what was answered."""
+    write: dict[str, Callable[[Ask, Effect], Table]] = {
+        "command": command_table,
+        "path": path_table,
+        "url": url_table,
+        "tool": tool_table,
+    }
+    return Candidate(effect, named(one, effect, write[one.key.resource](one, effect)), [one])
+
+
+def named(one: Ask, effect: Effect, table: Table) -> Table:
+    """Add the agent to an allow."""
+    return {"agent": [one.agent], **table} if one.agent and effect is Effect.ALLOW else table
+
+
+def command_table(one: Ask, effect: Effect) -> Table:
+    """Return the conditions for one command."""
+    table: Table = {"command": [literal.join(one.key.words)]}
+    if effect is Effect.ALLOW:
+        table.update(places(one))
+    return table
+
+
+def places(one: Ask) -> Table:
+    """Return where a command was approved, with which variables, and which files outside it named."""
+    table: Table = {"cwd": [literal.escape(place) for place in one.action.cwd]}
+    if one.key.env:
+        table["env"] = [f"{name}={literal.escape(value)}" for name, value in one.key.env]
+    refs = [ref for ref in one.action.within if ref is not None]
+    if any(not ref.inside for ref in refs):
+        table["within"] = sorted({literal.escape(form) for ref in refs for form in ref.forms})
+    return table
+
+
+def path_table(one: Ask, effect: Effect) -> Table:
+    """Return the conditions for one path, in all its forms."""
+    path = one.action.path
+    assert path is not None  # noqa: S101 - the key says so
+    kinds = sorted(one.action.kinds) if effect is Effect.ALLOW else denied_kinds(one.action)
+    deep = path.reach is not Reach.ENTRY and effect is Effect.ALLOW and set(kinds) <= DEEP
+    return {"kind": kinds, "path": [literal.escape(form) + ("/**" if deep else "") for form in path.forms]}
+
+
+def denied_kinds(action: Action) -> list[str]:
+    """Return the kinds a denial of a path names: whoever refuses an edit wants no other change either."""
+    named_ = ["@write" if kind in WRITE_KINDS else "@read" if kind in READ_KINDS else kind for kind in action.kinds]
+    return sorted(set(named_))
+
+
+def url_table(one: Ask, effect: Effect) -> Table:
+    """Return the conditions for one URL."""
+    url = one.action.url
+    assert url is not None  # noqa: S101 - the key says so
+    port = f":{url.port}" if url.port not in {0, 80, 443} else ""
+    query = f"?{literal.escape(url.query)}" if url.query else ""
+    paths = [literal.escape(quote(path, safe="/%:@!$&'()*+,;=~")) for path in url.paths[:1]]
+    return {
+        "kind": sorted(one.action.kinds),
+        "url": [f"{url.scheme}://{url.host}{port}{path}{query}" for path in paths],
+    }
+
+
+def tool_table(one: Ask, effect: Effect) -> Table:
+    """Return the conditions for one tool with one input."""
+    table = any_input(one)
+    if given := plain_input(one.action.args or {}):
+        table["input"] = given
+    return table
+
+
+def any_input(one: Ask) -> Table:
+    """Return the conditions for one tool."""
+    tool: Table = {"tool": [literal.escape(word) for word in one.key.words]}
+    return tool if one.action.mcp else {"kind": sorted(one.action.kinds), **tool}
+
+
+def plain_input(args: object, lead: str = "") -> Table:
+    """Return arguments as `input` says them; a call with more arguments than these is covered too.
+
+    Raises:
+        Unwritable: one of them cannot be said.
+    """
+    found: Table = {}
+    for name, value in args.items() if isinstance(args, dict) else ():
+        if not isinstance(name, str) or not name or "." in name:
+            raise Unwritable
+        if isinstance(value, dict):
+            found.update(plain_input(value, f"{lead}{name}."))
+        elif isinstance(value, str):
+            found[f"{lead}{name}"] = literal.escape(value)
+        elif isinstance(value, bool | int | float):
+            found[f"{lead}{name}"] = value
+        else:
+            raise Unwritable
+    return found
+
+
+# ---- in general ------------------------------------------------------------------------------------
+
+
+def candidates(asks: Iterable[Ask], effect: Effect, least: int, blind: Blind) -> list[Candidate]:
+    """Return the rules for what people answered alike `least` times: general ones with the exact ones inside."""
+    same: dict[tuple[object, ...], list[Ask]] = {}
+    for one in asks:
+        place = one.action.cwd if effect is Effect.ALLOW else ()
+        same.setdefault((one.agent if effect is Effect.ALLOW else "", one.key, place), []).append(one)
+    single = [one for group in same.values() if (one := joined(group, effect))]
+    found: list[Candidate] = []
+    for group, general in families(single, effect, blind):
+        whole = [one for each in group for one in each.asks]
+        often = [each for each in group if each.answers >= least]
+        if general is not None and sum(each.answers for each in group) >= least:
+            found.append(Candidate(effect, general[0], whole, often, general[1]))
+        else:
+            found += often
+    return merged(found)
+
+
+def merged(found: Iterable[Candidate]) -> list[Candidate]:
+    """Join rules that differ in the agent only: what each was approved for is the same."""
+    kept: list[Candidate] = []
+    for each in found:
+        same = next((one for one in kept if alike(one, each)), None)
+        if same is None:
+            kept.append(each)
+            continue
+        same.asks += each.asks
+        same.instead = merged([*same.instead, *each.instead])
+        if "agent" in same.table:
+            same.table["agent"] = sorted({one.agent for one in same.asks})
+    return kept
+
+
+def alike(one: Candidate, other: Candidate) -> bool:
+    """Say whether two rules differ in the agent only, and both name one, or neither does."""
+    tables = [{key: value for key, value in each.table.items() if key != "agent"} for each in (one, other)]
+    same = one.effect is other.effect and one.beside == other.beside and tables[0] == tables[1]
+    return same and ("agent" in one.table) is ("agent" in other.table)
+
+
+def joined(group: list[Ask], effect: Effect) -> Candidate | None:
+    """Return the exact rule for one thing that was asked in several sessions, None where it cannot be said."""
+    try:
+        rule = exact(group[0], effect)
+    except Unwritable:
+        return None
+    rule.asks = group
+    return rule
+
+
+General = tuple[Table, list[Table]] | None
+
+
+def families(single: list[Candidate], effect: Effect, blind: Blind) -> Iterator[tuple[list[Candidate], General]]:
+    """Yield exact rules that are alike, with the general rule for them if there is one."""
+    groups: dict[tuple[object, ...], list[Candidate]] = {}
+    for each in single:
+        groups.setdefault(family(each.asks[0], effect), []).append(each)
+    for group in groups.values():
+        yield group, general(group, effect, blind) if len(group) >= SEVERAL else None
+
+
+def family(one: Ask, effect: Effect) -> tuple[object, ...]:
+    """Return what exact rules must share for a general one to stand for them."""
+    key, action = one.key, one.action
+    who = one.agent if effect is Effect.ALLOW else ""
+    if key.resource == "command" and effect:
+        return who, "command", lead(key.words)
+    if key.resource == "command":
+        inside = action.cwd_inside and not action.strays and all(ref and ref.inside for ref in action.within)
+        return who, "command", programs.prefix(key.words) if inside else key, action.cwd, key.env
+    if key.resource == "path":
+        path = action.path
+        plain = path is not None and path.reach is Reach.ENTRY and path.inside and effect is Effect.ALLOW
+        return who, "path", key.kinds, directory(one) if plain else key
+    if key.resource == "url" and action.url:
+        return who, "url", action.url.scheme, action.url.host, action.url.port, key.kinds
+    return who, "tool", key.words, key.kinds
+
+
+def lead(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a program, and its subcommand if the second word looks like one."""
+    return words[:2] if len(words) > 1 and words[1].isidentifier() else words[:1]
+
+
+def directory(one: Ask) -> tuple[str, ...]:
+    """Return the directory of a file in each of its forms, none if it is a root of the session."""
+    path = one.action.path
+    found = tuple(posixpath.dirname(form) for form in path.forms) if path else ()
+    return () if any(each in one.question.case.roots for each in found) else found
+
+
+def general(group: list[Candidate], effect: Effect, blind: Blind) -> General:
+    """Return the rule for everything like a group of exact rules, and the rules that belong to it."""
+    one = group[0].asks[0]
+    if effect is Effect.ALLOW and blind.everything:
+        return None
+    resource = one.key.resource
+    if resource == "command":
+        return denied_lead(one) if effect else opened(one, blind)
+    if resource == "path":
+        return None if effect else files(group, blind)
+    if resource == "url":
+        return None if effect is Effect.ALLOW and hidden_host(one, blind) else (host(one, effect), [])
+    if effect is Effect.ALLOW and any(word in blind.tools for word in (*one.key.words, tool_name(one))):
+        return None
+    return named(one, effect, any_input(one)), []
+
+
+def denied_lead(one: Ask) -> General:
+    """Return the denial of a program, or of its subcommand."""
+    return {"command": [literal.join(lead(one.key.words))]}, []
+
+
+def opened(one: Ask, blind: Blind) -> General:
+    """Return the allow of a command with further words, and what it still asks about."""
+    words = programs.prefix(one.key.words)
+    if words is None or words[0] in blind.programs:
+        return None
+    dashes, never = programs.limits(one.key.words)
+    text = literal.join(words)
+    patterns = [text, f"{text} -- **"] if dashes else [f"{text} **"]
+    table = named(one, Effect.ALLOW, {"command": patterns, **places(one)})
+    return table, [{"command": [f"{text} {option}" for option in never]}] if never else []
+
+
+def files(group: list[Candidate], blind: Blind) -> General:
+    """Return the allow of the files of one directory, with one ending if all have it."""
+    one = group[0].asks[0]
+    places_, names = directory(one), [ask.key.words[0] for each in group for ask in each.asks]
+    if not places_ or any(path.startswith(f"{place}/") for path in blind.paths for place in places_):
+        return None
+    endings = {posixpath.splitext(name)[1] for name in names}
+    ending = literal.escape(endings.pop()) if len(endings) == 1 else ""
+    patterns = [f"{literal.escape(place)}/*{ending}" for place in places_]
+    return named(one, Effect.ALLOW, {"kind": sorted(one.action.kinds), "path": patterns, "unless": OWN}), []
+
+
+def host(one: Ask, effect: Effect) -> Table:
+    """Return the conditions for all pages of one host."""
+    url = one.action.url
+    assert url is not None  # noqa: S101 - the key says so
+    port = f":{url.port}" if url.port not in {0, 80, 443} else ""
+    return named(one, effect, {"kind": sorted(one.action.kinds), "url": [f"{url.scheme}://{url.host}{port}/**"]})
+
+
+def hidden_host(one: Ask, blind: Blind) -> bool:
+    """Say whether a refusal that cannot be read was about the same host."""
+    return one.action.url is not None and any(one.action.url.host in text.lower() for text in blind.urls)
+
+
+def tool_name(one: Ask) -> str:
+    """Return a tool's name as the agent says it."""
+    return one.action.tool.name if one.action.tool else ""
+
+
+# ---- examples --------------------------------------------------------------------------------------
+
+
+def example(one: Ask) -> object:
+    """Return a request as policies write examples."""
+    action, key = one.action, one.key
+    kind = sorted(action.kinds)[0]
+    if action.command is not None:
+        env = "".join(f"{name}={shlex.quote(value)} " for name, value in key.env)
+        return {"command": env + shlex.join(key.words), "cwd": action.cwd[0]}
+    if action.path is not None:
+        return f"{kind} {action.path.forms[0]}"
+    if action.url is not None:
+        return f"{kind} {action.url.text}"
+    table: Table = {"kind": "other" if action.mcp else kind, "tool": key.words[0]}
+    return {**table, "input": dict(action.args)} if action.args else table
+
+
+def near(one: Ask) -> object:
+    """Return a request that is nearly this one, as policies write examples."""
+    action = one.action
+    kind = sorted(action.kinds)[0]
+    if action.command is not None:
+        return {"command": shlex.join((*one.key.words, "--zqx0")), "cwd": action.cwd[0]}
+    if action.path is not None:
+        return f"{kind} {posixpath.dirname(action.path.forms[0])}/zqx0/x"
+    if action.url is not None:
+        return f"{kind} https://not-{action.url.host}/"
+    return {"kind": "other" if action.mcp else kind, "tool": f"{one.key.words[0]}-zqx0"}
+
+
+def likeness(one: Ask, other: Ask) -> int:
+    """Say how alike two requests are: 0 = not at all."""
+    if one.key.resource != other.key.resource:
+        return 0
+    mine, theirs = one.key.words[0].split("/"), other.key.words[0].split("/")
+    if one.key.resource == "command":
+        mine, theirs = list(one.key.words), list(other.key.words)
+    alike = next((at for at, pair in enumerate(zip(mine, theirs, strict=False)) if pair[0] != pair[1]), 99)
+    return min(alike, len(mine), len(theirs))
