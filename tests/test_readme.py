@@ -1,0 +1,93 @@
+"""Everything the README shows works: policies load with their examples, commands print what is printed there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from policyd.actions import Machine
+from policyd.authorizer import check_examples
+from policyd.cli import COMMANDS
+from policyd.cli.tree import Tree
+from policyd.model import Layer
+from policyd.policy import PolicySource, load
+from policyd.storage import settings
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCKS = [(match[1], match[2].strip(), match[3]) for match in BLOCK.finditer(README)]
+
+
+def blocks(language: str, info: str = "") -> list[str]:
+    return [text for name, more, text in BLOCKS if name == language and more.startswith(info)]
+
+
+POLICIES = [(more, text) for name, more, text in BLOCKS if name == "toml" and more.startswith("policy")]
+
+
+@pytest.mark.parametrize(("info", "text"), POLICIES, ids=[f"policy {n}" for n in range(len(POLICIES))])
+def test_every_policy_shown_loads_and_its_examples_come_out(info: str, text: str) -> None:
+    layer = Layer.MANAGED if "managed" in info else Layer.USER
+    source = PolicySource("README.md", text.encode(), layer)
+    disk = Tree({}, {}, "/home/dev")
+    policy = load([source], home="/home/dev", tmpdir="/tmp", fs=disk, version="0.1.0")
+    assert check_examples(policy, Machine("/home/dev", disk)) == []
+
+
+SESSIONS = [
+    (command, expected)
+    for text in blocks("console")
+    for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize(("command", "expected"), SESSIONS, ids=[row[0][:60] for row in SESSIONS])
+def test_every_command_shown_prints_what_is_shown(command: str, expected: str, tmp_path: Path) -> None:
+    """`…` stands for anything, a line of its own for any lines."""
+    program = tmp_path / "bin" / "policyd"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m policyd "$@"\n')
+    program.chmod(0o755)
+    env = {"HOME": str(tmp_path / "home"), "PATH": f"{program.parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    (tmp_path / "home").mkdir()
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, env=env, capture_output=True, text=True, timeout=60)
+    pattern = re.escape(expected.strip()).replace(re.escape("…"), "…")
+    pattern = re.sub(r"(?:^|\n|\\\n)…(?=\n|\\\n|$)", r"(?:\n.*)*?", pattern).replace("…", ".*")
+    assert re.fullmatch(pattern, (done.stdout + done.stderr).strip()), done.stdout + done.stderr
+
+
+def test_every_command_is_in_the_table() -> None:
+    table = README[README.index("## Commands and exit codes") :]
+    assert [name for name in COMMANDS if f"| `policyd {name}" not in table] == []
+
+
+def test_every_setting_is_in_the_table() -> None:
+    table = README[README.index("## Settings") :]
+    assert [name for name in settings.field_names() if f"| `{settings.key_of(name)}` |" not in table] == []
+
+
+def test_every_command_in_a_shell_block_exists() -> None:
+    shown = re.findall(r"policyd (\w+)", "\n".join(blocks("sh")))
+    assert shown
+    assert set(shown) <= set(COMMANDS)
+
+
+def test_every_file_named_exists() -> None:
+    names = re.findall(r"`((?:examples|policies|systemd|tests)/[\w./-]+)`", README)
+    assert names
+    assert [name for name in names if not (ROOT / name).exists()] == []
+
+
+def test_the_python_shown_runs(tmp_path: Path) -> None:
+    """The lines up to the `async with` are executed; the rest is what test_sdk plays against a real agent."""
+    text = next(text for text in blocks("python") if "Guard" in text)
+    compile(text, "README.md", "exec", flags=0x2000)
+    (tmp_path / "policy.toml").write_text("version = 1\n")
+    code = text.split("async with")[0]
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
