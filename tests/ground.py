@@ -73,3 +73,15 @@ def opened(action: Action, files: list[File], refuse: set[str]) -> bool:
     """Say whether `outside` allows and no default is stricter."""
     found = [e for layer, trusted, own in voices(files) for e in entries(action, own, layer, trusted, refuse)]
     return any(outside for _, _, outside in found) and all(effect == ALLOW for effect, _, _ in found)
+
+
+def every_kind_named(action: Action, files: list[File], refuse: set[str]) -> bool:
+    """Say whether some table has a word that counts for each kind of an action; an MCP call has no kind to name."""
+    said = [
+        key
+        for layer, trusted, table in files
+        for key, word in table.get("defaults", {}).items()
+        if key != "delegate" and counts(word, layer, trusted, refuse)
+    ]
+    kinds = action.kinds or {"other"}
+    return action.mcp or all(kind in said or ("*" in said and kind != "switch_mode") for kind in kinds)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from policyd.model import Action, Context, Request, Role
-from tests.ground import ALLOW, ASK, EFFECTS, File, counts, entries, opened, voices
+from tests.ground import ALLOW, ASK, EFFECTS, File, counts, entries, every_kind_named, opened, voices
 from tests.naive import MAYBE, NO, YES, as_list, command_truth, host_matches, path_matches, tool_matches
 
 ATTRIBUTES = ("kind", "tool", "input", "mode", "label", "interactive")
@@ -129,9 +129,11 @@ def judge(
     allows = [hit for hit in hits if hit[1]["effect"] == "allow"]
     effects += [EFFECTS[rule["effect"]] for _, rule, _ in hits]
     top = max((rank for rank, _, _ in hits), default=-1)
-    grounds: list[tuple[int, bool]] = [] if silent else list(defaults(action, files, context, refuse, top, mentions))
+    grounds = [] if silent else list(defaults(action, files, context, refuse, top, mentions))
     effects += [effect for effect, _ in grounds]
-    lenient = [outside for effect, outside in grounds if effect == ALLOW]
+    lenient = [block for effect, block in grounds if effect == ALLOW]
+    if lenient and not hits and not any(lenient) and not every_kind_named(action, files, refuse):
+        effects.append(ASK)
     named = any("path" in rule for _, rule, _ in allows)
     floor = bool(action.guarded) and not any(layer == 2 for _, _, layer in allows)
     if action.role is not Role.MENTION:
@@ -150,19 +152,20 @@ def judge(
 def defaults(
     action: Action, files: list[File], context: Context, refuse: set[str], top: int, mentions: list[Action]
 ) -> Iterator[tuple[int, bool]]:
-    """Yield effect and "it is `outside`" of the defaults that count."""
+    """Yield effect and "it is a `[[default]]` block" of the defaults that count."""
     for layer, trusted, own in voices(files):
         if top >= max(layer, 1):
             continue
         blocks = [b for t in own for b in t.get("default", []) if counts(b["effect"], layer, trusted, refuse)]
         found = [(holds(block, action, context, layer == 2, mentions), block) for block in blocks]
-        spoken = [(EFFECTS[b["effect"]], b.get("delegate", False), False) for held, b in found if held == YES]
+        spoken = [(EFFECTS[b["effect"]], b.get("delegate", False), True) for held, b in found if held == YES]
         if not spoken:
-            spoken = list(entries(action, own, layer, trusted, refuse))
+            words = entries(action, own, layer, trusted, refuse)
+            spoken = [(effect, delegate, False) for effect, delegate, _ in words]
         spoken += [
             (ASK, b.get("delegate", False), False) for held, b in found if held == MAYBE and b["effect"] != "allow"
         ]
-        yield from ((effect, outside) for effect, delegate, outside in spoken if not (delegate and top >= 1))
+        yield from ((effect, block) for effect, delegate, block in spoken if not (delegate and top >= 1))
 
 
 def decide(request: Request, files: list[File], context: Context) -> int:

@@ -211,6 +211,10 @@ def test_a_match_that_rests_on_an_unknown_word_asks_and_displaces_nothing() -> N
         ('read="allow"\noutside="allow"', read("/etc/passwd"), "allow"),
         ('read="deny"\noutside="allow"', read("/etc/passwd"), "deny"),
         ('read="ask"\noutside="deny"', read("/etc/passwd"), "deny"),
+        ('outside="allow"', read("/etc/passwd"), "ask"),
+        ('read="allow"\noutside="allow"', read("/etc/passwd", "delete"), "ask"),
+        ('read="allow"\noutside="allow"', read("/etc/passwd", "_own"), "ask"),
+        ('"*"="allow"\noutside="allow"', read("/etc/passwd", "delete"), "allow"),
         ('"*"="ask"\noutside="allow"', read("/etc/passwd"), "ask"),
         ('read="deny"\n"*"="allow"', read("src", "search"), "deny"),
         ('delete="deny"\n"*"="allow"', read("src/a.py", "move"), "deny"),
@@ -220,10 +224,37 @@ def test_a_match_that_rests_on_an_unknown_word_asks_and_displaces_nothing() -> N
         ("think='allow'", Action(frozenset({"think"})), "allow"),
         ("_plan='allow'", Action(frozenset({"_plan"})), "allow"),
         ("read='allow'\nedit='ask'", replace(read("src/a.py"), kinds=frozenset({"read", "edit"})), "ask"),
+        ("read='allow'", replace(run("curl x"), kinds=frozenset({"read", "execute"})), "ask"),
+        ("read='allow'\nexecute='allow'", replace(run("curl x"), kinds=frozenset({"read", "execute"})), "allow"),
+        ("read='allow'\n'*'='allow'", replace(run("curl x"), kinds=frozenset({"read", "execute"})), "allow"),
+        ("read='allow'\n'*'='allow'", replace(read("src"), kinds=frozenset({"read", "switch_mode"})), "ask"),
+        ("read='allow'", replace(read("src/a.py"), kinds=frozenset({"read", "delete"})), "ask"),
+        ("fetch='allow'", Action(frozenset({"fetch", "read"}), url=parse("https://a.test/")), "ask"),
     ],
 )
 def test_the_ground(ground: str, action: Action, want: str) -> None:
     assert effect(load(f"[defaults]\n{ground}"), action) == want
+
+
+def test_layers_together_name_the_kinds_of_an_action() -> None:
+    both = replace(run("cat x"), kinds=frozenset({"read", "execute"}))
+    reads, runs = '[defaults]\nread="allow"', '[defaults]\nexecute="allow"'
+    assert effect(load_layers((Layer.MANAGED, True, reads), (Layer.USER, True, runs)), both) == "allow"
+    assert effect(load_layers((Layer.USER, True, reads), (Layer.PROJECT, False, runs)), both) == "ask"
+
+
+def test_an_allow_of_every_kind_leaves_nothing_unnamed() -> None:
+    both = replace(run("cat x"), kinds=frozenset({"read", "execute"}))
+    for block in ('[[rule]]\neffect="allow"\ncommand="cat **"', '[[default]]\neffect="allow"\ncommand="cat **"'):
+        assert effect(load(f'[defaults]\nread="allow"\n{block}'), both) == "allow"
+    partial = '[defaults]\nread="allow"\n[[default]]\neffect="allow"\nkind="execute"'
+    assert effect(load(partial), both) == "ask"
+
+
+def test_a_kind_no_default_names_may_be_remembered() -> None:
+    both = replace(run("cat x"), kinds=frozenset({"read", "execute"}))
+    found = decide(load('[defaults]\nread="allow"'), both)
+    assert (found.effect, found.reason, found.actions[0].floors) == (Effect.ASK, "no rule speaks about it", ())
 
 
 def test_the_same_request_is_told_in_the_same_words() -> None:
@@ -286,6 +317,8 @@ def test_an_outside_word_is_covered_by_within_or_by_a_path_rule() -> None:
     known = Action(frozenset({"read"}), Role.OPERAND, path=ref("/etc/m"), cwd=("/w",), cwd_inside=True)
     assert effect(load(make + '[[rule]]\neffect="allow"\nkind="read"\npath="/etc/m"'), stray, known) == "allow"
     assert effect(load(make + '[defaults]\noutside="allow"\nread="allow"'), stray, known) == "allow"
+    assert effect(load(make + '[defaults]\noutside="allow"\nread="allow"'), stray) == "ask"
+    assert effect(load(make + '[defaults]\noutside="allow"\nread="allow"\nedit="allow"'), stray) == "allow"
     both = (known, replace(known, kinds=frozenset({"edit"})))
     reads = '[[rule]]\neffect="allow"\nkind="read"\npath="/etc/m"\n'
     found = decide(load(make + reads), stray, *both)

@@ -9,7 +9,9 @@ Rules of this room:
 3. One action is judged by the rules that hold, the defaults no rule displaced, and the floors. Floors are the one place
    where "at least ask, whatever the rules say" is written.
 4. A default counts unless a rule of its layer or a higher one matched for certain. A match that may be (`possible`)
-   counts as ask and displaces nothing.
+   counts as ask and displaces nothing. What the defaults allow must be allowed as every kind it is: a kind that none
+   of them names is silence, and silence asks (`read = "allow"` says nothing of a command an agent calls a read;
+   `outside = "allow"` opens a place, and says nothing of what is done there).
 5. Nothing outside the workspace and nothing that was not understood is allowed unless a rule says so in words.
 6. A mention asks for nothing: only deny and ask rules see it. An idle action (`cd`, `true`) needs no allow of its own
    beside one that does.

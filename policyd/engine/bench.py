@@ -13,6 +13,7 @@ from policyd.policy import Entry, Policy, Rule
 
 ALLOW, ASK = Effect.ALLOW, Effect.ASK
 NO, YES = Truth.NO, Truth.YES
+OTHER = frozenset({"other"})
 UNKNOWN_USE = frozenset({"read", "edit"})
 """What a command may do with a file nobody knows the use of."""
 
@@ -45,7 +46,7 @@ class Bench:
         floors = tuple(self.floors(action, allows, defaults))
         effects = [rule.effect for rule in hits]
         effects += [entry.effect for entry in defaults]
-        if possible or floors or not (effects or silent):
+        if possible or floors or not (effects or silent) or (defaults and not hits and self.partly(action, defaults)):
             effects.append(ASK)
         judged = Judged(
             action,
@@ -81,10 +82,19 @@ class Bench:
             if rank >= max(layer.rank, Layer.USER):
                 continue
             sure, may = self.matching(action, index.candidates(action, self.context)) if index.every else ([], [])
-            spoken = [Entry(rule.ref, rule.effect, rule.delegate) for rule in sure] or layer.of(action)
+            blocks = [Entry(rule.ref, rule.effect, rule.delegate, block=True) for rule in sure]
+            spoken = blocks or layer.of(action)
             spoken += [Entry(replace(rule.ref, effect=ASK), ASK, rule.delegate) for rule in may]
             found += [entry for entry in spoken if not (entry.delegate and rank >= Layer.USER)]
         return found
+
+    def partly(self, action: Action, defaults: list[Entry]) -> bool:
+        """Say whether some kind of `action` is one that no default names: the allow of another is not about it."""
+        if action.mcp or (len(action.kinds) == 1 and (action.path is None or action.path.inside)):
+            return False
+        if any(entry.block for entry in defaults):
+            return False
+        return not all(any(layer.names(kind) for layer, _ in self.policy.ground) for kind in action.kinds or OTHER)
 
     # ---- floors --------------------------------------------------------------------------------------
 
@@ -131,7 +141,7 @@ class Bench:
                 yield f"it names {', '.join(strays)} outside the workspace"
 
     def covered(self, word: str, action: Action) -> bool:
-        """Say whether an allow rule with `path`, or the ground, lets a command reach a path outside that it names.
+        """Say whether an allow rule with `path`, or rules and ground together, let a command reach a path outside.
 
         A file whose use is known is judged by that use; any other as read and edited.
         """
@@ -143,7 +153,7 @@ class Bench:
             ]
             bare = replace(action, kinds=UNKNOWN_USE, command=None, strays=(), within=())
             known = [replace(bare, path=ref) for ref in refs]
-        return bool(known) and all(self.path_allowed(one) or self.ground_opens(one) for one in known)
+        return bool(known) and all(self.path_allowed(one) or self.judge(one)[0].effect is ALLOW for one in known)
 
     def path_allowed(self, action: Action) -> bool:
         """Say whether an allow rule with `path` holds for `action`."""

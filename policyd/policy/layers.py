@@ -9,6 +9,8 @@ Rules of this module:
 4. An MCP call takes `mcp`, else an ask or deny of `"*"`, never `other`.
 5. A layer that says nothing of an action has no voice.
 6. A kind no file names takes, beside `"*"`, a stricter entry of a kind it implies: a search is also a read.
+7. An allow is about the kinds it names, and `outside` names none: what is also of another kind, that no layer names,
+   is not allowed by it (`names`; the engine asks).
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ class Entry:
     delegate: bool = False
     outside: bool = False
     """It is the `outside` entry: an allow of it reaches outside on purpose."""
+    block: bool = False
+    """It stands for a `[[default]]` block that holds: one that allows holds for every kind."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +65,10 @@ class LayerDefaults:
         if action.path is not None and not action.path.inside and (outside := entries.get("outside")):
             spoken = [outside, *(entry for entry in spoken if entry.effect is not Effect.ALLOW)]
         return spoken
+
+    def names(self, kind: str) -> bool:
+        """Say whether an entry is about `kind`: its own, or `*`, which never allows a `switch_mode`."""
+        return kind in self.entries or ("*" in self.entries and kind != "switch_mode")
 
     def unnamed(self, kind: str, *, reach: bool) -> list[Entry]:
         """Return what speaks about a kind that no file of the layer names."""
