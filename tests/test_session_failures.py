@@ -159,7 +159,7 @@ def test_every_failed_record_turns_its_allow_into_one_rejection() -> None:
         assert [one.record for one in held] == [key]
         after = connection.handle(Failed(key, "disk full"), moment(0.0), None)
         sent = [json.loads(one.data) for one in after if isinstance(one, Send)]
-        assert [one["result"]["outcome"] for one in sent] == [{"outcome": "cancelled"}]
+        assert [one["result"]["outcome"] for one in sent] == [{"outcome": "selected", "optionId": "no"}]
         assert connection.handle(Failed(key, "disk full"), moment(0.0), None) == []
 
 

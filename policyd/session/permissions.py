@@ -219,7 +219,7 @@ class Permissions:
         held.session.permits.clear()
         if held.door:
             self._core.answered(Side.CLIENT, held.key)
-        self._refuse(held, reason)
+        self._refuse(held, reason, rejecting(held))
 
     # ---- the end ------------------------------------------------------------------------------------
 
@@ -340,16 +340,16 @@ class Permissions:
         self._refuse(held, why)
         self._report.show(held.session, "Blocked by policyd: it failed", why)
 
-    def _refuse(self, held: Held, why: str) -> None:
-        """Answer a rejection without anything that may fail: `cancelled`, or an error for a side door."""
+    def _refuse(self, held: Held, why: str, option: str | None = None) -> None:
+        """Answer a rejection without anything that may fail: `option` or `cancelled`, or an error for a side door."""
         self._core.held.pop(held.number, None)
         if held.door:
             line = messages.error(held.ident, messages.REFUSED, f"Denied by policyd: {why}")
         else:
-            line = messages.permission(held.ident, None, {"effect": "deny", "rules": [], "reason": why})
+            line = messages.permission(held.ident, option, {"effect": "deny", "rules": [], "reason": why})
         self._core.send(Side.AGENT, line)
         if not held.door:
-            self._observe_answer(held, None)
+            self._observe_answer(held, option)
 
     def _of(self, session: Session) -> list[Held]:
         return [held for held in self._core.held.values() if held.session is session]
@@ -358,6 +358,17 @@ class Permissions:
 def final(decision: Decision) -> bool:
     """Say whether every deciding rule is a managed or user rule: then the refusal may be for always."""
     return bool(decision.rules) and all(rule.layer is not Layer.PROJECT and not rule.default for rule in decision.rules)
+
+
+def rejecting(held: Held) -> str | None:
+    """Return the option that rejects a request whose allow could not be recorded; None (`cancelled`) if none does."""
+    if held.verdict is None:
+        return None
+    request = held.verdict.request
+    try:
+        return acp.answer(Effect.DENY, request.options, refusal=request.refusal).option
+    except Exception:
+        return None
 
 
 def spoke(decision: Decision) -> str:
