@@ -60,11 +60,11 @@ def swallowed(desk: Desk, rule: Rule) -> None:
     """Note exceptions that leave nothing of their rule, or that can never meet it."""
     if not rule.unless:
         return
-    stand_ins = desk.yard.of(rule)
+    stand_ins = [one for one in desk.yard.of(rule) or () if not one.deep]
     if not stand_ins:
         return
     if all(any(desk.coverer.surely_excepts(table, one.action) for table in rule.unless) for one in stand_ins):
-        found = "its `unless` covers all it is about, so it never holds"
+        found = "its `unless` covers all it is about, so nothing is left of it"
         desk.warn("swallowed", rule.ref, found, "narrow the exception, or remove the rule", key="unless")
         return
     if any(text[1:].partition(".")[0] in shipped() for text in written(rule.table, rule.resource)):

@@ -20,6 +20,7 @@ from policyd.model import (
     KINDS,
     Action,
     PathRef,
+    Reach,
     Role,
     SimpleCommand,
     Tool,
@@ -53,6 +54,11 @@ class StandIn:
     """`path`, `command`, `url`, `tool`; empty for a rule on kinds alone."""
     pattern: str = ""
     """The pattern as written, or the entry of a shipped set."""
+
+    @property
+    def deep(self) -> bool:
+        """Whether it is a directory above what is named, removed or copied with all below it."""
+        return self.action.path is not None and self.action.path.reach is not Reach.ENTRY
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +127,9 @@ class Yard:
         for pattern in condition.patterns:
             for form, inside in self.globs(pattern.source, strict=strict):
                 yield StandIn(Action(frozenset(), path=globbed(form, inside=inside)), "path", pattern.source)
+            for place in self.above(pattern.source) if strict else ():
+                whole = PathRef(place, (place,), reach=Reach.CONTENT)
+                yield StandIn(Action(frozenset(), path=whole), "path", pattern.source)
         if condition.outside:
             yield StandIn(Action(frozenset(), path=globbed("/**", inside=False)), "path", "@outside")
 
@@ -135,6 +144,14 @@ class Yard:
                 yield "/" + "/".join(lead + names), False
             else:
                 yield "/".join([escape(WORKSPACE), *names]), True
+
+    def above(self, text: str) -> Iterator[str]:
+        """Yield the directories at and above the literal head of a strict pattern: whoever removes one reaches it."""
+        for written in syntax.read(text, home=self.home, tmpdir=self.tmpdir):
+            if not written.floats:
+                start = [] if written.absolute else [WORKSPACE[1:]]
+                names = [*start, *written.head]
+                yield from ("/" + "/".join(names[:count]) for count in range(len(names) + 1))
 
     def commands(self, condition: CommandCondition) -> Iterator[StandIn | None]:
         """Yield a stand-in for each alternative of each command pattern."""

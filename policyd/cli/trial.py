@@ -6,6 +6,7 @@ what it says is what policyd would say.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -13,7 +14,6 @@ from datetime import UTC, datetime
 from policyd import engine
 from policyd.actions import Conversation, Machine
 from policyd.actions.examples import example_actions
-from policyd.cli.tree import Tree
 from policyd.model import Action, Agent, Context, Decision, Mode, Option, Request
 from policyd.policy import Policy, Rule
 from policyd.policy.conditions import (
@@ -29,6 +29,29 @@ Asked = str | Mapping[str, object]
 """A request as policies write examples: `KIND RESOURCE`, or a table."""
 
 
+class EmptyDisk:
+    """A disk with nothing on it: paths are what they say, directories hold nothing (`model.Filesystem`)."""
+
+    def resolve(self, path: str) -> str:
+        """Return `path` folded: there are no links."""
+        return posixpath.normpath(path)
+
+    def contains(self, directory: str, names: tuple[str, ...]) -> bool:
+        """Say that nothing lies below."""
+        return False
+
+    def is_dir(self, path: str) -> bool:
+        """Say that it is no directory."""
+        return False
+
+    def identity(self, path: str) -> None:
+        """Say that there is no such file."""
+
+    def listing(self, directory: str) -> tuple[str, ...]:
+        """Return no names."""
+        return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """A session in which nothing has happened yet."""
@@ -42,7 +65,7 @@ class Trial:
     ) -> Trial:
         """Open a session in `cwd` (default: a directory below `home`) on an empty disk."""
         config, state = f"{home}/.config/policyd", f"{home}/.local/state/policyd"
-        machine = Machine(home, Tree({}, {}, home), reserved=(config, state, "/etc/policyd"), heads=tuple(heads))
+        machine = Machine(home, EmptyDisk(), reserved=(config, state, "/etc/policyd"), heads=tuple(heads))
         where = cwd or f"{home.rstrip('/')}/workspace"
         return cls(Conversation(machine, cwd=where), now or datetime.now(UTC))
 
@@ -55,10 +78,12 @@ class Trial:
         """Return a session with a prompt, of no agent, person or label in particular."""
         return Context(self.talk.workspace(""), self.now, interactive=True, resolved=True)
 
-    def decide(self, policy: Policy, actions: tuple[Action, ...], context: Context) -> Decision:
-        """Decide actions under `policy`."""
+    def decide(
+        self, policy: Policy, actions: tuple[Action, ...], context: Context, grant: engine.Grants = engine.no_grants
+    ) -> Decision:
+        """Decide actions under `policy`; `grant` is what was remembered."""
         request = Request("", "", "", PLAIN, actions)
-        return engine.decide(request, policy, context, self.talk.machine.fs)
+        return engine.decide(request, policy, context, self.talk.machine.fs, grant)
 
 
 def suited(context: Context, rule: Rule) -> Context:

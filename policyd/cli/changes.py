@@ -1,0 +1,190 @@
+"""Which decisions change between two policies, each tried with the engine on the same request in the same session.
+
+A change is *looser* if the new decision is less strict, or is an ask that may be remembered longer; every one carries
+the request it was seen on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from policyd.cli.comparing import Comparison, compare, counting
+from policyd.cli.covering import Coverer
+from policyd.cli.drafting import USUAL, drafted
+from policyd.cli.recorded import Recorded
+from policyd.cli.standins import Yard
+from policyd.cli.trial import Asked, Trial, suited
+from policyd.engine.reasons import MEMORY
+from policyd.model import Context, Decision, Effect, RuleRef
+from policyd.policy import Policy, Rule
+
+MOST_CONTEXTS = 6
+MOST_REQUESTS = 3_000
+
+
+@dataclass(slots=True)
+class Change:
+    """Decisions that change alike: from the same rules to the same rules."""
+
+    request: str
+    """The first request it was seen on, as `KIND RESOURCE` or a table."""
+    session: str
+    """What the session was beside the usual, in words."""
+    old: Decision
+    new: Decision
+    source: str
+    """`drafted`, or the log it was recorded in."""
+    count: int = 1
+
+    @property
+    def looser(self) -> bool:
+        """Whether the new decision lets more through."""
+        return strength(self.new) < strength(self.old)
+
+
+@dataclass(slots=True)
+class Changes:
+    """Everything that was tried, and what came of it."""
+
+    comparison: Comparison
+    drafted: int = 0
+    recorded: int = 0
+    found: dict[tuple[object, ...], Change] = field(default_factory=dict)
+
+    @property
+    def loosenings(self) -> list[Change]:
+        """The changes that let more through."""
+        return [change for change in self.found.values() if change.looser]
+
+    @property
+    def proved(self) -> bool:
+        """Whether the texts alone say that nothing is looser."""
+        return not self.comparison.suspects
+
+    def note(self, request: str, session: str, old: Decision, new: Decision, source: str) -> None:
+        """Keep a decision that changes, with its likes."""
+        if strength(old) == strength(new):
+            return
+        key = (strength(old), strength(new), labels(old), labels(new))
+        if key in self.found:
+            self.found[key].count += 1
+        else:
+            self.found[key] = Change(request, session, old, new, source)
+
+
+def strength(decision: Decision) -> tuple[Effect, int]:
+    """Order decisions: the effect, then how briefly its rules let an ask be remembered."""
+    return decision.effect, -MEMORY[memory(decision)] if decision.effect is Effect.ASK else 0
+
+
+def memory(decision: Decision) -> str:
+    """Return the longest memory that every rule asking now grants; floors are left out, they are no rule's word."""
+    asking = [judged for judged in decision.actions if judged.effect is Effect.ASK]
+    refs = [ref for judged in asking for ref in (*judged.hits, *judged.possible) if ref.effect is not Effect.ALLOW]
+    words = ["never" if ref.effect is Effect.DENY else ref.remember or "project" for ref in refs]
+    return min(words, key=MEMORY.__getitem__, default="project")
+
+
+def labels(decision: Decision) -> tuple[str, ...]:
+    """Return what decided."""
+    return tuple(sorted(ref.label for ref in decision.rules))
+
+
+def changes(old: Policy, new: Policy, trial: Trial, *, most: int = MOST_REQUESTS) -> Changes:
+    """Compare two policies, then try requests drafted from both, those about what changed first.
+
+    Args:
+        old: the policy in force.
+        new: the one that may replace it.
+        trial: a session on a disk; both policies decide in it.
+        most: requests that are drafted at most.
+    """
+    machine = trial.talk.machine
+    coverer = Coverer(Yard(machine.home, machine.tmpdir), trial.now)
+    found = Changes(compare(old, new, coverer))
+    if found.comparison.same:
+        return found
+    contexts = list(sessions(trial.context(), [*counting(old), *counting(new)]))
+    for asked in drafted(changed_first(found.comparison, old, new)):
+        if found.drafted >= most:
+            break
+        actions = trial.actions(asked)
+        for session, context in contexts:
+            found.drafted += 1
+            both = (trial.decide(old, actions, context), trial.decide(new, actions, context))
+            found.note(shown(asked), session, *both, "drafted")
+    if old.lock.grants and not new.lock.grants:
+        remembered(found, old, new, trial)
+    return found
+
+
+def remembered(found: Changes, old: Policy, new: Policy, trial: Trial) -> None:
+    """Try the usual requests where a person said "always": what a lock on grants kept from counting."""
+    for asked in USUAL:
+        actions = trial.actions(asked)
+        both = [trial.decide(each, actions, trial.context(), lambda judged: Effect.ALLOW) for each in (old, new)]
+        found.note(shown(asked), "a remembered allow", both[0], both[1], "drafted")
+
+
+def changed_first(comparison: Comparison, *policies: Policy) -> tuple[list[Rule], list[Rule]]:
+    """Return the rules to draft requests from: what changed, then all others and the conditional defaults."""
+    changed = [*comparison.added, *comparison.removed]
+    others = [rule for policy in policies for rule in counting(policy)]
+    others += [rule for policy in policies for layer in policy.defaults for rule in layer.rules]
+    return changed, others
+
+
+def sessions(usual: Context, rules: Iterable[Rule]) -> Iterator[tuple[str, Context]]:
+    """Yield sessions that tell rules apart: the usual one, one with nobody to ask, and those that rules name."""
+    yield "", usual
+    rules = list(rules)
+    if any("interactive" in repr(rule.table) for rule in rules):
+        yield "nobody to ask", replace(usual, interactive=False)
+    seen: list[Context] = [usual, replace(usual, interactive=False)]
+    for rule in rules:
+        context = suited(usual, rule)
+        if context not in seen and len(seen) < MOST_CONTEXTS:
+            seen.append(context)
+            yield described(context), context
+
+
+def described(context: Context) -> str:
+    """Return what is particular about a session."""
+    parts = [
+        f"agent {context.agent.name}" if context.agent.name else "",
+        f"user {context.user}" if context.user else "",
+    ]
+    parts += [f"mode {context.mode.name}" if context.mode else "", *(f"group {each}" for each in context.groups)]
+    parts += [f"label {key}={value}" for key, value in context.labels.items()]
+    return ", ".join(parts)
+
+
+def shown(asked: Asked) -> str:
+    """Return a request as one pastes it into a policy."""
+    if isinstance(asked, str):
+        return asked
+    import json
+
+    return "{ " + ", ".join(f"{key} = {json.dumps(value)}" for key, value in asked.items()) + " }"
+
+
+def try_recorded(
+    found: Changes,
+    old: Policy,
+    new: Policy,
+    trial: Trial,
+    recorded: Iterable[Recorded],
+    name: str,
+) -> None:
+    """Try requests that were really made; `name` is the log they are from."""
+    context = trial.context()
+    for title, actions in recorded:
+        found.recorded += 1
+        found.note(title, "", trial.decide(old, actions, context), trial.decide(new, actions, context), name)
+
+
+def where(refs: Iterable[RuleRef]) -> str:
+    """Return rules with their places."""
+    told = [f"{ref.label} ({ref.file}:{ref.line})" if ref.file else ref.label for ref in refs]
+    return ", ".join(dict.fromkeys(told)) or "no rule"

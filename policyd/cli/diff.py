@@ -1,0 +1,198 @@
+"""`policyd diff OLD NEW`: which decisions change between two policies, and whether NEW is looser.
+
+Rules of this command:
+
+1. The texts are compared first. Where they tell that no decision can loosen, that is the answer, and it is proved.
+2. Otherwise requests are tried: drafted from the patterns of both policies, and recorded ones given with `--log`. Every
+   loosening that is told was seen: its request, and what each policy decides of it.
+3. Where neither proves nor finds a loosening, it says so, and which changes could not be told; `--prove` counts that as
+   looser.
+4. Exit code 0: not looser; 1: looser; 2: usage or policy errors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import policyd
+from policyd.cli import loading, options
+from policyd.cli.changes import MOST_REQUESTS, Change, Changes, changes, memory, try_recorded, where
+from policyd.cli.decide import refused
+from policyd.cli.recorded import requests
+from policyd.cli.trial import EmptyDisk, Trial
+from policyd.display import safe
+from policyd.model import Decision, Effect, Layer, RuleRef
+from policyd.policy import Policy, PolicyError, load
+from policyd.storage import policies
+from policyd.storage.places import PlaceError, Places, find
+from policyd.storage.policies import Found
+from policyd.storage.strictfile import own_owners
+
+WIDTH = 200
+MOST_STRICTER = 10
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `policyd diff`."""
+    add = parser.add_argument
+    add("old", metavar="OLD", help="policy file or directory in force")
+    add("new", metavar="NEW", help="policy file or directory that may replace it")
+    add("--managed-old", metavar="DIR", help="managed policies above OLD")
+    add("--managed-new", metavar="DIR", help="managed policies above NEW (default: those above OLD)")
+    add("--layer", choices=("user", "managed"), default="user", help="the layer OLD and NEW belong to (default: user)")
+    add("--log", action="append", default=[], metavar="FILE", help="also try what this audit log or transcript holds")
+    add("--requests", type=int, default=MOST_REQUESTS, metavar="N", help=f"drafted requests (default {MOST_REQUESTS})")
+    add("--prove", action="store_true", help="what is not proved to be as strict counts as looser")
+    add("--cwd", type=options.directory, metavar="DIR", help="workspace of the requests (default: one below home)")
+    add("--home", metavar="DIR", help="home directory")
+    options.add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare; return the exit code."""
+    try:
+        here = find(home=args.home)
+        old = loaded(args.old, args.managed_old, args.layer, here)
+        new = loaded(args.new, args.managed_new or args.managed_old, args.layer, here)
+        found = tried(args, old, new, here)
+    except (PolicyError, PlaceError, loading.UsageError, OSError) as error:
+        return refused(error)
+    print(*(facts(found, old, new) if args.json else lines(found, old, new)), sep="\n")
+    return 1 if found.loosenings or (args.prove and not found.proved) else 0
+
+
+def loaded(name: str, managed: str | None, layer: str, here: Places) -> Policy:
+    """Load one side.
+
+    Raises:
+        PolicyError: every mistake of its files.
+    """
+    found = policies.given([name], Layer.MANAGED if layer == "managed" else Layer.USER)
+    if managed:
+        above = os.path.abspath(managed)
+        found += policies.managed([above], own_owners(), start=above)
+    return compiled(found, here)
+
+
+def compiled(found: Found, here: Places) -> Policy:
+    """Compile the files of one side, on a disk with nothing on it."""
+    disk = EmptyDisk()
+    return load(found.sources, home=here.home, tmpdir=here.tmpdir, fs=disk, version=policyd.__version__)
+
+
+def tried(args: argparse.Namespace, old: Policy, new: Policy, here: Places) -> Changes:
+    """Compare two policies and try requests."""
+    trial = Trial.open(here.home, {*old.heads, *new.heads}, cwd=args.cwd, now=datetime.now(UTC))
+    found = changes(old, new, trial, most=args.requests)
+    for name in args.log:
+        try_recorded(found, old, new, trial, requests(name, trial.talk), name)
+    return found
+
+
+# ---- in words --------------------------------------------------------------------------------------
+
+
+def lines(found: Changes, old: Policy, new: Policy) -> Iterator[str]:
+    """Yield the answer for people."""
+    yield f"old {old.revision}, {len(old.rules)} rules; new {new.revision}, {len(new.rules)} rules"
+    differ = found.comparison
+    yield from (f"  - {rule.ref.effect.word:5} {placed(rule.ref)}" for rule in differ.removed)
+    yield from (f"  + {rule.ref.effect.word:5} {placed(rule.ref)}" for rule in differ.added)
+    yield from (f"  {line}" for line in (*differ.ground, *differ.locks))
+    for change in sorted(found.loosenings, key=lambda each: -each.count):
+        yield from in_words(change)
+    stricter = sorted((c for c in found.found.values() if not c.looser), key=lambda each: -each.count)
+    for change in stricter[:MOST_STRICTER]:
+        yield from in_words(change)
+    if len(stricter) > MOST_STRICTER:
+        yield f"stricter in {len(stricter) - MOST_STRICTER} more ways; `--json` has them all"
+    yield verdict(found)
+    if not found.loosenings and not found.proved:
+        yield from (f"  not told by the texts: {why}" for why in differ.suspects)
+    yield method(found)
+
+
+def placed(ref: RuleRef) -> str:
+    """Return a rule with its place."""
+    return f"{safe(ref.label)} ({ref.file}:{ref.line})"
+
+
+def in_words(change: Change) -> Iterator[str]:
+    """Yield the lines of one change."""
+    word = "LOOSER" if change.looser else "stricter"
+    more = f"  (and {change.count - 1} more like it)" if change.count > 1 else ""
+    session = f"  [{safe(change.session)}]" if change.session else ""
+    yield f"{word:8} {said(change.old)} -> {said(change.new)}: {safe(change.request, limit=WIDTH)}{session}{more}"
+    yield f"         was {where(change.old.rules)}; is {where(change.new.rules)}"
+
+
+def said(decision: Decision) -> str:
+    """Return an effect, with the memory of an ask where it is short."""
+    short = decision.effect is Effect.ASK and memory(decision) != "project"
+    return decision.effect.word + (f" (remember {memory(decision)})" if short else "")
+
+
+def verdict(found: Changes) -> str:
+    """Return the answer in one line."""
+    if found.loosenings:
+        count = len(found.loosenings)
+        return f"NEW is looser, in {count} way{'s' if count > 1 else ''} shown above"
+    if found.comparison.same:
+        return "NEW decides as OLD does"
+    return "NEW is not looser" if found.proved else "NEW was not seen to be looser"
+
+
+def method(found: Changes) -> str:
+    """Say how the answer was found."""
+    tries = [f"{found.drafted} drafted requests"] if found.drafted else []
+    tries += [f"{found.recorded} recorded ones"] if found.recorded else []
+    if found.loosenings:
+        return f"answered by requests: {' and '.join(tries)}, each decided under both"
+    if found.proved:
+        return "answered by comparing the rules" + (f"; {' and '.join(tries)} agree" if tries else "")
+    return f"answered by requests, not proved: {' and '.join(tries)}"
+
+
+# ---- as JSON ---------------------------------------------------------------------------------------
+
+
+def facts(found: Changes, old: Policy, new: Policy) -> Iterator[str]:
+    """Yield one JSON object a change, then the whole."""
+    for change in found.found.values():
+        fact = {
+            "change": "looser" if change.looser else "stricter",
+            "request": change.request,
+            "session": change.session,
+            "from": change.source,
+            "count": change.count,
+            "old": side(change.old),
+            "new": side(change.new),
+        }
+        yield json.dumps(fact)
+    differ = found.comparison
+    yield json.dumps(
+        {
+            "looser": bool(found.loosenings),
+            "proved": found.proved and not found.loosenings,
+            "same": differ.same,
+            "method": "requests" if found.loosenings or not found.proved else "rules",
+            "untold": [] if found.loosenings else differ.suspects,
+            "removed": [rule.ref.label for rule in differ.removed],
+            "added": [rule.ref.label for rule in differ.added],
+            "defaults": differ.ground,
+            "locks": differ.locks,
+            "requests": {"drafted": found.drafted, "recorded": found.recorded},
+            "old": old.revision,
+            "new": new.revision,
+        },
+    )
+
+
+def side(decision: Decision) -> dict[str, object]:
+    """Return one side's decision."""
+    rules = [ref.label for ref in decision.rules]
+    return {"effect": decision.effect.word, "rules": rules, "reason": decision.reason, "remember": memory(decision)}
