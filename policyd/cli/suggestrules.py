@@ -14,6 +14,7 @@ Rules of this module:
 from __future__ import annotations
 
 import posixpath
+import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -80,13 +81,15 @@ def asked(question: Question, judged: Sequence[Judged]) -> Ask | str:
     rules = [ref.label for at in asks for ref in (*judged[at].hits, *judged[at].possible) if ref.effect is Effect.ASK]
     if rules:
         return f"the rule {rules[0]} asks: an allow changes nothing while it stands"
+    if any(judged[at].action.opaque for at in asks):
+        return "it could not be understood"
     alone = [at for at in asks if judged[at].action.carrier not in asks]
     if len(alone) != 1:
         return "several things were asked together, and not all were approved by themselves"
     action = judged[alone[0]].action
     key = keys.key(action, ())
     if action.role is Role.MENTION or key is None:
-        return (action.opaque and "it could not be understood") or "it cannot be named exactly"
+        return "it cannot be named exactly"
     if key.via or key.fed:
         return "the policy language has no words for how it was run or what it was fed"
     return Ask(question, action, key)
@@ -167,8 +170,10 @@ def tool_table(one: Ask, effect: Effect) -> Table:
 
 
 def any_input(one: Ask) -> Table:
-    """Return the conditions for one tool."""
-    tool: Table = {"tool": [literal.escape(word) for word in one.key.words]}
+    """Return the conditions for one tool; Unwritable where its name would read as a pattern."""
+    if any(literal.SPECIAL & set(word) for word in one.key.words):
+        raise Unwritable
+    tool: Table = {"tool": list(one.key.words)}
     return tool if one.action.mcp else {"kind": sorted(one.action.kinds), **tool}
 
 
@@ -185,7 +190,7 @@ def plain_input(args: object, lead: str = "") -> Table:
         if isinstance(value, dict):
             found.update(plain_input(value, f"{lead}{name}."))
         elif isinstance(value, str):
-            found[f"{lead}{name}"] = literal.escape(value)
+            found[f"{lead}{name}"] = {"regex": re.escape(value)} if "*" in value else value
         elif isinstance(value, bool | int | float):
             found[f"{lead}{name}"] = value
         else:

@@ -1,0 +1,251 @@
+"""`policyd audit suggest`: no broader than what was approved, nothing that was refused, most prompts first."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from argparse import ArgumentParser
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from policyd import audit, engine
+from policyd.actions import Conversation, Machine
+from policyd.actions.examples import example_actions
+from policyd.cli import audit as command
+from policyd.cli import main
+from policyd.model import Context, Decision, Effect, Request, Source
+from policyd.policy import Policy
+from policyd.storage.auditlog import AuditLog
+from tests.audited import GROUND, HOME, Day, careful, policy
+from tests.fakes import FakeFilesystem
+
+CASES = tomllib.loads((Path(__file__).parent / "data" / "suggest" / "cases.toml").read_text("utf-8"))["case"]
+EFFECTS = {"allow": Effect.ALLOW, "deny": Effect.DENY}
+RESERVED = (f"{HOME}/.config/policyd", f"{HOME}/.local/state/policyd", "/etc/policyd")
+
+
+@dataclass
+class Bench:
+    """A log, the policy that was in force, and what is suggested."""
+
+    path: Path
+    rules: str = GROUND
+
+    def __post_init__(self) -> None:
+        self.day = Day(AuditLog(f"{self.path}/"), lambda request: Effect.ALLOW, rules=policy(self.rules))
+        (self.path / "user.toml").write_text(self.rules)
+
+    def answer(self, asked: object, effect: str, times: int = 1, agent: str = "claude", cwd: str = "") -> None:
+        """Let an agent ask, and a person answer, so many times."""
+        self.day.person = lambda request: EFFECTS[effect]
+        for _ in range(times):
+            request, context = question(asked, agent, cwd, self.day.rules)
+            self.day.decided(request, engine.decide(request, self.day.rules, context), context)
+
+    def run(self, *words: str) -> int:
+        """Run `policyd audit` on the log."""
+        ours = () if words[0] in {"stats", "show"} else ("--policy", str(self.path / "user.toml"), "--no-managed")
+        parser = ArgumentParser()
+        command.add_arguments(parser)
+        return command.run(parser.parse_args([words[0], "--log", f"{self.path}/", "--home", HOME, *ours, *words[1:]]))
+
+
+def question(asked: object, agent: str, cwd: str, rules: Policy) -> tuple[Request, Context]:
+    """Return a request written as in `match`, and its session."""
+    machine = Machine(HOME, FakeFilesystem(), reserved=RESERVED, heads=rules.heads)
+    talk = Conversation(machine, agent=agent, cwd=cwd or f"{HOME}/project")
+    text, table = (asked, {}) if isinstance(asked, str) else ("", asked)
+    assert isinstance(table, Mapping)
+    actions = example_actions(text, table, "tool" if table else "", talk.around(""), talk.profile)
+    request = Request("s1", "c1", str(asked), (), actions)
+    now = Day.now
+    return request, Context(talk.workspace(""), now, agent=talk.agent, user="dev", interactive=True)
+
+
+def decided(asked: object, rules: Policy) -> Effect:
+    """Return what `rules` say of a request; a list names agent and directory too."""
+    given: list[Any] = asked if isinstance(asked, list) else [asked]
+    agent, cwd = (str(each) for each in [*given[1:], *["claude", ""][len(given) - 1 :]])
+    what = given[0]
+    request, context = question(what, agent, cwd, rules)
+    return engine.decide(request, rules, context, FakeFilesystem()).effect
+
+
+def conditions(rule: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a suggested rule without what it says about itself."""
+    return {key: value for key, value in rule.items() if key not in {"id", "reason", "match", "not_match"}}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
+def test_suggestions_say_what_was_answered_and_no_more(
+    case: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench = Bench(tmp_path, GROUND + case.get("policy", ""))
+    for row in case["answers"]:
+        bench.answer(*row)
+    assert bench.run("suggest") == 0
+    out, err = capsys.readouterr()
+    assert not err
+    said = tomllib.loads(out)
+    rules = policy(bench.rules + out.partition("version = 1\n")[2])
+    for effect in ("allowed", "asked", "denied"):
+        for asked in case.get(effect, ()):
+            assert decided(asked, rules).word == {"allowed": "allow", "asked": "ask", "denied": "deny"}[effect], asked
+    for row in case["answers"]:
+        if row[1] == "deny":
+            assert decided([row[0], *row[3:]] if row[3:] else row[0], rules) is not Effect.ALLOW
+    if "rules" in case:
+        own = [conditions(rule) for rule in said.get("rule", []) if rule["effect"] != "ask"]
+        assert own == case["rules"]
+    assert case.get("left_out", "") in out
+    (tmp_path / "suggested.toml").write_text(out)
+    assert checked(tmp_path) == 0, capsys.readouterr()
+
+
+def checked(path: Path) -> int:
+    """Let `policyd check --strict` look at what was suggested."""
+    return main(["check", "--strict", "--no-managed", "--no-project", "--home", HOME, str(path / "suggested.toml")])
+
+
+# ---- a log of real agents --------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def captured(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """Three days of all recorded agents, answered by a careful person."""
+    bench = Bench(tmp_path_factory.mktemp("captured"))
+    bench.day.person = careful
+    for _ in range(3):
+        bench.day.captured()
+    return bench
+
+
+def test_suggestions_settle_most_repeated_asks_of_real_agents_and_allow_nothing_refused(
+    captured: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert captured.run("suggest") == 0
+    out = capsys.readouterr().out
+    after = Day(captured.day.log, careful, rules=policy(GROUND + out.partition("version = 1\n")[2]))
+    settled, allowed = tried(after)
+    assert allowed == []
+    assert settled >= 0.8
+    (captured.path / "suggested.toml").write_text(out)
+    assert checked(captured.path) == 0, capsys.readouterr()
+
+
+def tried(day: Day) -> tuple[float, list[str]]:
+    """Return the part of the person's approvals that rules settle, and what they allow that was refused."""
+    answers: list[tuple[Effect, Decision, Request]] = []
+
+    def keep(request: Request, decision: Decision, context: Context) -> None:
+        answers.append((careful(request), decision, request))
+
+    day.decided = keep  # type: ignore[method-assign]
+    day.captured()
+    wanted = [decision.effect for answer, decision, _ in answers if answer is Effect.ALLOW]
+    wrong = [r.title for answer, decision, r in answers if answer is Effect.DENY and decision.effect is Effect.ALLOW]
+    return wanted.count(Effect.ALLOW) / len(wanted), wrong
+
+
+def test_the_rule_that_saves_most_prompts_comes_first(captured: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    assert captured.run("suggest", "--json") == 0
+    *rules, whole = map(json.loads, capsys.readouterr().out.splitlines())
+    saves = [rule["saves"] for rule in rules]
+    assert saves == sorted(saves, reverse=True) and saves[-1] > 0
+    assert whole["rules"] == len(rules) and whole["prompts"] == captured.day.number
+    assert all(rule["evidence"] and rule["first"] <= rule["last"] and rule["rule"]["match"] for rule in rules)
+
+
+# ---- what filters, masks and records may hide ------------------------------------------------------
+
+
+def test_a_filter_never_hides_a_refusal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bench = Bench(tmp_path)
+    bench.answer("execute make a", "deny")
+    bench.answer("execute make a", "allow", 3)
+    for words in (("--effect", "allow"), ("--agent", "claude"), ("--since", "2026-11-02T09:02:00+00:00")):
+        assert bench.run("suggest", *words) == 0
+        assert "[[rule]]" not in capsys.readouterr().out
+
+
+def test_filters_choose_whose_approvals_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bench = Bench(tmp_path)
+    bench.answer("execute make a", "allow", 3)
+    bench.answer("execute make b", "allow", 3, "gemini", f"{HOME}/other")
+    assert bench.run("suggest", "--project", f"{HOME}/other") == 0
+    rules = tomllib.loads(capsys.readouterr().out)["rule"]
+    assert [rule["command"] for rule in rules] == ["make b"]
+
+
+def test_a_refusal_that_was_masked_keeps_what_may_be_like_it_from_being_opened(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench = Bench(tmp_path)
+    for file in "abc":
+        bench.answer(f"execute pytest tests/{file}.py", "allow", 2)
+    bench.answer("execute pytest --token ghp_abcdefghijklmnopqrstuvwxyz0123456789", "deny")
+    assert bench.run("suggest") == 0
+    out = capsys.readouterr().out
+    assert {rule["command"] for rule in tomllib.loads(out)["rule"]} == {f"pytest tests/{each}.py" for each in "abc"}
+    assert "1 refusals were masked or cut" in out
+
+
+def test_no_secret_comes_back_out_of_a_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bench = Bench(tmp_path)
+    bench.answer("execute make TOKEN=ghp_abcdefghijklmnopqrstuvwxyz0123456789", "allow", 5)
+    assert bench.run("suggest") == 0
+    out = capsys.readouterr().out
+    assert "[[rule]]" not in out and "5 approvals were masked or cut" in out
+
+
+def test_what_nobody_answered_is_neither_yes_nor_no(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bench = Bench(tmp_path)
+    bench.answer("execute make a", "allow", 2)
+    request, context = question("execute make a", "claude", "", bench.day.rules)
+    found = engine.decide(request, bench.day.rules, context)
+    silent = replace(found, effect=Effect.DENY, source=Source.PROMPT, reason="nobody answered within 600 seconds")
+    bench.day.log.append(audit.record(silent, request, context, id="x", by="policyd"), bench.day.now)
+    assert bench.run("suggest") == 0
+    assert 'command = "make a"' in capsys.readouterr().out
+
+
+def test_a_denial_by_policy_counts_as_a_refusal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bench = Bench(tmp_path)
+    bench.answer("execute make a", "allow", 3)
+    strict = policy(GROUND + 'execute = "deny"\n')
+    request, context = question("execute make a", "claude", "", strict)
+    bench.day.decided(request, engine.decide(request, strict, context), context)
+    assert bench.run("suggest") == 0
+    assert "[[rule]]" not in capsys.readouterr().out
+
+
+# ---- the reverse -----------------------------------------------------------------------------------
+
+USED = """
+[[rule]]
+id = "status"
+effect = "allow"
+command = "git status"
+[[rule]]
+id = "idle"
+effect = "allow"
+command = "cargo test"
+[[rule]]
+id = "strict"
+effect = "deny"
+command = "rm"
+"""
+
+
+def test_allow_rules_that_nothing_used_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bench = Bench(tmp_path, GROUND + USED)
+    bench.answer("execute git status", "allow", 2)
+    assert bench.run("suggest", "--unused", "--json") == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["rule"] for one in found] == ["user:idle"] and found[0]["line"] > 0
+    assert bench.run("suggest", "--unused") == 0
+    assert "1 allow rules were used by none of 2 decisions" in capsys.readouterr().out
