@@ -14,6 +14,7 @@ from policyd.commands import read, read_argv
 from policyd.commands.plain import divide
 from policyd.commands.reading import _parse, _script
 from policyd.commands.run import PARTS, Run
+from policyd.commands.source import stand_in
 from policyd.commands.state import State
 from policyd.model import Reading, Role, SimpleCommand, WordKind
 from tests.commands_generator import Generator
@@ -73,6 +74,22 @@ def test_any_characters_at_all_are_read_without_an_exception(text: str) -> None:
     reading(text)
     reading("rm " + text)
     reading(f"echo '{text}'")
+
+
+@settings(deadline=None)
+@given(st.text(max_size=40))
+def test_the_grammar_sees_ascii_only_and_every_byte_in_its_place(text: str) -> None:
+    source = text.encode("utf-8", "replace").decode("latin-1")
+    seen = stand_in(source)
+    assert len(seen) == len(source)
+    assert seen.isascii()
+    assert [char for char in source if char.isascii()] == [
+        chr(byte) for byte, char in zip(seen, source, strict=True) if char.isascii()
+    ]
+
+
+def test_blanks_that_are_none_to_a_shell_divide_nothing() -> None:
+    assert programs(reading("rm\u3000x; echo 'a\u3000b' 文書.md")) == ["rm\u3000x", "echo"]
 
 
 @settings(deadline=None)

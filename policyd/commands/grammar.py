@@ -25,7 +25,7 @@ from policyd.commands.quoting import decoded
 from policyd.commands.redirects import REDIRECTS
 from policyd.commands.rough import pieces
 from policyd.commands.run import DEPTH, SHOWN, Run
-from policyd.commands.source import odd_characters, prepare
+from policyd.commands.source import odd_characters, prepare, stand_in
 from policyd.commands.state import NO_NAMES, Pair, State, union
 from policyd.commands.words import QUICK, Scanner
 from policyd.model import Word, WordKind
@@ -84,7 +84,7 @@ class Reader:
 
     def read(self) -> Pair:
         """Read the whole text."""
-        root = _parser().parse(self.source.encode("latin-1")).root_node
+        root = _parser().parse(stand_in(self.source)).root_node
         if root.has_error:
             self.opaque("the text is not complete shell syntax, or holds syntax that is not understood")
         pair = self.sequence(root.children, 0, len(self.source))
@@ -308,7 +308,7 @@ class Reader:
 
 def _first(rest: str) -> Node | None:
     """Return the complete substitution that `rest` begins with."""
-    root = _parser().parse(f": {rest}".encode("latin-1")).root_node
+    root = _parser().parse(stand_in(f": {rest}")).root_node
     node = root.descendant_for_byte_range(2, 3)
     while node is not None and node.type not in _SUBSTITUTIONS:
         node = node.parent

@@ -28,6 +28,7 @@ STRING = "\x05"
 BOTH = "\x06"
 """Stands, behind `>`, before the file of `<>`, which the grammar does not know."""
 
+_STAND_INS = bytes(range(128)) + b"\x07" * 128
 _ODD = re.compile(r"[^\t\n -~]")
 _WORK = re.compile(r"\\\n|<[<>]")
 _TRICKY = re.compile(r"\bcase\b|#")
@@ -373,6 +374,14 @@ def prepare(text: str, documents: list[Document]) -> tuple[str, list[str], Mappi
     except UnsureError:
         del documents[kept:]
         return text, ["line continuations, here-documents or substitutions cannot be followed"], None
+
+
+def stand_in(source: str) -> bytes:
+    """Return ASCII of the same length for the grammar, with stand-ins for all other characters.
+
+    Its scanner looks every character up in a table of the C library that ends at 255, and dies beyond it.
+    """
+    return source.encode("latin-1", "replace").translate(_STAND_INS)
 
 
 def _words_in_braces(text: str) -> str:
