@@ -62,6 +62,19 @@ def test_every_command_shown_prints_what_is_shown(command: str, expected: str, t
     assert re.fullmatch(pattern, (done.stdout + done.stderr).strip()), done.stdout + done.stderr
 
 
+def test_the_demo_prints_what_is_shown(tmp_path: Path) -> None:
+    folder = Path(sys.executable).parent
+    env = {**os.environ, "DEMO_BIN": str(folder), "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        ["bash", str(ROOT / "examples/demo")], env=env, capture_output=True, text=True, timeout=110, check=True
+    )
+    shown = README[README.index("<!-- demo output -->") :]
+    expected = shown.split("```text\n")[1].split("```")[0]
+    assert expected in done.stdout
+    for rule in ("user:look", "user:secrets", "user:push"):
+        assert f"{rule} ({ROOT}/policies/default.toml:" in done.stdout
+
+
 def test_every_command_is_in_the_table() -> None:
     table = README[README.index("## Commands and exit codes") :]
     assert [name for name in COMMANDS if f"| `policyd {name}" not in table] == []
