@@ -2,7 +2,8 @@
 
 Rules of this module:
 
-1. At most `MOST` peers, `MOST_OF_ONE` of one uid; with no descriptor left, nobody is accepted for a while.
+1. At most `MOST` peers, `MOST_OF_ONE` of one uid that is not its own; with few descriptors left, nobody is accepted
+   for a while.
 2. Who begins a line and does not end it, says no hello, or does not read its answers is gone after `PATIENCE` seconds.
 3. A peer has at most `TURN` lines a turn: who sends more waits for the others. Who does not read is not read.
 4. At the end every open request is answered without an allow, what is written is written out, all within `FAREWELL`.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import selectors
 import signal
 import socket
@@ -39,6 +41,8 @@ FULL = 8 * 1024 * 1024
 OVERFULL = 128 * 1024 * 1024
 """Bytes that wait for a peer before it is dropped."""
 PAUSE = 0.5
+KEPT = 40
+"""Descriptors that peers do not get: files are read and programs started for those that are served."""
 FAREWELL = 2.0
 
 
@@ -48,6 +52,7 @@ class Line:
     __slots__ = (
         "closing",
         "ended",
+        "fd",
         "lines",
         "out",
         "peer",
@@ -64,6 +69,7 @@ class Line:
         """Read from `source`, write to `target`, both not blocking."""
         self.source = source
         self.target = target
+        self.fd = source if isinstance(source, int) else source.fileno()
         self.who = who
         self.lines = Lines(FRAME)
         self.todo: deque[bytes] = deque()
@@ -131,6 +137,8 @@ class Server:
         self._due: dict[Line, float] = {}
         self._ready: dict[Line, None] = {}
         """Peers with lines that wait for their turn."""
+        self._room = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - KEPT
+        """How many peers there are descriptors for."""
         self._paused: float | None = None
         self._beat = 0.0
         self._swept = 0.0
@@ -213,6 +221,11 @@ class Server:
             with suppress(KeyError):
                 self._selector.register(door.listener, selectors.EVENT_READ, lambda door=door: self._accept(door))
 
+    def _rest(self) -> None:
+        """Accept nobody for a while."""
+        self._deafen()
+        self._paused = monotonic() + PAUSE
+
     def _deafen(self) -> None:
         for door in self._doors:
             with suppress(KeyError):
@@ -220,13 +233,15 @@ class Server:
 
     def _accept(self, door: Door) -> None:
         for _ in range(TURN * 4):
+            if len(self._lines) >= self._room:
+                self._rest()
+                return
             try:
                 one, _ = door.listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                self._deafen()
-                self._paused = monotonic() + PAUSE
+                self._rest()
                 if error.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
                     self._shared.say(f"nobody can be accepted: {error.strerror}", loud=True)
                 return
@@ -243,8 +258,7 @@ class Server:
 
     def _add(self, line: Line) -> None:
         line.peer = Peer(self._shared, line.who, lambda data: self._put(line, data))
-        fd = line.source if isinstance(line.source, int) else line.source.fileno()
-        self._lines[fd] = line
+        self._lines[line.fd] = line
         self._uids[line.who.uid] += 1
         self._selector.register(line.source, selectors.EVENT_READ, line)
 
@@ -347,7 +361,7 @@ class Server:
         self._due.pop(line, None)
         self._ready.pop(line, None)
         self._uids[line.who.uid] -= 1
-        self._lines = {fd: one for fd, one in self._lines.items() if one is not line}
+        del self._lines[line.fd]
         for what in dict.fromkeys((line.source, line.target)):
             with suppress(KeyError, ValueError):
                 self._selector.unregister(what)

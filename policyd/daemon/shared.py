@@ -89,6 +89,7 @@ class Shared:
         """Start what runs beside the loop, say what is to be known."""
         if self.settings.audit_durability == "fsync":
             self.durability = Durability(self.ground.log)
+        self.record("start", revision=self.revision())
         for entry in self.inbox.abandoned():
             self.record("inbox", entry=entry.id, outcome="rejected", reason="policyd ended before it was answered")
             self.say(f"the question {entry.id} was open when policyd ended: rejected")
