@@ -101,7 +101,7 @@ def changes(old: Policy, new: Policy, trial: Trial, *, most: int = MOST_REQUESTS
         most: requests that are drafted at most.
     """
     machine = trial.talk.machine
-    coverer = Coverer(Yard(machine.home, machine.tmpdir), trial.now)
+    coverer = Coverer(Yard(machine.home, machine.tmpdir), trial.now, exact=True)
     found = Changes(compare(old, new, coverer))
     if found.comparison.same:
         return found

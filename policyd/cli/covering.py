@@ -14,7 +14,7 @@ from typing import Any
 from policyd.cli.standins import StandIn, Yard, dotted
 from policyd.model import Action, Context, Effect, Role, Truth
 from policyd.policy import MET_IN_EXAMPLES, Policy, Rule
-from policyd.policy.conditions import Condition, Place
+from policyd.policy.conditions import Condition, KindCondition, Place
 
 SESSION = ("agent", "mode", "interactive", "label", "user", "group", "until", "input")
 """What a rule says beside kinds and resource."""
@@ -28,6 +28,8 @@ class Coverer:
 
     yard: Yard
     now: datetime
+    exact: bool = False
+    """An action may be of any kinds whatever its resource is; otherwise of the usual ones."""
     context: Context = field(init=False)
     """A session in the yard."""
     known: dict[tuple[int, tuple[str, ...]], Truth] = field(default_factory=dict, repr=False)
@@ -40,7 +42,7 @@ class Coverer:
 
     def covers(self, wide: Rule, narrow: Rule, one: StandIn) -> bool:
         """Say whether `wide` surely holds for all that `one`, a stand-in of `narrow`, stands for."""
-        if not says_no_more(wide, narrow):
+        if not says_no_more(wide, narrow) or not self.names_kinds(wide, narrow):
             return False
         if one.action.role is Role.MENTION and (wide.effect is Effect.ALLOW or wide.resource not in {"path", "url"}):
             return False
@@ -49,6 +51,19 @@ class Coverer:
         if not all(c.name in MET or self.truth(c, one.action) is Truth.YES for c in wide.conditions):
             return False
         return not any(self.may_except(table, one.action) for table in exceptions(wide, narrow))
+
+    def names_kinds(self, wide: Rule, narrow: Rule) -> bool:
+        """Say whether `wide` holds whatever kinds an action of `narrow` has: an allow wants every one of them named."""
+        theirs = next((c for c in wide.conditions if isinstance(c, KindCondition)), None)
+        if theirs is None:
+            return True
+        own = next((c for c in narrow.conditions if isinstance(c, KindCondition)), None)
+        if own is None and self.exact:
+            return wide.effect is not Effect.ALLOW and narrow.resource == "command" and theirs.names("execute")
+        kinds = self.yard.kinds(narrow)
+        return wide.effect is not Effect.ALLOW or (
+            all(map(theirs.names, kinds)) and (theirs.every or own is None or not own.every)
+        )
 
     def truth(self, condition: Condition, action: Action) -> Truth:
         """Say whether a condition holds for all that `action` stands for (YES), or for some of it."""
