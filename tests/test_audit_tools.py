@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -34,6 +34,7 @@ from policyd.model import (
     Word,
     WordKind,
 )
+from policyd.storage import auditchain
 from policyd.storage.auditlog import AuditLog
 from tests.audited import CAPTURES, GROUND, HOME, START, Day, careful, policy, read
 from tests.fakes import FakeFilesystem
@@ -416,3 +417,48 @@ def test_a_time_that_is_none_is_a_usage_error(
     with pytest.raises(SystemExit) as ended:
         run(tmp_path, "show", *words)
     assert ended.value.code == 2 and "write 30m, 2h, 7d" in capsys.readouterr().err
+
+
+# ---- the chain -------------------------------------------------------------------------------------
+
+
+def edit(lines: list[bytes], at: int) -> None:
+    lines[at] = lines[at].replace(b"allow", b"allot")
+
+
+def delete(lines: list[bytes], at: int) -> None:
+    del lines[at]
+
+
+def swap(lines: list[bytes], at: int) -> None:
+    other = at - 1 if at else 1
+    lines[at], lines[other] = lines[other], lines[at]
+
+
+def repeat(lines: list[bytes], at: int) -> None:
+    lines.insert(at, lines[at])
+
+
+def renumber(lines: list[bytes], at: int) -> None:
+    lines.insert(at, lines[at].replace(b'"seq":', b'"seq":1'))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", [edit, delete, swap, repeat, renumber])
+def test_every_edit_deletion_swap_and_insertion_in_ten_thousand_lines_is_found(
+    change: Callable[[list[bytes], int], None],
+) -> None:
+    """A line is tied to its neighbours only: what surrounds each of the 10 000 is checked, and where the log ends."""
+    lines, ends = [], [auditchain.Head()]
+    for number in range(1, 10_001):
+        line = audit.line({"event": "decision", "effect": "allow", "title": f"run {number}"}, number, ends[-1].prev)
+        lines.append(line)
+        ends.append(auditchain.Head(number, audit.digest(line)))
+    for at in range(10_000):
+        first = max(0, at - 2)
+        around, end, found = lines[first : at + 3], ends[first], False
+        change(around, at - first)
+        for line in around:
+            end, wrong = auditchain.checked(line, end)
+            found = found or bool(wrong)
+        assert found or (at > 9_990 and (end.seq, end.prev) != (10_000, ends[-1].prev)), at + 1

@@ -184,6 +184,8 @@ def case(record: Record) -> Case:
     here = cwd if isinstance(cwd, str) else None
     roots = texts(record.get("roots")) if "roots" in record else ((here,) if here else ())
     sound = texts(record.get("sound")) if "sound" in record else roots
+    if any("\0" in root for root in (here or "", *roots, *sound)):
+        raise Undecidable("its directory is no path")
     try:
         now = datetime.fromisoformat(str(record.get("time")))
     except ValueError as error:

@@ -8,7 +8,7 @@ Rules of this module:
    "always" may be kept open (with a rule that still asks about the options that change what they do), the files of one
    directory, the pages of one host, the inputs of one tool.
 4. An allow names the agent; a command the directories it was approved in. A denial is for everybody and everywhere.
-5. What the policy language has no words for is no candidate.
+5. What the policy language has no words for is no candidate: a variable that has to be set, an input that is fed.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ import posixpath
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
 from policyd.cli.auditfilters import agent
 from policyd.cli.suggestlog import Blind, Question
+from policyd.commands.variables import tolerated
 from policyd.grants import keys, literal, programs
 from policyd.model import READ_KINDS, WRITE_KINDS, Action, Effect, Judged, Reach, Role
 
@@ -204,7 +205,12 @@ def plain_input(args: object, lead: str = "") -> Table:
 def candidates(asks: Iterable[Ask], effect: Effect, least: int, blind: Blind) -> list[Candidate]:
     """Return the rules for what people answered alike `least` times: general ones with the exact ones inside."""
     same: dict[tuple[object, ...], list[Ask]] = {}
+    asks = list(asks)
+    bare = {(one.agent, one.key, one.action.cwd) for one in asks}
     for one in asks:
+        without = (one.agent, replace(one.key, env=()), one.action.cwd)
+        if effect is Effect.ALLOW and not harmless(one.action) and without not in bare:
+            continue
         place = one.action.cwd if effect is Effect.ALLOW else ()
         same.setdefault((one.agent if effect is Effect.ALLOW else "", one.key, place), []).append(one)
     single = [one for group in same.values() if (one := joined(group, effect))]
@@ -217,6 +223,15 @@ def candidates(asks: Iterable[Ask], effect: Effect, least: int, blind: Blind) ->
         else:
             found += often
     return merged(found)
+
+
+def harmless(action: Action) -> bool:
+    """Say whether nothing is set for a command but what rules tolerate anyway.
+
+    A rule can tolerate a variable, it cannot want one: for `DRY_RUN=1 ./deploy` it would allow `./deploy` too.
+    """
+    command = action.command
+    return command is None or all(tolerated(one, ()) for one in (*command.taint, *command.env))
 
 
 def merged(found: Iterable[Candidate]) -> list[Candidate]:
