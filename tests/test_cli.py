@@ -155,3 +155,11 @@ def test_a_reader_that_has_enough_is_no_error(home: Path) -> None:
         ["bash", "-c", command], capture_output=True, text=True, cwd=ROOT, env={**os.environ, "HOME": str(home)}
     )
     assert "Traceback" not in said.stderr
+
+
+def test_the_manual_page_names_every_command_and_renders(home: Path) -> None:
+    said = policyd("man", cwd=home, home=home)
+    assert said.returncode == 0
+    assert [name for name in COMMANDS if f"policyd {name}\n" not in said.stdout] == []
+    assert "\\-\\-fail\\-on\\-reject" in said.stdout
+    assert not [line for line in said.stdout.splitlines() if line.startswith("'")]

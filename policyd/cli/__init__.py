@@ -10,6 +10,11 @@ from __future__ import annotations
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from types import ModuleType
+
 COMMANDS: dict[str, tuple[str, str]] = {
     "proxy": ("proxy", "run an agent under policy, between it and its client"),
     "decide": ("decide", "decide offline: JSON Lines in, one JSON object a request out"),
@@ -26,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("doctor", "what holds here and what does not: tier, agents, clients"),
     "trust": ("trust", "let a project's policy loosen, exactly as it stands"),
     "schema": ("schema", "JSON Schemas of policies, settings and hooks"),
+    "man": ("man", "the manual page, for `policyd man > policyd.1`"),
 }
 
 
@@ -57,13 +63,23 @@ def dispatch(name: str, rest: list[str]) -> int:
         from policyd.proxy import main as run_proxy
 
         return run_proxy(rest)
-    import argparse
+    return int(module_of(name).run(parser_of(name).parse_args(rest)))
+
+
+def module_of(name: str) -> ModuleType:
+    """Import the module of command `name`."""
     from importlib import import_module
 
-    module = import_module(f"policyd.cli.{COMMANDS[name][0]}")
+    return import_module(f"policyd.cli.{COMMANDS[name][0]}")
+
+
+def parser_of(name: str) -> ArgumentParser:
+    """Return the parser of command `name`, which is any but `proxy`."""
+    import argparse
+
     parser = argparse.ArgumentParser(prog=f"policyd {name}", description=COMMANDS[name][1])
-    module.add_arguments(parser)
-    return int(module.run(parser.parse_args(rest)))
+    module_of(name).add_arguments(parser)
+    return parser
 
 
 def overview() -> str:

@@ -1,0 +1,74 @@
+"""`policyd man`: the manual page, made from the same words as `--help`: `policyd man > policyd.1`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+import policyd
+from policyd.cli import COMMANDS, parser_of
+from policyd.proxy.options import USAGE
+
+FILES = (
+    ("/etc/policyd/policies.d/*.toml", "managed policies, owned by root"),
+    ("/etc/policyd/policyd.toml", "managed settings"),
+    ("~/.config/policyd/policies.d/*.toml", "the user's policies"),
+    ("~/.config/policyd/policyd.toml", "the user's settings"),
+    (".policyd/*.toml", "a project's policy: it only tightens until it is trusted"),
+    ("~/.local/state/policyd/{grants,trust,audit}/", "remembered answers, trusted projects, the record of decisions"),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """`policyd man` takes no options."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the page; return the exit code."""
+    print(*page(), sep="\n")
+    return 0
+
+
+def page() -> Iterator[str]:
+    """Yield the page as roff."""
+    yield f'.TH POLICYD 1 "" "policyd {policyd.__version__}"'
+    yield from (".SH NAME", "policyd \\- a policy-driven permission daemon for the Agent Client Protocol")
+    yield from (".SH SYNOPSIS", ".B policyd", "\\fICOMMAND\\fR \\&...")
+    yield ".SH DESCRIPTION"
+    yield roff(
+        "Answers the permission requests of coding agents from TOML policies, asks a person where policy leaves it"
+    )
+    yield roff("open, and records every decision. Each command explains itself with --help.")
+    yield ".SH COMMANDS"
+    for name, (_, text) in COMMANDS.items():
+        yield from (".SS", f"policyd {name}", roff(text) + ".", ".PP")
+        yield from proxy_options() if name == "proxy" else options(parser_of(name))
+    yield ".SH FILES"
+    for path, text in FILES:
+        yield from (".TP", f".I {roff(path)}", roff(text))
+
+
+def options(parser: argparse.ArgumentParser, above: str = "") -> Iterator[str]:
+    """Yield the options of a command and of its own commands."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, below in action.choices.items():
+                yield from options(below, f"{above}{name} ")
+        elif not isinstance(action, argparse._HelpAction):
+            words = ", ".join(action.option_strings) or str(action.metavar or action.dest)
+            value = f" {action.metavar}" if action.option_strings and isinstance(action.metavar, str) else ""
+            yield from (".TP", f".B {roff(above + words + value)}", roff(action.help or ""))
+
+
+def proxy_options() -> Iterator[str]:
+    """Yield the options of `policyd proxy`, which reads them without argparse."""
+    for line in USAGE.splitlines():
+        words, _, text = line.strip().partition("  ")
+        if words.startswith("-") and text:
+            yield from (".TP", f".B {roff(words)}", roff(text.strip()))
+
+
+def roff(text: str) -> str:
+    """Return text as roff takes it."""
+    escaped = text.replace("\\", "\\e").replace("-", "\\-")
+    return "\\&" + escaped if escaped[:1] in ".'" else escaped
