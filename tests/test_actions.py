@@ -178,12 +178,57 @@ LIARS = [
     ({"kind": "execute", "rawInput": {"command": 7}}, "execute opaque: the command is no text"),
     ({"kind": "search", "rawInput": {"pattern": "/etc/**"}}, "search /etc/**"),
     ({"kind": "read", "rawInput": {"path": "a\0b"}}, "read opaque"),
+    ({"kind": "execute", "rawInput": {"command": "ls", "commands": "rm -rf x"}}, "execute opaque: no profile says"),
+    ({"kind": "read", "rawInput": {"path": "a", "paths": "/etc/passwd"}}, "read opaque: no profile says"),
+    ({"kind": "read", "rawInput": {"path": "a", "files": "/etc/passwd"}}, "any /etc/passwd (mention)"),
+    ({"kind": "read", "rawInput": {"path": "a", "files": ["/etc/passwd"]}}, "read opaque: no profile says"),
+    ({"kind": "read", "rawInput": {"path": "a", "files": [".env"]}}, "any /home/dev/project/.env (mention)"),
+    ({"kind": "read", "rawInput": {"files": [{"path": "a"}, "/etc/passwd"]}}, "any /etc/passwd (mention)"),
+    ({"kind": "read", "rawInput": {"files": [{"path": "a"}, {"name": "b"}]}}, "read opaque: no profile says"),
+    ({"kind": "read", "rawInput": {"files": [{"path": "a", "then": "rm -rf x"}]}}, "read opaque: no profile says"),
+    ({"kind": "read", "rawInput": {"files": {"path": "a"}}}, "read opaque: no profile says"),
+    ({"kind": "read", "rawInput": {"paths": ["a", ["/etc/passwd"]]}}, "any /etc/passwd (mention)"),
+    ({"kind": "read", "rawInput": {"path": "a", "args": ["rm"], "env": {"A": "b"}}}, "read opaque: no profile says"),
+    ({"kind": "read", "rawInput": {"path": "passwd", "cwd": "/etc"}}, "read /home/dev/project/passwd|/etc/passwd"),
+    ({"kind": "search", "rawInput": {"directory": "/etc"}}, "any /etc (mention)"),
+    (
+        {"kind": "fetch", "rawInput": {"url": "https://a.b/", "urls": "https://evil.example"}},
+        "fetch opaque: no profile",
+    ),
+    (
+        {"kind": "fetch", "rawInput": {"requests": [{"u": "https://evil.example/"}]}},
+        "any https://evil.example/ (mention",
+    ),
+    ({"kind": "execute", "rawInput": {"command": "ls", "cwd": ["/etc"]}}, "execute opaque: the working directory"),
+    ({"kind": "execute", "rawInput": {"command": "ls", "cwd": {"a": "/etc"}}}, "execute $ ls (in ?)"),
+    (
+        {"kind": "execute", "rawInput": {"command": "ls", "cwd": "sub", "workdir": "/etc"}},
+        "execute $ ls (in /home/dev/project/sub|/etc)",
+    ),
+    ({"kind": "execute", "rawInput": {"command": ["ls"], "args": ["-la"]}}, "execute opaque: arguments or variables"),
+    ({"kind": "search", "rawInput": {"path": "a", "pattern": ["/etc/**"]}}, "search opaque: a glob pattern is no text"),
+    (
+        {"kind": "other", "title": "a.b", "rawInput": {"server": "a", "tool": "b", "command": "rm -rf x"}},
+        "other opaque: no profile says",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("fields", "expected"), LIARS, ids=lambda value: str(value)[:60])
 def test_a_lie_is_seen_beside_the_label(fields: dict[str, Any], expected: str) -> None:
     assert any(line.startswith(expected) for line in ask(talk(), **fields)), ask(talk(), **fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"kind": "read", "rawInput": {"files": [{"path": "a"}, {"path": "b"}]}}, ["a", "b"]),
+        ({"kind": "read", "rawInput": {"paths": ["a", "b"], "files": [], "path": "", "urls": None}}, ["a", "b"]),
+        ({"kind": "read", "rawInput": {"path": "a", "limit": 5, "offset": 1, "raw": True}}, ["a"]),
+    ],
+)
+def test_what_is_read_whole_is_not_opaque(fields: dict[str, Any], expected: list[str]) -> None:
+    assert ask(talk(), **fields) == [f"read /home/dev/project/{name}" for name in expected]
 
 
 def test_mcp_arguments_are_mentions_and_the_stated_kind_stays() -> None:

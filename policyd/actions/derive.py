@@ -5,8 +5,8 @@ Rules (design, section 3):
 1. Primary are the paths of reads, edits, deletes, moves and searches, each simple command with its operands, the URL of
    a fetch, the tool of an MCP call. A command found under any kind is an execute, a diff under any kind an edit.
 2. Everything else that names a path or URL is a mention: only deny and ask rules look at it.
-3. A field of `rawInput` that the profile neither uses nor calls inert makes an opaque action; one that widens the
-   agent's reach is an action of its own.
+3. A field of `rawInput`, or a part of one, that the profile neither uses nor calls inert makes an opaque action
+   (`unread`); one that widens the agent's reach is an action of its own.
 4. Opaque is added, never put in place of what was understood. Nothing primary found: one opaque action.
 5. What touches policyd itself is marked (`guard`), whoever asks and however it is named.
 """
@@ -21,6 +21,7 @@ from policyd.actions.builder import Builder, Surroundings
 from policyd.actions.evidence import Evidence
 from policyd.actions.identity import arguments, identify, mcp_tool
 from policyd.actions.profiles import Profile, ToolSpec
+from policyd.actions.unread import unread
 from policyd.model import Action, Mode, Role, Tool
 
 
@@ -62,6 +63,9 @@ def _call(build: Builder, profile: Profile, spec: ToolSpec, name: str) -> None:
     if table.mcp:
         _mcp(build, spec, name)
         resources.paths_of(build, profile, spec)
+        if table.args:
+            _widening(build, spec)
+            _unclaimed(build, spec)
         return
     if table.resource == "tool" or table.plain:
         _own(build, spec, name)
@@ -114,13 +118,10 @@ def _widening(build: Builder, spec: ToolSpec) -> None:
 
 
 def _unclaimed(build: Builder, spec: ToolSpec) -> None:
-    shown = {text for diff in build.evidence.diffs for text in diff.texts}
-    for key, value in build.evidence.raw.items():
-        if key in spec.claimed or not isinstance(value, str | list | Mapping) or not value or value in ("", [], {}):
-            continue
-        if not (isinstance(value, str) and value in shown):
-            build.opaque(f"no profile says what `rawInput.{key}` means", build.kinds, f"rawInput.{key}")
-            build.mentions(value, f"rawInput.{key}", key)
+    ran = any(action.command for action in build.actions)
+    for key, value in unread(build.evidence, spec, ran=ran):
+        build.opaque(f"no profile says what `rawInput.{key}` means", build.kinds, f"rawInput.{key}")
+        build.mentions(value, f"rawInput.{key}", key)
 
 
 def holds(value: object) -> bool:

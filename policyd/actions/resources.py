@@ -39,6 +39,8 @@ def commands_of(build: Builder, spec: ToolSpec) -> None:
 def _words(build: Builder, spec: ToolSpec, found: Found, cwd: tuple[str, ...], *, known: bool) -> None:
     """Add the actions of a command that is a list of words."""
     words = found.value if isinstance(found.value, list) else []
+    if spec.table.argv and any(build.evidence.raw.get(key) for key in ("args", "env")):
+        build.opaque("arguments or variables beside a command that is a list already", shell.EXECUTE, found.origin)
     text = shell.wrapped_text(words) if spec.table.unwrap else None
     if text is not None:
         shell.text_actions(build, text, found.origin, cwd, known=known)
@@ -91,19 +93,25 @@ def _quoted(text: str) -> str:
 def directories(build: Builder, spec: ToolSpec) -> tuple[tuple[str, ...], bool]:
     """Return the directories a command may run in, absolute, and whether they are known."""
     evidence, refs = build.evidence, spec.refs["cwd"]
-    found = [item for item in each(refs, evidence) if isinstance(item.value, str)]
+    found = list(each(refs, evidence))
     if evidence.missing:
         found += each(refs, replace(evidence, raw=evidence.older, locations=()))
-    places, known = resolve_cwd(build, found)
+    places, known = resolve_cwd(build, found, every=spec.table.every)
     return places, known and not (spec.table.cwd_stated and not found)
 
 
-def resolve_cwd(build: Builder, found: list[Found]) -> tuple[tuple[str, ...], bool]:
-    """Return the directories that the first present field of `found` names, else where the shell may stand."""
+def resolve_cwd(build: Builder, found: list[Found], *, every: bool = False) -> tuple[tuple[str, ...], bool]:
+    """Return the directories that the first present field of `found` names, else where the shell may stand.
+
+    `every`: each present field counts, it may be any of them.
+    """
     late = bool(build.evidence.missing)
-    stated = [str(item.value) for item in found if late or item.rank == found[0].rank]
+    counting = [item.value for item in found if late or every or item.rank == found[0].rank]
+    stated = [value for value in counting if isinstance(value, str)]
     home = build.bases()
     try:
+        if len(stated) < len(counting):
+            raise paths.OpaquePath("it is no text")
         places = tuple(dict.fromkeys(build.ref(text, home, Reach.ENTRY).forms[0] for text in stated))
     except paths.OpaquePath as error:
         build.opaque(f"the working directory: {error}", shell.EXECUTE)
@@ -137,21 +145,32 @@ def paths_of(build: Builder, profile: Profile, spec: ToolSpec) -> None:
     leading = [found for found in named if table.every or found.rank == named[0].rank]
     beside += [found for found in named if found not in leading]
     kinds = path_kinds(build.kinds, table.kind or _written(build, spec))
-    targets = {str(found.value): Target(kinds, found.origin) for found in leading}
+    targets = {found.value: Target(kinds, found.origin) for found in leading if isinstance(found.value, str)}
     for found in leading:
         if not isinstance(found.value, str):
             build.opaque("a path is no text", build.kinds, found.origin)
+            build.mentions(found.value, found.origin, "path")
     _globs(build, spec, targets)
     _changed(build, spec, targets)
     apart = {found.value for found in beside if isinstance(found.value, str)}
     _locations(build, spec, targets, apart, ran=ran)
     _diffs(build, profile, targets)
+    base = _starts(build, spec, beside, ran=ran)
     for text, target in targets.items():
-        _target(build, spec, text, target)
+        _target(build, spec, text, target, base)
     for found in beside:
         build.mentions(found.value, found.origin, "path")
     if table.here and not targets:
-        _here(build, spec)
+        _here(build, spec, base)
+
+
+def _starts(build: Builder, spec: ToolSpec, beside: list[Found], *, ran: bool) -> tuple[str, ...]:
+    """Return where relative paths may start: a directory stated of no command may be meant for them."""
+    if spec.table.base:
+        return (spec.table.base,)
+    found = [] if ran else list(each(tuple(ref for ref in spec.refs["cwd"] if ref.key), build.evidence))
+    beside += found
+    return tuple(dict.fromkeys((*build.bases(), *(resolve_cwd(build, found, every=True)[0] if found else ()))))
 
 
 def _written(build: Builder, spec: ToolSpec) -> str:
@@ -176,7 +195,9 @@ def _globs(build: Builder, spec: ToolSpec, targets: Targets) -> None:
     """Add a glob that leads away from where the search starts as a place of its own."""
     for found in each(spec.refs["glob"], build.evidence):
         text = found.value
-        if isinstance(text, str) and (text[0] in "/~\\" or ".." in text or text[1:3] in (":/", ":\\")):
+        if not isinstance(text, str):
+            build.opaque("a glob pattern is no text", build.kinds, found.origin)
+        elif text and (text[0] in "/~\\" or ".." in text or text[1:3] in (":/", ":\\")):
             targets.setdefault(text, Target(path_kinds(build.kinds, spec.table.kind), found.origin, glob=True))
 
 
@@ -184,7 +205,9 @@ def _changed(build: Builder, spec: ToolSpec, targets: Targets) -> None:
     """Add what fields say is deleted or moved to."""
     for refs, kind in (("deletes", "delete"), ("moves", "move")):
         for found in each(spec.refs[refs], build.evidence):
-            if isinstance(found.value, str):
+            if not isinstance(found.value, str):
+                build.opaque("a path is no text", EDIT | {kind}, found.origin)
+            else:
                 known = targets.get(found.value) or Target(EDIT, found.origin)
                 targets[found.value] = replace(known, kinds=known.kinds | {kind})
 
@@ -231,19 +254,18 @@ def _diffs(build: Builder, profile: Profile, targets: Targets) -> None:
         targets[text] = replace(targets[text], kinds=targets[text].kinds | {"move"})
 
 
-def _target(build: Builder, spec: ToolSpec, text: str, target: Target) -> None:
+def _target(build: Builder, spec: ToolSpec, text: str, target: Target, base: tuple[str, ...]) -> None:
     table, kinds, origin = spec.table, target.kinds, target.origin
     reach = Reach(table.reach) if table.reach else Reach.CONTENT if kinds & WIDE else Reach.ENTRY
-    base = (table.base,) if table.base else None
     build.path(text, kinds, origin, reach=reach, base=base, glob=target.glob)
     if kinds == {"other"}:
         build.opaque("the kind of the request does not say what is done to the path", kinds, origin)
 
 
-def _here(build: Builder, spec: ToolSpec) -> None:
+def _here(build: Builder, spec: ToolSpec, base: tuple[str, ...]) -> None:
     """Add the cwd as the place of a call that names none."""
     kinds = path_kinds(build.kinds, spec.table.kind)
-    for cwd in build.bases():
+    for cwd in base:
         reach = Reach(spec.table.reach) if spec.table.reach else Reach.CONTENT
         build.path(cwd, kinds, "the session's cwd", reach=reach)
 

@@ -1,0 +1,89 @@
+"""The parts of `rawInput` that no reference of the profile reads.
+
+A key that the profile claims may hold another shape than the one it describes: `paths` with one text, `files` with
+names instead of tables. What no reference leads to is as unknown as an unclaimed key, and makes an opaque action.
+
+Rules:
+
+1. A value that a reference ends at is read: its reader says what it cannot read.
+2. Of a list, or of the values of a table behind `[]`, every item needs a reference that leads into it.
+3. Of a table behind a named step one named key is enough where a profile describes the agent; where nobody did
+   (`every`) each key needs a reference or a name that is inert.
+4. Nothing, `false` and empty values say nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from policyd.actions.evidence import Evidence
+from policyd.actions.fields import Ref
+from policyd.actions.profiles import ToolSpec
+
+Trail = tuple[str, ...]
+
+
+def unread(evidence: Evidence, spec: ToolSpec, *, ran: bool) -> Iterator[tuple[str, object]]:
+    """Yield key and value of what nobody reads, shown text and inert keys left out.
+
+    `ran`: a command was found, so that `args` and `env` beside it are read.
+    """
+    shown = {text for diff in evidence.diffs for text in diff.texts}
+    apart = {*spec.table.inert, *spec.table.written, *spec.table.widens, *spec.table.opaque_if}
+    apart |= {"args", "env"} if spec.table.argv and ran else set()
+    apart |= {spec.table.args} if spec.table.args else set()
+    for key, value in evidence.raw.items():
+        if key in apart or (isinstance(value, str) and value in shown):
+            continue
+        trails = list(_trails(evidence, spec, key))
+        if not trails and not isinstance(value, str | list | Mapping):
+            continue
+        loose = apart if spec.table.every else None
+        yield from ((key, part) for part in _left(value, trails, loose))
+
+
+def _trails(evidence: Evidence, spec: ToolSpec, key: str) -> Iterator[Trail]:
+    """Yield the steps of every reference into `rawInput.KEY`; one that only picks what it likes reads nothing whole."""
+    for ref in (ref for group in spec.refs.values() for ref in group if ref.key == key):
+        if not _picks(ref):
+            yield ref.steps[1:]
+        elif ref.template and any(ref.find(evidence)):
+            yield ()
+
+
+def _picks(ref: Ref) -> bool:
+    return bool(ref.template or ref.json or ref.where[0])
+
+
+def _left(value: object, trails: list[Trail], inert: set[str] | None) -> Iterator[object]:
+    """Yield the parts of `value` that no trail leads to; `inert`: names that may stand beside, None for any name."""
+    if value in ("", None, [], {}) or value is False or any(not trail for trail in trails):
+        return
+    behind = [trail[1:] for trail in trails if trail[0] == "[]"]
+    if isinstance(value, Mapping):
+        yield from _left_of_table(value, trails, behind, inert)
+    elif isinstance(value, list) and behind:
+        for item in value:
+            yield from _left(item, behind, inert)
+    else:
+        yield value
+
+
+def _left_of_table(
+    value: Mapping[str, object], trails: list[Trail], behind: list[Trail], inert: set[str] | None
+) -> Iterator[object]:
+    if any(trail[0] == "{}" for trail in trails):
+        return
+    if behind:
+        for item in value.values():
+            yield from _left(item, behind, inert)
+        return
+    named = {trail[0] for trail in trails} & {key for key, item in value.items() if item not in ("", None, [], {})}
+    if not named:
+        yield value
+        return
+    for key in named:
+        yield from _left(value[key], [trail[1:] for trail in trails if trail[0] == key], inert)
+    for key, item in value.items():
+        if inert is not None and key not in named and key not in inert and isinstance(item, str | list | Mapping):
+            yield from _left(item, [], inert)
