@@ -267,3 +267,22 @@ def test_an_agent_may_be_named_and_is_not_contradicted(house: Path, capsys: pyte
     assert out["actions"][0]["command"] == ["touch", "x"]
     _, _, err = decide(house, transcript(house), "--agent", "gemini", capsys=capsys)
     assert "calls itself `OpenCode`" in err
+
+
+NOTHING_DECIDED = [
+    b"garbage",
+    b"",
+    b'{"command": "rm -rf /"}',
+    b'{\n "sessionId": "s",\n "toolCall": {"toolCallId": "1"}\n}',
+    b'{"sessionId": "s", "toolcall": {"toolCallId": "1"}, "options": []}',
+    b'{"jsonrpc": "2.0", "id": 1, "method": "session/requestPermission", "params": {}}',
+    b"\xff\xfe",
+]
+
+
+@pytest.mark.parametrize("text", NOTHING_DECIDED)
+def test_an_exit_code_of_zero_means_that_something_was_allowed(text: bytes, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_bytes(text)
+    (tmp_path / "p.toml").write_text('version = 1\n[defaults]\n"*" = "allow"\n')
+    words = ["decide", str(tmp_path / "in.jsonl"), "--policy", str(tmp_path / "p.toml"), "--exit-code"]
+    assert main([*words, "--home", str(tmp_path), "--no-managed"]) in {1, 2}

@@ -37,24 +37,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print a line for each decision."""
-    strictest = Effect.ALLOW
+    effects: list[Effect] = []
+    left_out: list[str] = []
     try:
-        for result in results(args):
+        for result in results(args, left_out):
             print(json.dumps(result_facts(result)), flush=True)
-            strictest = max(strictest, Effect.DENY if result.error else result.answer.effect)
+            effects.append(Effect.DENY if result.error else result.answer.effect)
     except (PolicyError, PlaceError, loading.UsageError, OSError) as error:
         return refused(error)
-    return CODES[strictest] if args.exit_code else 0
+    return exit_code(effects, left_out) if args.exit_code else 0
 
 
-def results(args: argparse.Namespace) -> Iterator[Result]:
-    """Yield what is decided of every file; what was left out is told on stderr."""
+def exit_code(effects: list[Effect], left_out: list[str]) -> int:
+    """Return the code of the strictest decision; what was not decided is an error, never an allow."""
+    if left_out or not effects:
+        print("policyd: a line could not be read" if left_out else "policyd: there was no request", file=sys.stderr)
+        return USAGE
+    return CODES[max(effects)]
+
+
+def results(args: argparse.Namespace, left_out: list[str] | None = None) -> Iterator[Result]:
+    """Yield what is decided of every file; what was left out is told on stderr, and added to `left_out`."""
     loaded = loading.load(args)
     for name in args.files or ["-"]:
         point = loading.authorizer(args, loaded)
         replay = Replay(point, unattended=args.unattended, now=datetime.now(UTC))
         with opened(name) as lines:
             yield from replay.run(lines)
+        if left_out is not None:
+            left_out += replay.notes
         for note in [*replay.notes, *filter(None, [point.conversation.contradiction])]:
             print(f"policyd: {name}: {note}", file=sys.stderr)
 
