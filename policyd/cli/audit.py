@@ -14,22 +14,18 @@ import json
 import os
 import sys
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from typing import BinaryIO
 
-from policyd.cli import auditreplay, auditstats, suggest
-from policyd.cli.auditfilters import Record, add_filters, add_log, chosen, listed, parsed, values, wanted
+from policyd.cli.auditfilters import Record, add_filters, add_log, add_policies, chosen, listed, parsed, values, wanted
 from policyd.display import safe
 from policyd.storage import auditchain, places, settings
 
-ANALYSES: Mapping[str, Callable[[Namespace, str], int]] = {
-    "stats": auditstats.run,
-    "replay": auditreplay.run,
-    "suggest": suggest.run,
-}
-"""Commands that look at all records of a log together."""
+ANALYSES = {"stats": "auditstats", "replay": "auditreplay", "suggest": "suggest"}
+"""Commands that look at all records of a log together, and their modules."""
 COMMANDS = {
     "show": "print past decisions",
     "follow": "print decisions as they are made",
@@ -50,8 +46,20 @@ def add_arguments(parser: ArgumentParser) -> None:
             add_filters(command)
         command.add_argument("--json", action="store_true", help="what was found as JSON, one object a line")
     commands.choices["show"].add_argument("-n", type=int, default=20, help="how many, the newest; 0 = all (default 20)")
-    auditreplay.add_arguments(commands.choices["replay"])
-    suggest.add_arguments(commands.choices["suggest"])
+    for name in ("replay", "suggest"):
+        add_policies(commands.choices[name])
+    changed = "1 if a decision changed or could not be decided"
+    commands.choices["replay"].add_argument("--exit-code", action="store_true", help=changed)
+    add = commands.choices["suggest"].add_argument
+    add("--min", type=count, default=2, metavar="N", help="how often it was answered alike (default 2)")
+    add("--unused", action="store_true", help="the reverse: allow rules in force that nothing in the log used")
+
+
+def count(text: str) -> int:
+    """Read a number of answers."""
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise ArgumentTypeError(f"`{text}` is no number of answers; write 1 or more")
+    return int(text)
 
 
 def run(args: Namespace) -> int:
@@ -65,7 +73,7 @@ def run(args: Namespace) -> int:
         print(f"policyd audit: there is no log at {log} yet", file=sys.stderr)
         return 2
     if args.what in ANALYSES:
-        return ANALYSES[args.what](args, log)
+        return int(import_module(f"policyd.cli.{ANALYSES[args.what]}").run(args, log))
     if args.what == "verify":
         return verify(log, as_json=args.json)
     write = write_json if args.json else write_text

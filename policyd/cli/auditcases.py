@@ -10,7 +10,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -61,17 +61,6 @@ class Looks(RealFilesystem):
         """Look, and note it."""
         self.looked = True
         return super().contains(directory, names)
-
-
-def add_policies(parser: ArgumentParser) -> None:
-    """Declare which rules decide."""
-    add = parser.add_argument
-    add("--policy", action="append", default=[], metavar="FILE", help="policy file or directory, instead of the user's")
-    add("--policy-digest", action="append", default=[], metavar="sha256:…", help="vouch for a policy in the workspace")
-    managed = parser.add_mutually_exclusive_group()
-    managed.add_argument("--managed", metavar="DIR", help="directory of managed policies, instead of the system's")
-    managed.add_argument("--no-managed", action="store_true", help="leave the managed layer out")
-    add("--no-project", action="store_true", help="leave the project layers out")
 
 
 class Court:

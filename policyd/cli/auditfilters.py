@@ -40,6 +40,17 @@ def add_filters(parser: ArgumentParser) -> None:
     add("--until", type=moment, metavar="WHEN", help="only before then")
 
 
+def add_policies(parser: ArgumentParser) -> None:
+    """Declare which rules decide."""
+    add = parser.add_argument
+    add("--policy", action="append", default=[], metavar="FILE", help="policy file or directory, instead of the user's")
+    add("--policy-digest", action="append", default=[], metavar="sha256:…", help="vouch for a policy in the workspace")
+    managed = parser.add_mutually_exclusive_group()
+    managed.add_argument("--managed", metavar="DIR", help="directory of managed policies, instead of the system's")
+    managed.add_argument("--no-managed", action="store_true", help="leave the managed layer out")
+    add("--no-project", action="store_true", help="leave the project layers out")
+
+
 def wanted(args: Namespace) -> Wanted:
     """Return the test all filters make together."""
     tests: list[Wanted] = []

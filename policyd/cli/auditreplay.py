@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from policyd.audit.rebuild import Undecidable
-from policyd.cli.auditcases import Case, Court, Redecided, add_policies, cases
+from policyd.cli.auditcases import Case, Court, Redecided, cases
 from policyd.cli.auditfilters import Record, chosen, listed, values, wanted
 from policyd.display import safe
 from policyd.model import Effect
@@ -67,12 +67,6 @@ class Outcome:
     same: int = 0
     changes: list[Change] = field(default_factory=list)
     undecidable: list[tuple[Record, str]] = field(default_factory=list)
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the options of `replay`."""
-    add_policies(parser)
-    parser.add_argument("--exit-code", action="store_true", help="1 if a decision changed or could not be decided")
 
 
 def run(args: Namespace, log: str) -> int:

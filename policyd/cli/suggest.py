@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import json
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from policyd.cli.auditcases import Court, add_policies
+from policyd.cli.auditcases import Court
 from policyd.cli.auditfilters import chosen, wanted
 from policyd.cli.suggestlog import Answers, collect
 from policyd.cli.suggestproof import Before, Proof
@@ -36,20 +36,6 @@ class Suggestions:
     answers: Answers
     unsaid: Counter[str]
     """Why approvals led to no rule, and how many."""
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the options of `suggest`."""
-    add_policies(parser)
-    parser.add_argument("--min", type=count, default=2, metavar="N", help="how often alike it was answered (default 2)")
-    parser.add_argument("--unused", action="store_true", help="allow rules in force that nothing in the log used")
-
-
-def count(text: str) -> int:
-    """Read a number of answers."""
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise ArgumentTypeError(f"`{text}` is no number of answers; write 1 or more")
-    return int(text)
 
 
 def run(args: Namespace, log: str) -> int:

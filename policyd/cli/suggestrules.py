@@ -14,43 +14,32 @@ Rules of this module:
 from __future__ import annotations
 
 import posixpath
-import re
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from urllib.parse import quote
 
-from policyd.cli.auditfilters import agent
 from policyd.cli.suggestlog import Blind, Question
+from policyd.cli.suggestwrite import (
+    Ask,
+    Table,
+    Unwritable,
+    any_input,
+    command_table,
+    host,
+    named,
+    path_table,
+    places,
+    tool_table,
+    url_table,
+)
 from policyd.commands.variables import tolerated
 from policyd.grants import keys, literal, programs
-from policyd.model import READ_KINDS, WRITE_KINDS, Action, Effect, Judged, Reach, Role
+from policyd.model import Action, Effect, Judged, Reach, Role
 
 SEVERAL = 3
 FILE = "/policyd/suggested.toml"
 """The name under which suggestions are tried: nothing lies there."""
 OWN = {"path": ["@auto-run", "@secrets"]}
 """What an allow for a whole directory leaves out."""
-DEEP = frozenset({"search", "delete", "read"})
-Table = dict[str, object]
-
-
-class Unwritable(ValueError):  # noqa: N818 - a fact about the language
-    """The policy language has no words for something."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ask:
-    """The one thing of a question that needed an answer."""
-
-    question: Question
-    action: Action
-    key: keys.Key
-
-    @property
-    def agent(self) -> str:
-        """The agent as policies name it."""
-        return agent(self.question.case.record)
 
 
 @dataclass(slots=True, eq=False)
@@ -110,95 +99,6 @@ def exact(one: Ask, effect: Effect) -> Candidate:
     return Candidate(effect, named(one, effect, write[one.key.resource](one, effect)), [one])
 
 
-def named(one: Ask, effect: Effect, table: Table) -> Table:
-    """Add the agent to an allow."""
-    return {"agent": [one.agent], **table} if one.agent and effect is Effect.ALLOW else table
-
-
-def command_table(one: Ask, effect: Effect) -> Table:
-    """Return the conditions for one command."""
-    table: Table = {"command": [literal.join(one.key.words)]}
-    if effect is Effect.ALLOW:
-        table.update(places(one))
-    return table
-
-
-def places(one: Ask) -> Table:
-    """Return where a command was approved, with which variables, and which files outside it named."""
-    table: Table = {"cwd": [literal.escape(place) for place in one.action.cwd]}
-    if one.key.env:
-        table["env"] = [f"{name}={literal.escape(value)}" for name, value in one.key.env]
-    refs = [ref for ref in one.action.within if ref is not None]
-    if any(not ref.inside for ref in refs):
-        table["within"] = sorted({literal.escape(form) for ref in refs for form in ref.forms})
-    return table
-
-
-def path_table(one: Ask, effect: Effect) -> Table:
-    """Return the conditions for one path, in all its forms."""
-    path = one.action.path
-    assert path is not None  # noqa: S101 - the key says so
-    kinds = sorted(one.action.kinds) if effect is Effect.ALLOW else denied_kinds(one.action)
-    deep = path.reach is not Reach.ENTRY and effect is Effect.ALLOW and set(kinds) <= DEEP
-    return {"kind": kinds, "path": [literal.escape(form) + ("/**" if deep else "") for form in path.forms]}
-
-
-def denied_kinds(action: Action) -> list[str]:
-    """Return the kinds a denial of a path names: whoever refuses an edit wants no other change either."""
-    named_ = ["@write" if kind in WRITE_KINDS else "@read" if kind in READ_KINDS else kind for kind in action.kinds]
-    return sorted(set(named_))
-
-
-def url_table(one: Ask, effect: Effect) -> Table:
-    """Return the conditions for one URL."""
-    url = one.action.url
-    assert url is not None  # noqa: S101 - the key says so
-    port = f":{url.port}" if url.port not in {0, 80, 443} else ""
-    query = f"?{literal.escape(url.query)}" if url.query else ""
-    paths = [literal.escape(quote(path, safe="/%:@!$&'()*+,;=~")) for path in url.paths[:1]]
-    return {
-        "kind": sorted(one.action.kinds),
-        "url": [f"{url.scheme}://{url.host}{port}{path}{query}" for path in paths],
-    }
-
-
-def tool_table(one: Ask, effect: Effect) -> Table:
-    """Return the conditions for one tool with one input."""
-    table = any_input(one)
-    if given := plain_input(one.action.args or {}):
-        table["input"] = given
-    return table
-
-
-def any_input(one: Ask) -> Table:
-    """Return the conditions for one tool; Unwritable where its name would read as a pattern."""
-    if any(literal.SPECIAL & set(word) for word in one.key.words):
-        raise Unwritable
-    tool: Table = {"tool": list(one.key.words)}
-    return tool if one.action.mcp else {"kind": sorted(one.action.kinds), **tool}
-
-
-def plain_input(args: object, lead: str = "") -> Table:
-    """Return arguments as `input` says them; a call with more arguments than these is covered too.
-
-    Raises:
-        Unwritable: one of them cannot be said.
-    """
-    found: Table = {}
-    for name, value in args.items() if isinstance(args, dict) else ():
-        if not isinstance(name, str) or not name or "." in name:
-            raise Unwritable
-        if isinstance(value, dict):
-            found.update(plain_input(value, f"{lead}{name}."))
-        elif isinstance(value, str):
-            found[f"{lead}{name}"] = {"regex": re.escape(value)} if "*" in value else value
-        elif isinstance(value, bool | int | float):
-            found[f"{lead}{name}"] = value
-        else:
-            raise Unwritable
-    return found
-
-
 # ---- in general ------------------------------------------------------------------------------------
 
 
@@ -213,7 +113,7 @@ def candidates(asks: Iterable[Ask], effect: Effect, least: int, blind: Blind) ->
             continue
         place = one.action.cwd if effect is Effect.ALLOW else ()
         same.setdefault((one.agent if effect is Effect.ALLOW else "", one.key, place), []).append(one)
-    single = [one for group in same.values() if (one := joined(group, effect))]
+    single = [rule for group in same.values() if (rule := joined(group, effect))]
     found: list[Candidate] = []
     for group, general in families(single, effect, blind):
         whole = [one for each in group for one in each.asks]
@@ -354,14 +254,6 @@ def files(group: list[Candidate], blind: Blind) -> General:
     return named(one, Effect.ALLOW, {"kind": sorted(one.action.kinds), "path": patterns, "unless": OWN}), []
 
 
-def host(one: Ask, effect: Effect) -> Table:
-    """Return the conditions for all pages of one host."""
-    url = one.action.url
-    assert url is not None  # noqa: S101 - the key says so
-    port = f":{url.port}" if url.port not in {0, 80, 443} else ""
-    return named(one, effect, {"kind": sorted(one.action.kinds), "url": [f"{url.scheme}://{url.host}{port}/**"]})
-
-
 def hidden_host(one: Ask, blind: Blind) -> bool:
     """Say whether a refusal that cannot be read was about the same host."""
     return one.action.url is not None and any(one.action.url.host in text.lower() for text in blind.urls)
@@ -370,45 +262,3 @@ def hidden_host(one: Ask, blind: Blind) -> bool:
 def tool_name(one: Ask) -> str:
     """Return a tool's name as the agent says it."""
     return one.action.tool.name if one.action.tool else ""
-
-
-# ---- examples --------------------------------------------------------------------------------------
-
-
-def example(one: Ask) -> object:
-    """Return a request as policies write examples."""
-    action, key = one.action, one.key
-    kind = sorted(action.kinds)[0]
-    if action.command is not None:
-        env = "".join(f"{name}={shlex.quote(value)} " for name, value in key.env)
-        return {"command": env + shlex.join(key.words), "cwd": action.cwd[0]}
-    if action.path is not None:
-        return f"{kind} {action.path.forms[0]}"
-    if action.url is not None:
-        return f"{kind} {action.url.text}"
-    table: Table = {"kind": "other" if action.mcp else kind, "tool": key.words[0]}
-    return {**table, "input": dict(action.args)} if action.args else table
-
-
-def near(one: Ask) -> object:
-    """Return a request that is nearly this one, as policies write examples."""
-    action = one.action
-    kind = sorted(action.kinds)[0]
-    if action.command is not None:
-        return {"command": shlex.join((*one.key.words, "--zqx0")), "cwd": action.cwd[0]}
-    if action.path is not None:
-        return f"{kind} {posixpath.dirname(action.path.forms[0])}/zqx0/x"
-    if action.url is not None:
-        return f"{kind} https://not-{action.url.host}/"
-    return {"kind": "other" if action.mcp else kind, "tool": f"{one.key.words[0]}-zqx0"}
-
-
-def likeness(one: Ask, other: Ask) -> int:
-    """Say how alike two requests are: 0 = not at all."""
-    if one.key.resource != other.key.resource:
-        return 0
-    mine, theirs = one.key.words[0].split("/"), other.key.words[0].split("/")
-    if one.key.resource == "command":
-        mine, theirs = list(one.key.words), list(other.key.words)
-    alike = next((at for at, pair in enumerate(zip(mine, theirs, strict=False)) if pair[0] != pair[1]), 99)
-    return min(alike, len(mine), len(theirs))

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 import tomli_w
 
-from policyd.cli.suggestrules import Ask, Candidate, Table, example, likeness, near
+from policyd.cli.suggestrules import Candidate
+from policyd.cli.suggestwrite import Ask, Table, example, likeness, near
 from policyd.display import safe
 from policyd.model import Effect
 
