@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import tomllib
 from argparse import ArgumentParser
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ from policyd.policy import Policy
 from policyd.storage.auditlog import AuditLog
 from tests.audited import GROUND, HOME, Day, careful, policy
 from tests.fakes import FakeFilesystem
+from tests.proxied import POLICYD, Client, Scene
 
 CASES = tomllib.loads((Path(__file__).parent / "data" / "suggest" / "cases.toml").read_text("utf-8"))["case"]
 EFFECTS = {"allow": Effect.ALLOW, "deny": Effect.DENY}
@@ -249,3 +251,36 @@ def test_allow_rules_that_nothing_used_are_told(tmp_path: Path, capsys: pytest.C
     assert [one["rule"] for one in found] == ["user:idle"] and found[0]["line"] > 0
     assert bench.run("suggest", "--unused") == 0
     assert "1 allow rules were used by none of 2 decisions" in capsys.readouterr().out
+
+
+# ---- the whole way ---------------------------------------------------------------------------------
+
+
+def answer(client: Client, text: str, kind: str, ident: int) -> None:
+    """Let the agent ask through the proxy, and the client's user answer."""
+    client.prompt(text, ident)
+    request = client.until(method="session/request_permission")
+    option = next(each["optionId"] for each in request["params"]["options"] if each["kind"] == kind)
+    client.send({"id": request["id"], "result": {"outcome": {"outcome": "selected", "optionId": option}}})
+    client.until(id=ident)
+
+
+def test_what_was_suggested_after_a_day_with_the_proxy_settles_the_next_day(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    client = Client(scene.start("ask", "1"))
+    client.open(scene.work)
+    for number, (text, kind) in enumerate([("make docs", "allow_once")] * 3 + [("make deploy", "reject_once")], 2):
+        answer(client, text, kind, number)
+    client.close()
+    words = [*POLICYD, "audit", "suggest", "--policy", str(scene.policy), "--no-managed"]
+    said = subprocess.run(words, env=scene.environ, capture_output=True, text=True, check=True, timeout=60)
+    suggested = tmp_path / "suggested.toml"
+    suggested.write_text(said.stdout)
+    assert [rule["command"] for rule in tomllib.loads(said.stdout)["rule"]] == ["make docs"]
+
+    client = Client(scene.start("ask", "1", options=["--policy", str(suggested), "--prompt", "none"]))
+    client.open(scene.work)
+    assert client.asked("make docs")["optionId"] == "yes"
+    assert client.asked("make deploy", 3)["optionId"] == "no"
+    client.close()
+    assert scene.records()[-2]["rules"][0]["rule"] == "user:make-docs"
