@@ -60,6 +60,7 @@ def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
         "delete",
         "move",
         "mention",
+        "mount",
         "run",
         "url",
         "host",
@@ -117,7 +118,14 @@ def _named(text: str) -> tuple[list[str], list[str], list[str], list[str]]:
         ("mytool --file=.env", [".env"]),
         ("mytool -f.env", [".env"]),
         ("mytool x=.env @.env", ["x=.env", ".env", "@.env", ".env"]),
-        ("mytool a:.env", ["a:.env", ".env"]),
+        ("mytool a:.env", ["a:.env", ".env", "a"]),
+        ("mytool .env:/x:ro", [".env:/x:ro", "/x:ro", ".env", "/x", "ro"]),
+        ("mytool a=b=.env", ["a=b=.env", "b=.env", ".env"]),
+        ("mytool --x=y,.env", ["y,.env", ".env", "y"]),
+        ("mytool -vf.env", ["f.env", ".env"]),
+        ("mytool file:///w/%2eenv", ["/w/.env", "file:///w/%2eenv", "///w/%2eenv", "file"]),
+        ("git show secrets:a", ["secrets:a", "a"]),
+        ("npm run docs:build", []),
         ("mytool --flag -v", []),
         ("mytool *.pem", ["*.pem"]),
         ("./cat .env", [".env"]),
@@ -236,3 +244,21 @@ def test_the_notation_of_options_reads_spellings_values_and_marks() -> None:
 def test_an_applet_and_a_subprogram_are_what_they_stand_for() -> None:
     assert {view.program.text for view in views.views(command("busybox rm x"))} == {"busybox", "rm"}
     assert {view.program.text for view in views.views(command("git-push x"))} == {"git-push", "git"}
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("curl file:///home/dev/app/.env", "/home/dev/app/.env"),
+        ("curl -o x FILE://localhost/etc/shadow", "/etc/shadow"),
+        ("curl file:/etc/%70asswd", "/etc/passwd"),
+        ("git clone file:///srv/x", "/srv/x"),
+    ],
+)
+def test_the_file_of_a_file_url_is_read(text: str, path: str) -> None:
+    assert f"read {path}" in _named(text)[0]
+
+
+def test_a_word_that_names_more_than_is_looked_at_is_opaque() -> None:
+    assert _named("mytool " + ":".join(f"a{number}" for number in range(100)))[3]
+    assert not _named("mytool " + ":".join("a" * 100))[3]

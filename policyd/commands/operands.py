@@ -5,7 +5,7 @@ Rules of this module:
 1. For a program of the table, operands have the role the table gives them; options with a file value likewise. What is
    known to be data is nothing; other words are mentions.
 2. For a stranger (a name not in the table, or a path outside the system directories) every word that may be a path is a
-   mention: the whole word, what follows `=`, `@` or `:`, what is glued to a short option.
+   mention, whole and in pieces (see `mentions.py`).
 3. An allow of a reader carries reads and searches, an allow of a writer whatever its operands are for; what an option
    makes a reader write is carried by nothing.
 4. An operand that is not constant is `unknown`, an option that runs a program is opaque.
@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from policyd.commands import scripts, views
+from policyd.commands.mentions import file_url, mounted, parts
 from policyd.commands.options import Given, Parsed, constant, key, parse, tail
 from policyd.commands.patterns import plain_name
 from policyd.commands.programs import Called, Program, called
@@ -74,48 +75,28 @@ class _Uses:
         writer = self.program is not None and self.program.role == "writer"
         return kind in READ_KINDS or writer
 
-    def mention(self, word: Word) -> None:
+    def mention(self, word: Word, *, whole: bool = False) -> None:
         """Note every path and URL a word may stand for."""
-        for part in parts(word):
-            self.url(part, sure=False)
+        for part in parts(word, whole=whole):
+            if part.kind is WordKind.UNKNOWN:
+                self.opaque.append(f"`{part.text[:40]}` names more than is looked at")
+                return
+            self._address(part, sure=False)
             self.files.append(FileUse("read", part, Role.MENTION, 0))
 
     def url(self, word: Word, *, sure: bool) -> None:
-        """Note a URL; `sure` = the word is one even without a scheme."""
+        """Note a URL, or the file of a `file:` URL; `sure` = the word is one even without a scheme."""
+        path = file_url(word)
+        if path is not None:
+            self.file("read", path)
+        self._address(word, sure=sure)
+
+    def _address(self, word: Word, *, sure: bool) -> None:
         text = constant(word)
         if "://" in text:
             self.urls.append(UrlUse(text, Role.MENTION, 0))
         elif sure and text and not text.startswith(("/", ".", "-")):
             self.urls.append(UrlUse("http://" + text, Role.MENTION, 0))
-
-
-def parts(word: Word) -> Iterator[Word]:
-    """Yield what in a word may be a path: the whole, what follows `=`, `@`, `:`, what is glued to a short option."""
-    if word.kind is WordKind.UNKNOWN:
-        if "/" in word.prefix and not word.prefix.startswith("-"):
-            yield Word(_escaped(word.prefix) + "*", WordKind.GLOB)
-        return
-    seen: set[str] = set()
-    for start in _starts(word.text):
-        part = tail(word, start)
-        if part.text and part.text not in seen:
-            seen.add(part.text)
-            yield part
-
-
-def _starts(text: str) -> Iterator[int]:
-    if not text.startswith("-"):
-        yield 0
-    elif not text.startswith("--") and len(text) > 2:
-        yield 2
-    for mark in "=@:":
-        place = text.find(mark)
-        if 0 <= place < len(text) - 1:
-            yield place + 1
-
-
-def _escaped(text: str) -> str:
-    return "".join("\\" + char if char in "*?[]\\" else char for char in text)
 
 
 def uses(command: SimpleCommand, index: int, *, home: str = "", fs: Filesystem | None = None) -> Found:
@@ -209,8 +190,21 @@ def _value(found: _Uses, program: Program, given: Given, value: Word, *, only_ru
         found.url(value, sure=True)
     elif role == "mention":
         found.mention(value)
+    elif role == "mount":
+        _mount(found, value)
     elif role in FILE_ROLES and not only_runs:
         found.file(role, value)
+
+
+def _mount(found: _Uses, value: Word) -> None:
+    """Note what a container may read and write of this machine."""
+    source = mounted(value)
+    if source is None:
+        found.mention(value)
+        return
+    found.file("read", source[0], Reach.CONTENT)
+    if source[1]:
+        found.file("edit", source[0], Reach.CONTENT)
 
 
 # ---- operands --------------------------------------------------------------------------------------
@@ -264,8 +258,10 @@ def _operand(found: _Uses, role: str, word: Word, reach: Reach) -> None:
         found.file(role, word, reach)
     elif role == "tests":
         found.file("read", _before(word, "::"))
-    elif role in {"mention", "rev", "script", "package"}:
-        found.mention(word)
+    elif role in {"mention", "rev", "package"}:
+        found.mention(word, whole=role == "rev")
+    elif role == "script":
+        found.files.append(FileUse("read", word, Role.MENTION, 0))
     elif role == "url":
         _remote(found, word)
     elif role == "host":

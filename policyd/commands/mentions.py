@@ -1,0 +1,105 @@
+"""What in one word may be a path: the whole, every piece of it, the file of a `file:` URL, the source of a mount.
+
+Rules of this module:
+
+1. A word is cut at every `=`, `:`, `,` and `@`; what stands before `=` or `@` is a name and no piece. What follows the
+   first of each is a piece as well, and what is glued to a short option or a cluster of two.
+2. At most `PIECES` pieces of a word are looked at; `parts` says whether there are more.
+3. A `file:` URL is its path, percent-escapes decoded, whatever host it names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from policyd.commands.options import constant, tail
+from policyd.model import Word, WordKind
+
+PIECES = 64
+_MARKS = "=@:,"
+_CUTS = re.compile(rf"[{_MARKS}]+")
+_PIECE = re.compile(rf"(?<![^{_MARKS}])[^{_MARKS}-][^{_MARKS}]*+(?![=@])")
+_FILE_URL = re.compile(r"file:(?://[^/]*)?(/[^?#]*)", re.IGNORECASE)
+_BURIED = re.compile(r"file:/", re.IGNORECASE)
+_ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+_PLACES = ("/", ".", "~", "$")
+
+
+def parts(word: Word, *, whole: bool = False) -> Iterator[Word]:
+    """Yield what in a word may be a path; a last, unknown word if there is more than is looked at.
+
+    `whole`: it is of the form `NAME:PATH`, and not cut into pieces.
+    """
+    if word.kind is WordKind.UNKNOWN:
+        if "/" in word.prefix and not word.prefix.startswith("-"):
+            yield Word(_escaped(word.prefix) + "*", WordKind.GLOB)
+        return
+    seen: set[str] = set()
+    for part in _pieces(word, whole=whole):
+        if not part.text or part.text in seen:
+            continue
+        if len(seen) >= PIECES:
+            yield Word(word.text, WordKind.UNKNOWN)
+            return
+        seen.add(part.text)
+        yield part
+
+
+def _pieces(word: Word, *, whole: bool) -> Iterator[Word]:
+    text = word.text
+    path = file_url(word)
+    if path is not None:
+        yield path
+    for start in _starts(text):
+        yield tail(word, start)
+    if not whole:
+        yield from (Word(found[0], word.kind) for found in _PIECE.finditer(text))
+
+
+def _starts(text: str) -> Iterator[int]:
+    if not text.startswith("-"):
+        yield 0
+    elif not text.startswith("--") and len(text) > 2:
+        yield 2
+        if text[2].isalpha() and len(text) > 3:
+            yield 3
+    for mark in _MARKS:
+        place = text.find(mark)
+        if 0 <= place < len(text) - 1:
+            yield place + 1
+
+
+def _escaped(text: str) -> str:
+    return "".join("\\" + char if char in "*?[]\\" else char for char in text)
+
+
+def file_url(word: Word) -> Word | None:
+    """Return the path of a `file:` URL in the word, None without one."""
+    buried = _BURIED.search(word.text) if word.kind is WordKind.CONST else None
+    found = _FILE_URL.match(word.text, buried.start()) if buried else None
+    return Word(_decoded(found[1])) if found else None
+
+
+def _decoded(text: str) -> str:
+    return _ESCAPES.sub(lambda found: bytes.fromhex(found[0].replace("%", "")).decode("utf-8", "replace"), text)
+
+
+def mounted(value: Word) -> tuple[Word, bool] | None:
+    """Return the directory of this machine that `-v SOURCE:TARGET[:ro]` or `--mount type=bind,src=…` gives away.
+
+    Second is whether it may be written. None: a named volume, or not constant.
+    """
+    text = constant(value)
+    if not _CUTS.search(text):
+        return None
+    if text.startswith(("type=", "src=", "source=", "dst=", "target=", "destination=", "bind-")) or ",src=" in text:
+        pairs = dict(piece.partition("=")[::2] for piece in text.split(","))
+        source = pairs.get("src") or pairs.get("source")
+        writes = not {"readonly", "ro"} & pairs.keys()
+    else:
+        source, _, rest = text.partition(":")
+        writes = "ro" not in rest.rpartition(":")[2].split(",")
+    if not source or not (source.startswith(_PLACES) or "/" in source):
+        return None
+    return Word(source), writes
