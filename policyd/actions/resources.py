@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -13,6 +14,7 @@ from policyd.actions.profiles import Profile, ToolSpec
 from policyd.actions.readers import Fault, apply_patch
 from policyd.model import Action, Reach, Role
 
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 EDIT = frozenset({"edit"})
 WIDE = frozenset({"delete", "move", "search"})
 STATED = {"delete": "delete", "remove": "delete", "deleted": "delete", "move": "move", "rename": "move"}
@@ -76,14 +78,17 @@ def vector_actions(
 
 
 def environment(value: object) -> dict[str, str] | None:
-    """Return variables given as a table, or as ACP's list of name and value; None if they cannot be read."""
+    """Return variables given as a table, or as ACP's list of name and value; None if they cannot be read.
+
+    A name that is none to a shell (`true #`) cannot be read: in front of a text it would be text of the command.
+    """
     if value in (None, [], {}):
         return {}
-    if isinstance(value, Mapping):
-        return {str(name): str(text) for name, text in value.items()}
-    pairs = value if isinstance(value, list) else [None]
-    named = [pair for pair in pairs if isinstance(pair, Mapping) and isinstance(pair.get("name"), str)]
-    return {pair["name"]: str(pair.get("value", "")) for pair in named} if len(named) == len(pairs) else None
+    pairs: list[object] = [*value.items()] if isinstance(value, Mapping) else []
+    if isinstance(value, list):
+        pairs = [(pair.get("name"), pair.get("value", "")) if isinstance(pair, Mapping) else None for pair in value]
+    read = [pair for pair in pairs if isinstance(pair, tuple) and isinstance(pair[0], str) and NAME.fullmatch(pair[0])]
+    return {name: str(text) for name, text in read} if read and len(read) == len(pairs) else None
 
 
 def _quoted(text: str) -> str:

@@ -1,14 +1,15 @@
 """Side doors: what an agent does through its client without a permission request (design section 9).
 
 1. The same rules judge them. A denial is a JSON-RPC error with the reason, written for the model.
-2. A permission already given settles an ask once: for the same path and text, or the same commands, environment and
-   directory. It is used up by it, and ends with the turn.
+2. A permission already given settles an ask once: for the same path and text, or the same commands in the same order
+   with the same input, environment and directory, and no file or URL beside what was allowed. Several commands are the
+   same only as the same text (`a && b` is not `a || b`). It is used up by it, and ends with the turn.
 3. A read inside the workspace that no strict rule matches passes (`fs_read`): agents read before they ask to edit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 
 from policyd.model import Action, Effect, Judged, Option, Role, SimpleCommand
@@ -20,6 +21,8 @@ from policyd.session.state import PERMITS_KEPT, Permit, Session
 READ = "fs/read_text_file"
 WRITE = "fs/write_text_file"
 TERMINAL = "terminal/create"
+SHELL_OPTIONS = ("-c", "-lc")
+SHELL_ARGS = 2
 DOORS = frozenset({READ, WRITE, TERMINAL})
 OPTIONS = (Option("policyd-allow", "Allow once", "allow_once"), Option("policyd-reject", "Reject", "reject_once"))
 
@@ -55,14 +58,17 @@ def give(session: Session, verdict: Verdict, call_id: str, params: Mapping[str, 
             session.permits += _path_permits(action, shown)
     commands = [action for action in actions if action.command is not None]
     if commands:
-        session.permits.append(Permit("command", commands=_commands(commands), cwd=_cwd(commands)))
+        texts = frozenset({*_titles(verdict.request.title), *_texts(params.get("toolCall"))})
+        permit = Permit("command", commands=_commands(commands), uses=_uses(actions), texts=texts, cwd=_cwd(commands))
+        session.permits.append(permit)
     del session.permits[:-PERMITS_KEPT]
 
 
 def _path_permits(action: Action, shown: Mapping[str, str]) -> list[Permit]:
     path = action.path
     forms = frozenset(path.forms) if path else frozenset()
-    digest = next((text for name, text in shown.items() if path and (name in forms or name == path.text)), None)
+    unknown = "" if shown else None  # other files' texts were shown: of this one none is allowed
+    digest = next((text for name, text in shown.items() if path and (name in forms or name == path.text)), unknown)
     found = [Permit("write", forms, digest)] if action.kinds & {"edit", "move"} else []
     return found + ([Permit("read", forms)] if action.kinds & {"read", "search", "edit"} else [])
 
@@ -83,11 +89,10 @@ def settle(session: Session, verdict: Verdict, params: Mapping[str, object]) -> 
 def _wanted(verdict: Verdict, params: Mapping[str, object]) -> Permit | None:
     request = verdict.request
     actions = [one for one in request.actions if one.role is not Role.MENTION]
-    if not actions or any(action.opaque for action in actions if action.command is None):
+    if not actions or any(action.opaque for action in actions if not _strict_only(action)):
         return None
     if request.side_door == TERMINAL:
-        commands = [action for action in actions if action.command is not None]
-        return Permit("command", commands=_commands(commands), cwd=_cwd(commands)) if commands else None
+        return _wanted_command(actions, params)
     paths = [action.path for action in actions if action.path is not None]
     if len(paths) != 1:
         return None
@@ -96,26 +101,60 @@ def _wanted(verdict: Verdict, params: Mapping[str, object]) -> Permit | None:
     return Permit("write", frozenset(paths[0].forms), text_digest(text_of(params, "content")))
 
 
+def _wanted_command(actions: list[Action], params: Mapping[str, object]) -> Permit | None:
+    commands = [action for action in actions if action.command is not None]
+    text, args = params.get("command"), params.get("args")
+    if isinstance(args, list) and args:
+        shell = len(args) == SHELL_ARGS and args[0] in SHELL_OPTIONS
+        text = args[1] if shell else None
+    texts = frozenset({text}) if isinstance(text, str) else frozenset()
+    found = Permit("command", commands=_commands(commands), uses=_uses(actions), texts=texts, cwd=_cwd(commands))
+    return found if commands else None
+
+
 def _fits(permit: Permit, wanted: Permit | None) -> tuple[bool, bool]:
     """Say whether a permit is for the wanted thing, and whether for the same text."""
     if wanted is None or permit.kind != wanted.kind:
         return False, False
     if wanted.kind == "command":
         same = bool(permit.commands) and permit.commands == wanted.commands and permit.cwd == wanted.cwd
+        same = same and wanted.uses <= permit.uses
+        same = same and (len(wanted.commands) == 1 or bool(wanted.texts & permit.texts))
         return same, same
     return permit.forms == wanted.forms, permit.digest is None or permit.digest == wanted.digest
 
 
-def _commands(actions: list[Action]) -> frozenset[object]:
+def _commands(actions: list[Action]) -> tuple[object, ...]:
     """Return the commands in a form that compares, without readings that only strict rules see."""
-    found = [one.command for one in actions if one.command is not None and not one.command.strict_only]
-    return frozenset(map(_command, found))
+    return tuple(_command(one.command) for one in actions if one.command is not None and not _strict_only(one))
+
+
+def _strict_only(action: Action) -> bool:
+    return action.command is not None and action.command.strict_only
+
+
+def _uses(actions: list[Action]) -> frozenset[object]:
+    """Return what commands read, write and fetch besides, in a form that compares."""
+    paths = {(one.kinds, one.path.forms) for one in actions if one.path is not None}
+    return frozenset({*paths, *((one.kinds, one.url.text) for one in actions if one.url is not None)})
+
+
+def _titles(title: str) -> tuple[str, ...]:
+    """Return what a title that is a command, or `Shell: COMMAND`, states."""
+    return title.strip("`"), title.partition(": ")[2]
+
+
+def _texts(call: object) -> Iterator[str]:
+    """Yield the texts a tool call states its command in: the values of `rawInput`, a shell's argument among them."""
+    raw = call.get("rawInput") if isinstance(call, Mapping) else None
+    for value in raw.values() if isinstance(raw, Mapping) else ():
+        yield from (text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str))
 
 
 def _command(command: SimpleCommand) -> object:
     words = tuple((word.text, word.kind) for word in command.argv)
     names = tuple(sorted((one.name, one.value.text, one.value.kind) for one in (*command.env, *command.taint)))
-    return words, names, command.via, command.tainted
+    return words, names, command.via, command.tainted, command.fed
 
 
 def _cwd(actions: list[Action]) -> tuple[str, ...]:

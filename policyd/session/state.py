@@ -54,7 +54,12 @@ class Permit:
     """Every spelling of the path."""
     digest: str | None = None
     """Of the text shown; None = none was shown."""
-    commands: frozenset[object] = frozenset()
+    commands: tuple[object, ...] = ()
+    """In order, with their input and environment."""
+    uses: frozenset[object] = frozenset()
+    """Files and URLs besides: all that were allowed, or all that are wanted."""
+    texts: frozenset[str] = frozenset()
+    """How the whole is written, where that is known."""
     cwd: tuple[str, ...] = ()
 
 

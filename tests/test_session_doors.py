@@ -1,0 +1,87 @@
+"""What a permission given for a command, or a file, settles at the side doors, and what it does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.realwire import Wire, methods
+
+TERMINAL, WRITE = "terminal/create", "fs/write_text_file"
+
+
+def passes_after(approved: str, **terminal: object) -> bool:
+    """Say whether a terminal call passes unasked after a person allowed a command."""
+    wire = Wire()
+    wire.open()
+    wire.allow(wire.request(kind="execute", title=approved, rawInput={"command": approved}))
+    return methods(wire.door(TERMINAL, **terminal), "client") == [TERMINAL]
+
+
+SAME: list[tuple[str, dict[str, object]]] = [
+    ("npm test", {"command": "npm test"}),
+    ("npm test", {"command": "npm", "args": ["test"]}),
+    ("npm test", {"command": "bash", "args": ["-c", "npm test"]}),
+    ("make test && git push", {"command": "make test && git push"}),
+    ("make test && git push", {"command": "bash", "args": ["-lc", "make test && git push"]}),
+    ("echo hi > a", {"command": "echo hi > a"}),
+    ("cat a | tee b", {"command": "cat a | tee b"}),
+]
+OTHER: list[tuple[str, dict[str, object]]] = [
+    ("echo hi", {"command": "echo hi > evil"}),
+    ("echo hi", {"command": "echo hi > /etc/evil"}),
+    ("echo hi > a", {"command": "echo hi > b"}),
+    ("make test && git push", {"command": "make test || git push"}),
+    ("make test && git push", {"command": "git push; make test"}),
+    ("make test && git push", {"command": "git push & make test & make test"}),
+    ("cat a | tee b", {"command": "cat a; tee b"}),
+    ("tee f <<'E'\nx\nE", {"command": "tee f <<'E'\ny\nE"}),
+    ("cat x", {"command": "cat x <<< y"}),
+    ("for i in 1 2; do rm $i; done", {"command": "rm 1; rm 2; rm 1"}),
+    ("(cd a; make)", {"command": "cd a; make"}),
+    ("npm test", {"command": "npm test", "env": [{"name": "NODE_OPTIONS", "value": "-r ./evil"}]}),
+    ("npm test", {"command": "npm", "args": ["test"], "cwd": "/tmp"}),
+    ("npm test", {"command": "npm test $(true)"}),
+]
+
+
+@pytest.mark.parametrize(("approved", "terminal"), SAME)
+def test_a_command_that_was_allowed_runs_once_without_a_second_question(
+    approved: str, terminal: dict[str, object]
+) -> None:
+    assert passes_after(approved, **terminal)
+
+
+@pytest.mark.parametrize(("approved", "terminal"), OTHER)
+def test_a_command_that_does_more_or_otherwise_than_what_was_allowed_is_asked_about(
+    approved: str, terminal: dict[str, object]
+) -> None:
+    assert not passes_after(approved, **terminal)
+
+
+def test_a_permission_for_a_command_is_used_up_by_one_run() -> None:
+    wire = Wire()
+    wire.open()
+    wire.allow(wire.request(kind="execute", rawInput={"command": "npm test"}))
+    assert methods(wire.door(TERMINAL, 1, command="npm test"), "client") == [TERMINAL]
+    assert methods(wire.door(TERMINAL, 2, command="npm test"), "client") == ["session/request_permission"]
+
+
+def test_texts_shown_for_other_files_allow_no_text_of_a_file_that_was_only_named() -> None:
+    wire = Wire()
+    wire.open()
+    shown = [{"type": "diff", "path": "/home/dev/app/a", "oldText": None, "newText": "x"}]
+    asked = wire.request(kind="edit", content=shown, locations=[{"path": "/home/dev/app/b"}])
+    wire.allow(asked)
+    assert methods(wire.door(WRITE, path="/home/dev/app/b", content="evil"), "client") != [WRITE]
+
+
+@pytest.mark.parametrize("name", ["true #", "#", "ls; #", "", "A=1 ls <<'", "X\n#", "1", None, 5])
+@pytest.mark.parametrize("as_table", [True, False])
+def test_a_variable_whose_name_is_shell_text_hides_no_command(name: object, as_table: bool) -> None:
+    policy = '[defaults]\n"*" = "ask"\n[[rule]]\neffect = "allow"\ncommand = ["true", "ls **"]\n'
+    env: object = {str(name): "x"} if as_table else [{"name": name, "value": "x"}]
+    wire = Wire(policy)
+    wire.open()
+    assert TERMINAL not in methods(wire.door(TERMINAL, command="rm -rf src", env=env), "client")
+    sent = wire.request(kind="execute", rawInput={"command": "rm -rf src", "env": env})
+    assert "session/request_permission" in methods(sent, "client") or not any(one["to"] == "agent" for one in sent)
