@@ -279,7 +279,7 @@ def _remote(found: _Uses, word: Word) -> bool:
     """Note a URL or `[user@]host:path`; say whether it was one."""
     text = constant(word)
     host, colon, path = text.partition(":")
-    if "://" in text:
+    if "://" in text or file_url(word) is not None:
         found.url(word, sure=True)
         return True
     if colon and host and "/" not in host:
