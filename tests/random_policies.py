@@ -7,7 +7,7 @@ their forms, commands their words, as the readers of `policyd.actions` would han
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -112,6 +112,8 @@ def block(rng: Random, effect: str = "") -> dict[str, Any]:
         found["kind"] = rng.choice(("*", ["execute", "other"], ["execute", "other", "read"]))
     if found.get("kind") == "execute" and not kind:
         found["kind"] = ["execute", "other"]
+    if rng.random() < 0.1:
+        found["until"] = rng.choice((NOW - timedelta(days=1), NOW + timedelta(days=1)))
     if kind == "tool" and rng.random() < 0.3:
         found["input"] = {"n": rng.choice((1, 2))}
     if rng.random() < 0.3:

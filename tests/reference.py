@@ -12,7 +12,7 @@ from policyd.model import Action, Context, Request, Role
 from tests.ground import ALLOW, ASK, EFFECTS, File, counts, entries, every_kind_named, opened, voices
 from tests.naive import MAYBE, NO, YES, as_list, command_truth, host_matches, path_matches, tool_matches
 
-ATTRIBUTES = ("kind", "tool", "input", "mode", "label", "interactive")
+ATTRIBUTES = ("kind", "tool", "input", "mode", "label", "interactive", "until")
 
 
 # ---- conditions ------------------------------------------------------------------------------------
@@ -80,6 +80,8 @@ def truth(key: str, table: dict[str, Any], action: Action, context: Context, pla
         held = {**context.labels, **context.managed_labels}
         held = dict(context.managed_labels) if managed and loose else held
         return YES if all(held.get(k) == v for k, v in value.items()) else NO
+    if key == "until":
+        return YES if context.now < value else NO
     assert key == "interactive"
     return YES if context.interactive is value else NO
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from random import Random
 from typing import Any
 
@@ -240,3 +241,19 @@ def test_knowing_less_never_allows_more(change: Callable[[Context], Context], rn
 
 def test_layers_are_ordered() -> None:
     assert Layer.MANAGED > Layer.USER > Layer.PROJECT
+
+
+@LAW
+@given(SEEDS)
+def test_what_was_judged_before_changes_no_decision(rng: Random) -> None:
+    files = draw.files(rng)
+    warm, fresh = draw.load(files), draw.load(files)
+    asked = requests(rng)
+    facts = [replace(asked[0][1], now=moment) for moment in (draw.NOW, draw.NOW + timedelta(days=400))]
+    grants: list[engine.Grants] = [engine.no_grants, lambda judged: Effect.ALLOW, lambda judged: Effect.DENY]
+    for _ in range(4 * ASKS):
+        request, context = rng.choice(asked)[0], rng.choice((*facts, rng.choice(asked)[1]))
+        again = replace(request, menu=rng.random() < 0.1, actions=tuple(replace(one) for one in request.actions))
+        grant = rng.choice(grants)
+        fresh.memory.clear()
+        assert decide(warm, again, context, grant) == decide(fresh, again, context, grant)

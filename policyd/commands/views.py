@@ -92,8 +92,21 @@ def simple(text: str) -> frozenset[str] | None:
     return None if other else frozenset(name.lower() for name in known)
 
 
-def views(command: SimpleCommand) -> Iterator[View]:
-    """Yield every way to see one level of a command; wrappers that run another are not unwrapped here."""
+_LAST: list[tuple[SimpleCommand, tuple[View, ...]]] = []
+"""The command that was asked about last, with its views: many rules ask about the same one."""
+
+
+def views(command: SimpleCommand) -> tuple[View, ...]:
+    """Return every way to see one level of a command; wrappers that run another are not unwrapped here."""
+    for known, found in _LAST:
+        if known is command:
+            return found
+    seen = tuple(_views(command))
+    _LAST[:] = [(command, seen)]
+    return seen
+
+
+def _views(command: SimpleCommand) -> Iterator[View]:
     program, words = (command.argv[0], command.argv[1:]) if command.argv else (Word(""), ())
     yield View(program, words, command.cwd)
     known = names(program)

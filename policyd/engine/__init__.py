@@ -1,6 +1,7 @@
 """The decision: actions and a policy in, an effect with everything it rests on out. Pure; meant to be read in one go.
 
-The door of this room is `decide`; `bench` judges one action and holds the floors; `reasons` finds the words.
+The door of this room is `decide`; `bench` judges one action and holds the floors; `reasons` finds the words; `verdicts`
+keeps what was judged before.
 
 Rules of this room:
 
@@ -24,6 +25,7 @@ from dataclasses import replace
 
 from policyd.engine.bench import Bench
 from policyd.engine.reasons import SILENCE, deciding, remember, source_of, unique
+from policyd.engine.verdicts import Verdict, again, keep, key_of, verdicts
 from policyd.model import (
     Action,
     Context,
@@ -68,10 +70,33 @@ def decide(
     Never raises for what a request holds: an exception anywhere is a deny with source `error`.
     """
     try:
-        return settle(request, judge_all(request.actions, policy, context, fs), policy, grant)
+        key = key_of(request.actions)
+        if key is None:
+            return settle(request, judge_all(request.actions, policy, context, fs), policy, grant)
+        held = verdicts(policy, context)
+        verdict = held.known.get(key)
+        if verdict is not None:
+            return repeated(verdict, request, policy, grant)
+        judged = judge_all(request.actions, policy, context, fs)
+        found = settle(request, judged, policy, grant)
+        verdict = keep(held, key, judged, policy)
+        unasked = found.effect is not ASK and found.source is not Source.GRANT
+        if verdict is not None and not request.menu and (grant is no_grants or unasked):
+            verdict.decision = found
+        return found
     except Exception as error:
         words = f"policyd failed and refuses: {type(error).__name__}"
         return Decision(DENY, Source.ERROR, words, revision=getattr(policy, "revision", ""))
+
+
+def repeated(verdict: Verdict, request: Request, policy: Policy, grant: Grants) -> Decision:
+    """Decide as before, over the actions of this request; remembered answers are asked anew."""
+    judged, known = again(verdict.judged, request.actions), verdict.decision
+    if known is None or request.menu or (known.effect is ASK and grant is not no_grants):
+        return settle(request, judged, policy, grant)
+    return Decision(
+        known.effect, known.source, known.reason, known.rules, known.matched, judged, known.revision, known.remember
+    )
 
 
 def judge_all(

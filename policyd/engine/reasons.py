@@ -5,7 +5,7 @@ Reasons are written for the model and the person. What an agent wrote is made sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import TypeVar
 
 from policyd.display import safe
@@ -15,16 +15,12 @@ ALLOW, ASK = Effect.ALLOW, Effect.ASK
 MEMORY = {"never": 0, "session": 1, "project": 2}
 LONGEST_FLOOR = 300
 SILENCE = "no rule speaks about it"
-Item = TypeVar("Item")
+Item = TypeVar("Item", bound=Hashable)
 
 
-def unique(items: Iterable[Item]) -> list[Item]:
-    """Return the items without repetition, in order; there are few."""
-    found: list[Item] = []
-    for item in items:
-        if item not in found:
-            found.append(item)
-    return found
+def unique(items: list[Item]) -> list[Item]:
+    """Return the items without repetition, in order."""
+    return items if len(items) < 2 else list(dict.fromkeys(items))
 
 
 def deciding(effect: Effect, judged: tuple[Judged, ...]) -> tuple[list[RuleRef], list[str]]:

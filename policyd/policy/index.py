@@ -8,14 +8,16 @@ missing would be a hole, so whatever cannot be filed under a word is filed under
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from policyd.commands.patterns import CommandPattern, levels, program_names
-from policyd.commands.patternwords import PatternWord
-from policyd.commands.programs import find
-from policyd.commands.strict import views
-from policyd.model import Action, Context, Role, SimpleCommand, WordKind
+from policyd.commands.patternwords import PatternWord, fold
+from policyd.commands.programs import Program, find
+from policyd.commands.views import names, views
+from policyd.model import Action, Context, Role, SimpleCommand, Word, WordKind
 from policyd.paths import PathIndex, PathPattern
 from policyd.policy.conditions import (
     CommandCondition,
@@ -29,6 +31,8 @@ from policyd.policy.rules import Rule
 from policyd.urls import host_keys
 
 MAGIC = frozenset("*?[]{}\\")
+LONGEST_GLUED = 64
+"""Characters of an option word whose end is looked at; a longer one counts as any."""
 
 
 class Words:
@@ -59,50 +63,122 @@ class Words:
 
 
 class Commands:
-    """Command rules, filed under the program and, where a pattern writes its second word out, that word too.
+    """Command rules, filed under the program and, where a pattern writes more words out, the rarest of those.
 
-    A second word stands for every name of that subcommand (`npm i`, `npm install`). A command with a word that is not
-    constant may be any of them.
+    A word behind an option may be glued to it (`python -mNAME`), so it is looked for at the end of option words too. A
+    subcommand stands for every name of it (`npm i`, `npm install`). A command with a word that is not constant may be
+    any of its program's. A pattern's first long option, if nobody knows it, is filed under its first letter, because it
+    may be abbreviated; in a command whose program is no exact name, a short option may be a spelling of any.
     """
 
-    __slots__ = ("alone", "paired", "under")
+    __slots__ = ("alone", "glued", "lettered", "under", "worded")
 
-    def __init__(self) -> None:
-        """Begin empty."""
+    def __init__(self, items: Sequence[tuple[int, CommandCondition]]) -> None:
+        """File every rule under what its entries may hold for."""
         self.alone, self.under = Words(), Words()
-        self.paired = Words()
+        self.worded: dict[str, dict[str, list[int]]] = {}
+        """By program, by word, with the words behind options among them."""
+        self.glued: set[str] = set()
+        """Programs of which some rule is filed under a word behind an option."""
+        self.lettered = Words()
+        """By program, the rules that are filed under the letter of an option."""
+        patterns: list[tuple[int, str, list[tuple[str, bool]]]] = []
+        for number, condition in items:
+            for entry in condition.entries:
+                if entry.programs is not None and isinstance(entry, CommandPattern):
+                    patterns += [(number, *telling(words)) for words in entry.alternatives]
+                else:
+                    self.alone.file(number, entry.programs)
+        often = Counter([(name, word) for _, name, words in patterns for word, _ in words])
+        for number, name, words in patterns:
+            self._file(number, name, min(words, key=lambda each: often[name, each[0]], default=None))
 
-    def file(self, number: int, condition: CommandCondition) -> None:
-        """File rule `number` under what its entries may hold for."""
-        for entry in condition.entries:
-            if entry.programs is None:
-                self.alone.file(number, None)
-            elif isinstance(entry, CommandPattern):
-                for words in entry.alternatives:
-                    self.file_words(number, words)
-            else:
-                self.alone.file(number, entry.programs)
-
-    def file_words(self, number: int, words: tuple[PatternWord, ...]) -> None:
-        """File rule `number` under one alternative of a pattern."""
-        name = posixpath.basename(words[0].literal or "").lower() or "/"
-        second = words[1] if len(words) > 1 else None
-        if second is None or not second.literal or second.path or second.option or second.literal == "--":
+    def _file(self, number: int, name: str, rarest: tuple[str, bool] | None) -> None:
+        """File one alternative of a pattern under its program and the rarest of its words."""
+        if rarest is None:
             self.alone.file(number, [name])
-        else:
-            self.under.file(number, [name])
-            self.paired.file(number, [f"{name}\0{subcommand(name, second.literal)}"])
+            return
+        word, behind = rarest
+        self.under.file(number, [name])
+        self.worded.setdefault(name, {}).setdefault(word, []).append(number)
+        if behind:
+            self.glued.add(name)
+        if word.startswith("--"):
+            self.lettered.file(number, [name])
 
     def find(self, command: SimpleCommand, found: set[int]) -> None:
         """Add the rules that may hold for `command` to `found`."""
         names = program_names(command)
         self.alone.find(names, found)
-        if names is None or not names.isdisjoint(self.under.by_word):
+        if names is None or not names.isdisjoint(self.worded):
             words = None if names is None else later_words(command)
             if words is None or names is None:
                 self.under.find(names, found)
-            else:
-                self.paired.find([f"{name}\0{subcommand(name, word)}" for name in names for word in words], found)
+                return
+            for name in names:
+                if table := self.worded.get(name):
+                    self._look(name, table, words, found)
+                    if name in self.lettered.by_word and any(map(is_short, words)) and not exact(command):
+                        self.lettered.find([name], found)
+
+    def _look(self, name: str, table: Mapping[str, list[int]], words: Iterable[str], found: set[int]) -> None:
+        """Add the rules of one program that one of `words` may tell."""
+        same, glued = synonyms(name), name in self.glued
+        for word in words:
+            spellings = [word, fold(word)] if "/" in word else [word]
+            if word.startswith("-"):
+                if len(word) > LONGEST_GLUED and glued:
+                    self.under.find([name], found)
+                elif glued:
+                    spellings += [part for at in range(2, len(word)) for part in (word[at:], fold(word[at:]))]
+            for spelling in spellings:
+                dashed = len(spelling) > 1 and spelling.startswith("-")
+                numbers = table.get(lettered(spelling) if dashed else same.get(spelling, spelling))
+                if numbers is not None:
+                    found.update(numbers)
+
+
+def telling(words: tuple[PatternWord, ...]) -> tuple[str, list[tuple[str, bool]]]:
+    """Return the program of a pattern, and each word one of which a command must hold, with whether it may be glued."""
+    name = posixpath.basename(words[0].literal or "").lower() or "/"
+    same = synonyms(name)
+    found: list[tuple[str, bool]] = []
+    options = 0
+    for before, word in pairwise(words):
+        text = word.literal
+        options += word.option
+        if not text or word.path or text == "--":
+            continue
+        if not word.option:
+            found.append((same.get(text, text), before.option))
+        elif options == 1 and is_named(words[0]) and is_stranger(name, text):
+            found.append((lettered(text), False))
+    return name, found
+
+
+def is_named(program: PatternWord) -> bool:
+    """Say whether a program is written in lower case, as the names of programs are compared."""
+    return program.literal is not None and program.literal == program.literal.lower()
+
+
+def is_stranger(program: str, option: str) -> bool:
+    """Say whether a long option of a program is one nobody knows, so that it has no other name."""
+    return option.startswith("--") and option.partition("=")[0] not in known_options(program)
+
+
+def lettered(option: str) -> str:
+    """Return the key of a long option: its first letter."""
+    return "--" + option.lstrip("-")[:1]
+
+
+def is_short(word: str) -> bool:
+    """Say whether a word is one or more short options."""
+    return word.startswith("-") and not word.startswith("--") and word != "-"
+
+
+def exact(command: SimpleCommand) -> bool:
+    """Say whether every name the command's program may have is in lower case, as the names of programs are compared."""
+    return all(name == name.lower() for level in levels(command) for view in views(level) for name in view.names)
 
 
 def later_words(command: SimpleCommand) -> set[str] | None:
@@ -117,12 +193,44 @@ def later_words(command: SimpleCommand) -> set[str] | None:
     return found
 
 
-@lru_cache(4096)
-def subcommand(program: str, word: str) -> str:
-    """Return one name for all the names of a subcommand; another word as it is."""
-    known = find(program)
-    sub = known.subs.get(word) if known is not None else None
-    return word if sub is None else sub.name
+def tables(program: str) -> Iterator[Program]:
+    """Yield what is known of a program and of its subcommands at every depth."""
+    todo = [table for name in names(Word(program)) if (table := find(name)) is not None]
+    while todo:
+        table = todo.pop()
+        yield table
+        todo += {id(sub): sub for sub in table.subs.values()}.values()
+
+
+@lru_cache(512)
+def synonyms(program: str) -> Mapping[str, str]:
+    """Return, for each subcommand of a program at any depth that has several names, one that stands for all."""
+    found: dict[str, str] = {}
+    for table in tables(program):
+        for word, sub in table.subs.items():
+            if word != sub.name:
+                join(found, word, sub.name)
+    return {word: last(found, word) for word in found}
+
+
+@lru_cache(512)
+def known_options(program: str) -> frozenset[str]:
+    """Return the options that are known of a program or a subcommand: they may have other names."""
+    return frozenset(option for table in tables(program) for option in table.syntax.options)
+
+
+def join(found: dict[str, str], one: str, other: str) -> None:
+    """Let two words lead to the same last one."""
+    ends = last(found, one), last(found, other)
+    if ends[0] != ends[1]:
+        found[ends[0]] = ends[1]
+
+
+def last(found: Mapping[str, str], word: str) -> str:
+    """Return the word that `word` leads to in the end."""
+    while word in found:
+        word = found[word]
+    return word
 
 
 class Index:
@@ -131,8 +239,9 @@ class Index:
     def __init__(self, rules: Sequence[Rule]) -> None:
         """File each rule once, under its resource or, without one, under its kinds."""
         self.every = tuple(rules)
+        self.steady = all(rule.steady for rule in self.every)
         self.kinds, self.hosts, self.tools = Words(), Words(), Words()
-        self.commands = Commands()
+        commands: list[tuple[int, CommandCondition]] = []
         self.outside: list[int] = []
         paths: list[tuple[PathPattern, int]] = []
         for number, rule in enumerate(self.every):
@@ -141,7 +250,7 @@ class Index:
                     paths += [(pattern, number) for pattern in condition.patterns]
                     self.outside += [number] if condition.outside else []
                 case CommandCondition() as condition:
-                    self.commands.file(number, condition)
+                    commands.append((number, condition))
                 case UrlCondition() as condition:
                     self.hosts.file(number, hosts(condition))
                 case ToolCondition() as condition:
@@ -150,6 +259,7 @@ class Index:
                     self.kinds.file(number, None if condition.every else condition.kinds)
                 case _:
                     self.kinds.file(number, None)
+        self.commands = Commands(commands)
         self.paths = PathIndex(paths) if paths else None
 
     def candidates(self, action: Action, context: Context) -> list[Rule]:

@@ -36,6 +36,9 @@ class Policy:
     ground: tuple[tuple[LayerDefaults, Index], ...] = field(init=False, repr=False)
     """`defaults`, each with the index over its `[[default]]` blocks."""
 
+    memory: dict[int, object] = field(init=False, repr=False, default_factory=dict)
+    """What the engine keeps of verdicts under this policy, by session; it goes with the policy."""
+
     def candidates(self, action: Action, context: Context) -> Iterable[Rule]:
         """Return, in the policy's order, every rule that may hold for `action`: a superset, void rules left out."""
         return self.index.candidates(action, context)

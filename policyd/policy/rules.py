@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from policyd.model import EMPTY, Action, Context, Effect, Filesystem, Layer, Role, RuleRef, Truth
-from policyd.policy.conditions import CommandCondition, Condition
+from policyd.policy.conditions import CommandCondition, Condition, InputCondition, UntilCondition
 
 NO, MAYBE, YES = Truth.NO, Truth.MAYBE, Truth.YES
 NOTHING: frozenset[str] = frozenset()
@@ -96,6 +96,16 @@ class Rule:
             for table in self.unless
             if not any(condition.name in met for condition in table)
             for one in asked
+        )
+
+    @property
+    def steady(self) -> bool:
+        """Whether what it says of an action changes with neither the clock, nor arguments, nor a command's files."""
+        return not any(
+            isinstance(condition, UntilCondition | InputCondition)
+            or (isinstance(condition, CommandCondition) and condition.within is not None)
+            for table in (self.conditions, *self.unless)
+            for condition in table
         )
 
     def carries(self, action: Action) -> bool:

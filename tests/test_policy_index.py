@@ -1,0 +1,106 @@
+"""The index over rules is a filter: it leaves out no rule that may hold, whatever is written and asked."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from policyd.commands import read
+from policyd.model import Action, Context, Truth
+from policyd.paths import open_workspace
+from policyd.policy import Policy
+from policyd.policy.index import synonyms
+from tests.fakes import FakeFilesystem
+from tests.test_policy import load, source
+
+PROGRAMS = ("git", "docker", "npm", "python", "pip3.11", "kubectl", "mytool", "GIT", "./run", "sudo", "make", "find")
+PARTS = (
+    *(
+        "push",
+        "log",
+        "container",
+        "ls",
+        "list",
+        "i",
+        "install",
+        "run",
+        "-m",
+        "--force",
+        "--forced",
+        "--fo",
+        "-f",
+        "-mx",
+    ),
+    *("x", "./x", "a/../x", "--message=x", "--tag", "-t", "-tx", "-vtx", "--", "-", "exec", "src/x", "--x-y", "-name"),
+)
+ONLY_PATTERNS = ("*", "**", "p*", "--*", "'x y'")
+ONLY_COMMANDS = ("$A", "$A.x", "p*", '"$B"', "'x y'", "-vfx", "-name=x")
+
+
+def pattern(rng: Random) -> str:
+    """Return a pattern of up to five words."""
+    words = [rng.choice((*PARTS, *ONLY_PATTERNS)) for _ in range(rng.randint(0, 4))]
+    return " ".join([rng.choice((*PROGRAMS, "*")), *words])
+
+
+def text(rng: Random) -> str:
+    """Return a command of up to seven words."""
+    words = [rng.choice((*PARTS, *ONLY_COMMANDS)) for _ in range(rng.randint(0, 6))]
+    return " ".join([rng.choice(PROGRAMS), *words])
+
+
+def missing(loaded: Policy, line: str) -> list[object]:
+    """Return the rules that may hold for a command and are not named."""
+    workspace = open_workspace("/w", (), home="/home/dev", fs=FakeFilesystem())
+    context = Context(workspace, datetime(2026, 11, 29, tzinfo=UTC))
+    found: list[object] = []
+    for command in read(line, cwd=("/w",), home="/home/dev").commands:
+        action = Action(frozenset({"execute"}), command=command, cwd=("/w",), cwd_inside=True)
+        named = loaded.candidates(action, context)
+        holding = (rule for rule in loaded.rules if rule.holds(action, context) is not Truth.NO)
+        found += [(rule.table["command"], line) for rule in holding if rule not in named]
+    return found
+
+
+def written(effects: str, patterns: list[str]) -> Policy:
+    """Return a policy of a rule for each pattern."""
+    return load(
+        source("".join(f'[[rule]]\neffect = "{effects}"\ncommand = """{one}"""\n' for one in dict.fromkeys(patterns)))
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from(["allow", "ask", "deny"]))
+def test_no_command_rule_that_may_hold_is_left_out(seed: int, effect: str) -> None:
+    rng = Random(seed)  # noqa: S311 - not for secrets
+    loaded = written(effect, [pattern(rng) for _ in range(40)])
+    for _ in range(25):
+        assert missing(loaded, text(rng)) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        ("git push --unknown", "git push --unk"),
+        ("git push --unknown", "git push --unknown=now"),
+        ("python -m pip", "python -mpip"),
+        ("python -m pip", "python -vmpip"),
+        ("npm install x", "npm i x"),
+        ("docker container ls x", "docker container list x"),
+        ("make build", "make ./build"),
+        ("mytool --verbose-thing", "mytool -verbose-thing"),
+        ("git log x", "git log $X"),
+        ("git log x", "git lx x"),
+        ("mytool --xyz", "MYTOOL -x"),
+    ],
+)
+def test_each_spelling_finds_its_rule(rule: str, line: str) -> None:
+    assert missing(written("deny", [rule, "git log other", "python -m other", "mytool --other"]), line) == []
+
+
+def test_names_of_a_subcommand_at_any_depth_stand_for_one() -> None:
+    assert synonyms("npm").get("i") == synonyms("npm").get("install", "install")
