@@ -13,7 +13,7 @@ Rules of this room, each with its test:
 2. A misspelt condition never makes a rule broader: unknown keys, words, sets and shapes refuse the whole policy.
 3. Every mistake of every file is told at once, with its line and with what to write.
 4. Order means nothing: of files, of rules, of conditions.
-5. `pydantic` is imported by `load` alone, so that whoever only asks rules does not pay for it.
+5. `pydantic` is imported only to read a file that no shelf knows, so that whoever only asks rules does not pay for it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from policyd.policy.conditions import MET_IN_EXAMPLES
 from policyd.policy.errors import Diagnostic, PolicyError
+from policyd.policy.kept import Shelf
 from policyd.policy.layers import Entry, LayerDefaults, Lock
 from policyd.policy.policy import Policy
 from policyd.policy.rules import Example, Rule
@@ -42,13 +43,20 @@ __all__ = [
     "PolicyError",
     "PolicySource",
     "Rule",
+    "Shelf",
     "load",
     "schema",
 ]
 
 
 def load(
-    sources: Iterable[PolicySource], *, home: str, tmpdir: str, fs: Filesystem | None = None, version: str
+    sources: Iterable[PolicySource],
+    *,
+    home: str,
+    tmpdir: str,
+    fs: Filesystem | None = None,
+    version: str,
+    shelf: Shelf | None = None,
 ) -> Policy:
     """Read, validate and compile policy files into one policy.
 
@@ -58,13 +66,14 @@ def load(
         tmpdir: the system's temporary directory, for `$TMPDIR/`.
         fs: resolves the literal heads of absolute patterns, once.
         version: of policyd, for `requires` and the revision.
+        shelf: where what was read of a file is kept; nothing of the managed layer ever is.
 
     Raises:
         PolicyError: every mistake of every file.
     """
     from policyd.policy.build import load as build
 
-    return build(sources, home=home, tmpdir=tmpdir, fs=fs, version=version)
+    return build(sources, home=home, tmpdir=tmpdir, fs=fs, version=version, shelf=shelf)
 
 
 def schema() -> dict[str, object]:

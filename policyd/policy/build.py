@@ -14,21 +14,23 @@ import hashlib
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING
 
 from policyd.model import KINDS, Effect, Filesystem, Layer, RuleRef
 from policyd.policy.compile import EFFECTS, Compiler, Written
 from policyd.policy.errors import Mistake, PolicyError
-from policyd.policy.file import ExampleTable, Named, RuleBlock
 from policyd.policy.hints import KINDS as KIND_HINTS
+from policyd.policy.kept import Shelf, recalled
 from policyd.policy.layers import Entry, LayerDefaults, Lock, merged
+from policyd.policy.parsed import Parsed
 from policyd.policy.policy import Policy
-from policyd.policy.read import Parsed, lock_of, parse
 from policyd.policy.rules import Example, Rule
 from policyd.policy.sets import NAME, RESERVED, Sets, shipped
 from policyd.policy.source import PolicySource
-from policyd.policy.wording import in_words
+
+if TYPE_CHECKING:
+    from policyd.policy.file import Lock as LockTable
+    from policyd.policy.file import Named, RuleBlock
 
 Group = tuple[Layer, bool]
 """Files that see the same sets: a layer, and whether a project's files are trusted."""
@@ -37,7 +39,13 @@ Voice = tuple[Layer, bool, str]
 
 
 def load(
-    sources: Iterable[PolicySource], *, home: str, tmpdir: str, fs: Filesystem | None = None, version: str
+    sources: Iterable[PolicySource],
+    *,
+    home: str,
+    tmpdir: str,
+    fs: Filesystem | None = None,
+    version: str,
+    shelf: Shelf | None = None,
 ) -> Policy:
     """Read, validate and compile policy files into one policy.
 
@@ -47,11 +55,12 @@ def load(
         tmpdir: the system's temporary directory, for `$TMPDIR/`.
         fs: resolves the literal heads of absolute patterns, once.
         version: of policyd, for `requires` and the revision.
+        shelf: where what was read of a file is kept; nothing of the managed layer ever is.
 
     Raises:
         PolicyError: every mistake of every file.
     """
-    parsed = [parse(source, version) for source in sorted(sources, key=place)]
+    parsed = [recalled(source, version, shelf) for source in sorted(sources, key=place)]
     lock = locked(parsed)
     builder = Builder(Compiler(home, tmpdir, fs), lock, scopes(parsed))
     for one in parsed:
@@ -60,6 +69,11 @@ def load(
     if diagnostics:
         raise PolicyError(diagnostics)
     return builder.policy(revision([one.source for one in parsed], version), named(parsed))
+
+
+def lock_of(parsed: Parsed) -> LockTable | None:
+    """Return the file's `[lock]`, None where it has none that counts."""
+    return parsed.file.lock if parsed.source.layer is Layer.MANAGED else None
 
 
 def place(source: PolicySource) -> tuple[Layer, str, bytes]:
@@ -182,7 +196,7 @@ class Builder:
             parsed.raw[name][number],
             len(self.rules) + len(self.defaults),
             self.lock.voids(key[0], trusted=key[1]) if ref.effect is Effect.ALLOW else "",
-            (name, number) not in parsed.partial,
+            not parsed.checked and (name, number) not in parsed.partial,
         )
         return self.compiler.rule(block, written, self.sets[key], lambda mistake: parsed.report(mistake, name, number))
 
@@ -236,7 +250,7 @@ def examples(parsed: Parsed, number: int, block: RuleBlock, rule: Rule) -> Itera
         for value in values or ():
             text = value if isinstance(value, str) else ""
             line = parsed.lines.find("rule", number, key, text)
-            mistake = example_mistake(key, value)
+            mistake = None if parsed.checked else example_mistake(key, value)
             if mistake is not None:
                 parsed.report(mistake, "rule", number)
             else:
@@ -256,6 +270,11 @@ def example_mistake(key: str, value: object) -> Mistake | None:
         return Mistake(f'the example "{value}" does not begin with a kind', wanted, key=key, text=value)
     if not isinstance(value, dict):
         return Mistake("an example is a text or a table", 'write `"execute git status"`', key=key)
+    from pydantic import ValidationError
+
+    from policyd.policy.file import ExampleTable
+    from policyd.policy.wording import in_words
+
     try:
         ExampleTable.model_validate(value)
     except ValidationError as error:

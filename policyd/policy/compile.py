@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from policyd.commands.patterns import CommandPattern
 from policyd.model import KINDS, READ_KINDS, WRITE_KINDS, Effect, Filesystem, Layer, RuleRef
@@ -31,7 +31,6 @@ from policyd.policy.conditions import (
     UrlCondition,
 )
 from policyd.policy.errors import Mistake, listed, nearest
-from policyd.policy.file import Conditions, Named
 from policyd.policy.hints import KINDS as KIND_HINTS
 from policyd.policy.hints import refuse_foreign
 from policyd.policy.rules import Rule
@@ -39,6 +38,9 @@ from policyd.policy.sets import OUTSIDE, Sets
 from policyd.policy.together import NARROW, mistakes, resource_of
 from policyd.tools import InputPattern, ToolPattern
 from policyd.urls import UrlPattern
+
+if TYPE_CHECKING:
+    from policyd.policy.file import Conditions, Named
 
 Pattern = TypeVar("Pattern")
 Value = TypeVar("Value")

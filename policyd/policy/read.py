@@ -12,18 +12,18 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from policyd.model import KINDS, Layer
 from policyd.policy.errors import Diagnostic, Mistake, listed, nearest
-from policyd.policy.file import SETTINGS, DefaultBlock, Lock, PolicyFile, RuleBlock
-from policyd.policy.lines import Locator, default_keys, headers
+from policyd.policy.file import SETTINGS, DefaultBlock, PolicyFile, RuleBlock
+from policyd.policy.parsed import Parsed
 from policyd.policy.source import PolicySource
 from policyd.policy.wording import default_mistake, said
+
+__all__ = ["Parsed", "parse"]
 
 BlockType = TypeVar("BlockType", bound=BaseModel)
 DEFAULT_KEYS = (*KINDS, "*", "outside", "mcp")
@@ -37,62 +37,6 @@ COMPARISONS: dict[str, Callable[[list[int], list[int]], bool]] = {
     ">": lambda a, b: a > b,
     "<": lambda a, b: a < b,
 }
-
-
-@dataclass
-class Parsed:
-    """One file, read as far as it could be."""
-
-    source: PolicySource
-    text: str = ""
-    raw: dict[str, Any] = field(default_factory=dict)
-    file: PolicyFile = field(default_factory=PolicyFile)
-    rules: list[tuple[int, RuleBlock]] = field(default_factory=list)
-    """Well-formed `[[rule]]` blocks with their number in the file."""
-    defaults: list[tuple[int, DefaultBlock]] = field(default_factory=list)
-    partial: set[tuple[str, int]] = field(default_factory=set)
-    """Blocks from which misshapen keys were left out: only what remains of them is judged."""
-    diagnostics: list[Diagnostic] = field(default_factory=list)
-
-    @cached_property
-    def lines(self) -> Locator:
-        """Finds lines; built when first needed."""
-        return Locator(self.text)
-
-    @cached_property
-    def headers(self) -> dict[str, list[int]]:
-        """Lines of the `[[rule]]` and `[[default]]` headers."""
-        return headers(self.text)
-
-    @cached_property
-    def default_keys(self) -> dict[str, int]:
-        """Lines of the keys of `[defaults]`."""
-        return default_keys(self.text)
-
-    def line(self, name: str, number: int) -> int:
-        """Return the line a block begins at."""
-        found = self.headers[name]
-        return found[number] if number < len(found) else self.lines.find(name, number)
-
-    def report(self, mistake: Mistake, name: str, number: int | None = None) -> None:
-        """Note a mistake in the `number`-th block `name`, or at the top-level key `name`."""
-        if number is None:
-            line = self.lines.top(name)
-            rule = ""
-        else:
-            line = self.lines.find(name, number, mistake.key, mistake.text)
-            rule = block_id(self.raw, name, number)
-        self.diagnostics.append(
-            Diagnostic(self.source.name, line, rule, mistake.found, mistake.write, self.source.layer)
-        )
-
-
-def block_id(raw: dict[str, Any], name: str, number: int) -> str:
-    """Return the id a block claims, empty where it claims none."""
-    blocks = raw.get(name)
-    block = blocks[number] if isinstance(blocks, list) and number < len(blocks) else None
-    found = block.get("id") if isinstance(block, dict) else None
-    return found if isinstance(found, str) else ""
 
 
 def parse(source: PolicySource, version: str) -> Parsed:
@@ -225,8 +169,3 @@ def check_lock(parsed: Parsed) -> None:
             near = nearest(name, SETTINGS)
             write = f"write `{near}`" if near else f"known are {listed(SETTINGS)}"
             parsed.report(Mistake(f"unknown setting `{name}` in `[lock]`", write), "lock.settings")
-
-
-def lock_of(parsed: Parsed) -> Lock | None:
-    """Return the file's `[lock]`, None where it has none that counts."""
-    return parsed.file.lock if parsed.source.layer is Layer.MANAGED else None

@@ -6,9 +6,30 @@ Each check exists because the combination would load and mean less, or more, tha
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from policyd.policy.errors import Mistake, listed
-from policyd.policy.file import Conditions, Named, RuleBlock, Unless
+
+if TYPE_CHECKING:
+    from policyd.policy.file import Conditions, Named, Unless
+
+CONDITIONS = (
+    "kind",
+    "path",
+    "command",
+    "cwd",
+    "within",
+    "env",
+    "url",
+    "tool",
+    "input",
+    "agent",
+    "mode",
+    "interactive",
+    "label",
+    "user",
+    "group",
+)
 
 RESOURCES = ("path", "command", "url", "tool")
 NARROW = ("cwd", "within", "env")
@@ -16,7 +37,7 @@ NARROW = ("cwd", "within", "env")
 
 def named(block: Conditions) -> list[str]:
     """Return the conditions a block has."""
-    return [key for key in Conditions.model_fields if getattr(block, key) is not None]
+    return [key for key in CONDITIONS if getattr(block, key) is not None]
 
 
 def resource_of(block: Conditions) -> str:
@@ -84,7 +105,7 @@ def about_kinds(block: Named) -> Iterator[Mistake]:
 
 def only(block: Named) -> str:
     """Say what a rule without a condition has instead."""
-    if isinstance(block, RuleBlock) and (block.match or block.not_match):
+    if getattr(block, "match", None) or getattr(block, "not_match", None):
         return "; `match` and `not_match` are examples, not conditions"
     return ""
 
@@ -108,10 +129,8 @@ def about_narrowing(block: Named) -> Iterator[Mistake]:
 
 def about_effect(block: Named) -> Iterator[Mistake]:
     """`opaque` and `escalate` go with an allow on kinds, `remember` with an ask."""
-    if not isinstance(block, RuleBlock):
-        return
     for key in ("opaque", "escalate"):
-        if not getattr(block, key):
+        if not getattr(block, key, None):
             continue
         if block.effect != "allow":
             yield Mistake(
@@ -125,7 +144,7 @@ def about_effect(block: Named) -> Iterator[Mistake]:
                 f'write a rule of its own, `kind = "execute", {key} = true`',
                 key=key,
             )
-    if block.remember is not None and block.effect != "ask":
+    if getattr(block, "remember", None) is not None and block.effect != "ask":
         yield Mistake(f"`remember` on a rule that does not ask (`{block.effect}`)", "remove it", key="remember")
 
 

@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from policyd.model import Filesystem, Layer
 from policyd.policy import Diagnostic, Policy, PolicyError, PolicySource, load
 from policyd.storage.places import Places
+from policyd.storage.readings import Readings
 from policyd.storage.strictfile import (
     ROOT,
     InsecureFileError,
@@ -220,8 +221,10 @@ def compose(found: Found, places: Places, *, fs: Filesystem | None, version: str
         PolicyError: a managed or user file is invalid.
     """
 
+    shelf = Readings(f"{places.cache}/policies")
+
     def loaded(sources: Iterable[PolicySource]) -> Policy:
-        return load(sources, home=places.home, tmpdir=places.tmpdir, fs=fs, version=version)
+        return load(sources, home=places.home, tmpdir=places.tmpdir, fs=fs, version=version, shelf=shelf)
 
     try:
         return loaded(found.sources), found.broken

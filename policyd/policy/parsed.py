@@ -1,0 +1,80 @@
+"""A policy file as it was read: its blocks, where they stand, and every mistake found in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+from policyd.policy.errors import Diagnostic, Mistake
+from policyd.policy.lines import Locator, default_keys, headers
+from policyd.policy.source import PolicySource
+
+if TYPE_CHECKING:
+    from policyd.policy.file import DefaultBlock, PolicyFile, RuleBlock
+
+FILE: dict[str, Any] = {"name": None, "revision": None, "defaults": {}, "sets": {}, "lock": None}
+
+
+def plain_file(values: dict[str, Any]) -> PolicyFile:
+    """Return what `PolicyFile` says beside its blocks, without the library that checks it."""
+    return cast("PolicyFile", SimpleNamespace(**{**FILE, **values}))
+
+
+@dataclass
+class Parsed:
+    """One file, read as far as it could be."""
+
+    source: PolicySource
+    text: str = ""
+    raw: dict[str, Any] = field(default_factory=dict)
+    file: PolicyFile = field(default_factory=lambda: plain_file({}))
+    rules: list[tuple[int, RuleBlock]] = field(default_factory=list)
+    """Well-formed `[[rule]]` blocks with their number in the file."""
+    defaults: list[tuple[int, DefaultBlock]] = field(default_factory=list)
+    partial: set[tuple[str, int]] = field(default_factory=set)
+    """Blocks from which misshapen keys were left out: only what remains of them is judged."""
+    checked: bool = False
+    """Its shape and which keys stand together were found right before, in exactly these bytes."""
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+    @cached_property
+    def lines(self) -> Locator:
+        """Finds lines; built when first needed."""
+        return Locator(self.text)
+
+    @cached_property
+    def headers(self) -> dict[str, list[int]]:
+        """Lines of the `[[rule]]` and `[[default]]` headers."""
+        return headers(self.text)
+
+    @cached_property
+    def default_keys(self) -> dict[str, int]:
+        """Lines of the keys of `[defaults]`."""
+        return default_keys(self.text)
+
+    def line(self, name: str, number: int) -> int:
+        """Return the line a block begins at."""
+        found = self.headers[name]
+        return found[number] if number < len(found) else self.lines.find(name, number)
+
+    def report(self, mistake: Mistake, name: str, number: int | None = None) -> None:
+        """Note a mistake in the `number`-th block `name`, or at the top-level key `name`."""
+        if number is None:
+            line = self.lines.top(name)
+            rule = ""
+        else:
+            line = self.lines.find(name, number, mistake.key, mistake.text)
+            rule = block_id(self.raw, name, number)
+        self.diagnostics.append(
+            Diagnostic(self.source.name, line, rule, mistake.found, mistake.write, self.source.layer)
+        )
+
+
+def block_id(raw: dict[str, Any], name: str, number: int) -> str:
+    """Return the id a block claims, empty where it claims none."""
+    blocks = raw.get(name)
+    block = blocks[number] if isinstance(blocks, list) and number < len(blocks) else None
+    found = block.get("id") if isinstance(block, dict) else None
+    return found if isinstance(found, str) else ""
