@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyd import audit
-from policyd.audit.masks import find
+from policyd.audit.masks import CONTEXTS, TOKENS, find
 from policyd.model import (
     Action,
     Agent,
@@ -72,6 +72,12 @@ def test_a_secret_is_masked_by_what_stands_before_it(kind: str) -> None:
     rng = seeded(kind)
     missed = [text for text, secret in (IN_CONTEXT[kind](rng) for _ in range(80)) if secret in audit.mask(text)]
     assert missed == []
+
+
+def test_every_kind_of_secret_has_samples() -> None:
+    shaped = {span.kind for make in SHAPED.values() for span in find(make(seeded(1)))}
+    placed = {span.kind for make in IN_CONTEXT.values() for span in find(make(seeded(1))[0])}
+    assert {*TOKENS, *CONTEXTS} <= shaped | placed
 
 
 def test_the_mask_names_what_it_hides() -> None:
