@@ -143,8 +143,59 @@ def test_a_field_of_the_wrong_type_is_opaque(field: dict[str, Any]) -> None:
     assert any(wrong in line for line in ask(talk(), **{"kind": "edit", "rawInput": {"path": "a.py"}, **field}))
 
 
-def test_an_unknown_shape_is_one_opaque_action() -> None:
-    params = {"sessionId": "s", "subject": {"type": "command", "command": "ls"}, "options": OPTIONS}
+STRANGE: list[dict[str, Any]] = [
+    {"locations": [{"uri": "file:///etc/passwd"}]},
+    {"locations": ["/etc/passwd"]},
+    {"locations": [{"path": 5}]},
+    {"locations": [{"path": "a.py"}, {"Path": "/etc/passwd"}]},
+    {"content": ["x"]},
+    {"content": [{"type": "diff", "newText": "x"}]},
+    {"content": [{"type": "diff", "path": "a.py", "changes": ["/etc/x"]}]},
+    {"content": [{"type": "diff", "changes": []}]},
+    {"content": [{"type": "diff", "changes": {"path": "/etc/x"}}]},
+    {"content": [{"type": "Diff", "path": "/etc/x"}]},
+    {"content": [{"type": "patch", "text": "x"}]},
+]
+
+
+@pytest.mark.parametrize("fields", STRANGE, ids=str)
+def test_an_item_of_a_shape_nobody_knows_is_opaque(fields: dict[str, Any]) -> None:
+    wrong = f"opaque: `{next(iter(fields))}` holds something whose shape is not known"
+    raw = {"path": "a.py"}
+    assert any(wrong in line for line in ask(talk(), kind="read", rawInput=raw, **fields))
+    conversation = talk()
+    update(conversation, kind="read", rawInput=raw, **fields)
+    assert any(wrong in line for line in ask(conversation))
+    update(conversation, **{key: [] for key in fields})
+    assert not any("opaque" in line for line in ask(conversation))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"locations": [{"path": "a.py", "line": None}, {"path": ""}], "content": None},
+        {"content": [{"type": "content", "content": {"type": "text", "text": "x"}}, {"type": "terminal"}]},
+        {"content": [{"type": "diff", "path": "a.py", "newText": "x", "changes": None}]},
+        {"content": [{"type": "diff", "patch": {}, "changes": [{"operation": "update", "path": "a.py"}]}]},
+    ],
+    ids=str,
+)
+def test_an_item_of_a_known_shape_is_not_opaque(fields: dict[str, Any]) -> None:
+    assert not any("opaque" in line for line in ask(talk(), kind="edit", rawInput={"path": "a.py"}, **fields))
+
+
+@pytest.mark.parametrize(
+    ("raw", "known"), [({"rawInput": {}}, {}), ({"rawInput": None}, None), ({}, None), ({"rawInput": "["}, None)]
+)
+def test_arguments_that_nobody_stated_are_missing_and_none_are_not(raw: dict[str, Any], known: object) -> None:
+    call = {"toolCallId": "c", "title": "mcp__db__rm", "kind": "other", **raw}
+    actions = talk().request({"sessionId": "s", "toolCall": call, "options": OPTIONS}).actions
+    assert [action.args for action in actions if action.mcp] == [known]
+
+
+@pytest.mark.parametrize("more", [{}, {"toolCall": {"toolCallId": "c", "kind": "read", "rawInput": {"path": "a.py"}}}])
+def test_an_unknown_shape_is_one_opaque_action(more: dict[str, Any]) -> None:
+    params = {"sessionId": "s", "subject": {"type": "command", "command": "ls"}, "options": OPTIONS, **more}
     (action,) = talk().request(params).actions
     assert action.opaque
     assert action.role is Role.PRIMARY

@@ -381,6 +381,30 @@ def test_a_request_that_names_no_call_stands_for_every_open_one() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"kind": "execute", "rawInput": {"command": "rm x"}}, "execute $ rm x"),
+        ({"rawInput": {"kind": "TerminalAction", "command": "rm x"}}, "execute $ rm x"),
+        ({"kind": "read", "locations": [{"path": "/etc/passwd"}]}, "read /etc/passwd"),
+        ({"content": [{"type": "diff", "path": "/etc/x", "newText": ""}]}, "edit /etc/x"),
+        ({"kind": "delete"}, "delete opaque: nothing announced"),
+        ({"content": [{"type": "patch"}]}, "other opaque: `content` holds something"),
+    ],
+)
+@pytest.mark.parametrize("pending", [True, False])
+def test_a_request_that_covers_calls_speaks_for_itself_too(
+    fields: dict[str, Any], expected: str, pending: bool
+) -> None:
+    talk = opened("OpenHands CLI ACP Agent")
+    raw = {"kind": "FileEditorAction", "command": "view", "path": "a.py"}
+    if pending:
+        update(talk, kind="read", rawInput=raw, status="pending")
+    lines = asked(talk, toolCallId="confirmation-1", **fields)
+    assert any(line.startswith(expected) for line in lines), lines
+    assert not pending or lines[0] == "read /home/dev/project/a.py"
+
+
 def test_text_typed_into_a_running_program_is_opaque() -> None:
     talk = opened("OpenHands CLI ACP Agent")
     raw = {"kind": "TerminalAction", "command": "yes", "is_input": True}

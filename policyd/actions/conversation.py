@@ -21,7 +21,7 @@ from policyd import paths
 from policyd.actions import guard, profiles, resources
 from policyd.actions.builder import Builder, Surroundings
 from policyd.actions.derive import derive
-from policyd.actions.evidence import Call, Evidence, merge
+from policyd.actions.evidence import Call, Evidence, merge, says_more
 from policyd.actions.fields import Found
 from policyd.actions.identity import identify
 from policyd.actions.profiles import Profile
@@ -244,7 +244,10 @@ class Conversation:
         asked, fault = _tool_call(params)
         ident, options = str(params.get("sessionId", "")), _listed(params.get("options"))
         calls = [] if fault else self._named(ident, asked)
-        return tuple(self._merged(call, asked, options) for call in calls)
+        found = [self._merged(call, asked, options) for call in calls]
+        if self._profile.data.covers and asked.get("toolCallId") not in [call.call_id for call in calls]:
+            found += [merge(Call(""), asked, options)] if says_more(asked) else []
+        return tuple(found)
 
     def _merged(self, call: Call, asked: Mapping[str, object], options: list[object]) -> Evidence:
         covered = self._profile.data.covers and asked.get("toolCallId") != call.call_id
@@ -340,6 +343,8 @@ def _shifted(actions: tuple[Action, ...], by: int) -> list[Action]:
 def _tool_call(params: Mapping[str, object]) -> tuple[Mapping[str, object], str]:
     """Return the `toolCall` of a request, of protocol version 2 inside `subject`, and why there is none."""
     asked, subject = params.get("toolCall"), params.get("subject")
+    if asked is not None and subject is not None:
+        return {}, "the request speaks of two things at once"
     if asked is None and isinstance(subject, Mapping) and subject.get("type") == "tool_call":
         asked = subject.get("toolCall")
     if isinstance(asked, Mapping) and isinstance(asked.get("toolCallId"), str):

@@ -31,7 +31,7 @@ def derive(evidence: Evidence, profile: Profile, around: Surroundings) -> tuple[
     if spec and spec.table.kind and (spec.table.resource or evidence.kinds == {"other"}):
         evidence = replace(evidence, kinds=frozenset({spec.table.kind}))
     build = Builder(evidence, around, Tool(name) if name else None)
-    build.args = None if evidence.fault or evidence.missing else evidence.raw
+    build.args = evidence.raw if evidence.detailed and not (evidence.fault or evidence.missing) else None
     if evidence.fault:
         build.opaque(evidence.fault, evidence.kinds, "rawInput")
     if spec is None:

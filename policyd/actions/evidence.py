@@ -23,6 +23,11 @@ from policyd.actions.readers import Fault, json_text
 from policyd.model import EMPTY
 
 FINISHED = frozenset({"completed", "failed", "cancelled"})
+COLLECTIONS = ("locations", "content")
+SHOWN = frozenset({"content", "terminal"})
+"""Blocks of `content` that only show something."""
+CHANGED = ("path", "oldPath", "newPath", "from", "to")
+"""Keys of a diff's `changes` that name a file."""
 MANY_TITLES = 32
 LONGEST_KEPT = 4096
 """Characters of a text that is kept beyond its request."""
@@ -52,7 +57,9 @@ class Evidence:
     """The kind the request itself states."""
     raw: Mapping[str, object] = field(default_factory=dict)
     fault: str = ""
-    """Why `rawInput` could not be read."""
+    """Why `rawInput`, or what stands beside it, could not be read."""
+    detailed: bool = True
+    """`rawInput` was stated, be it an empty table."""
     titles: tuple[str, ...] = ()
     """The request's first, then the others, newest first."""
     first_title: str = ""
@@ -99,6 +106,10 @@ class Call:
     announced: bool = False
     broken: str = ""
     """Why nothing that is known of it counts: one of its updates was refused."""
+    odd: dict[str, str] = field(default_factory=dict)
+    """Collection (`locations`, `content`) -> what of its latest value has a shape that is not known."""
+    detailed: bool = False
+    """Its `rawInput` was stated, be it an empty table."""
 
     @property
     def open(self) -> bool:
@@ -133,11 +144,15 @@ class Call:
         whole = update.get("sessionUpdate") == "tool_call_update"
         if "rawInput" in update and update["rawInput"] is not None:
             raw, fault = table(update["rawInput"])
+            self.detailed = True
             if raw or fault:
                 self.raw, self.fault = raw, fault
             self.arrived.update(f"rawInput.{key}" for key, value in raw.items() if value not in ("", None, [], {}))
             if whole or raw:
                 self.arrived.add("rawInput")
+        for key in COLLECTIONS:
+            if update.get(key) is not None:
+                self.odd[key] = strange(key, update[key])
         if paths := location_paths(update.get("locations")):
             self.locations = paths
             self.arrived.add("locations")
@@ -154,7 +169,7 @@ class Call:
         brief = {key: value for key, value in self.raw.items() if isinstance(value, str) and len(value) < LONGEST_KEPT}
         self.older = brief or self.older
         self.raw, self.fault, self.locations, self.diffs, self.texts = EMPTY, "", (), (), ()
-        self.arrived, self.titles = set(), []
+        self.arrived, self.titles, self.odd, self.detailed = set(), [], {}, False
         self.settled = True
 
 
@@ -173,7 +188,8 @@ def merge(call: Call, asked: Mapping[str, object], options: Iterable[object], la
         kinds=spoken({*call.kinds, stated}),
         stated=stated,
         raw={**raw, **known},
-        fault=misshapen(asked) or fault or call.fault,
+        fault=misshapen(asked) or fault or call.fault or next((why for why in call.odd.values() if why), ""),
+        detailed=call.detailed or asked.get("rawInput") is not None,
         titles=tuple(dict.fromkeys([*titles, *reversed(call.titles)])),
         first_title=call.first_title,
         locations=tuple(dict.fromkeys([*own_paths, *call.locations])),
@@ -192,7 +208,48 @@ def misshapen(asked: Mapping[str, object]) -> str:
     """Say which field of a `toolCall` has a type the protocol does not know, `""` if none."""
     shapes = {"title": str, "kind": str, "name": str, "locations": list, "content": list, "_meta": Mapping}
     wrong = [key for key, shape in shapes.items() if asked.get(key) is not None and not isinstance(asked[key], shape)]
-    return f"`{wrong[0]}` of the request has the wrong type" if wrong else ""
+    if wrong:
+        return f"`{wrong[0]}` of the request has the wrong type"
+    return next((why for key in COLLECTIONS if (why := strange(key, asked.get(key)))), "")
+
+
+def strange(key: str, value: object) -> str:
+    """Say which item of `locations` or `content` has a shape that is not known, `""` if none."""
+    if value is None:
+        return ""
+    known = _is_location if key == "locations" else _is_block
+    wrong = not isinstance(value, list) or not all(isinstance(item, Mapping) and known(item) for item in value)
+    return f"`{key}` holds something whose shape is not known" if wrong else ""
+
+
+def _is_location(item: Mapping[str, object]) -> bool:
+    return isinstance(item.get("path"), str)
+
+
+def _is_block(item: Mapping[str, object]) -> bool:
+    """Say whether a block of `content` is one the protocol knows; a diff names files by `path` or by `changes`."""
+    if item.get("type") != "diff":
+        return item.get("type") in SHOWN
+    changes, path = item.get("changes"), item.get("path")
+    listed = changes if isinstance(changes, list) else []
+    named = all(isinstance(one, Mapping) and any(isinstance(one.get(key), str) for key in CHANGED) for one in listed)
+    return (
+        named
+        and (bool(listed) if path is None else isinstance(path, str))
+        and (changes is None or isinstance(changes, list))
+    )
+
+
+def says_more(asked: Mapping[str, object]) -> bool:
+    """Say whether a request that covers calls by no name says anything of its own about what would be done."""
+    kind = asked.get("kind")
+    return (
+        kind not in (None, "", "other")
+        or asked.get("rawInput") not in (None, "", {}, [])
+        or bool(misshapen(asked))
+        or bool(asked.get("locations"))
+        or bool(content_diffs(asked.get("content")))
+    )
 
 
 def spoken(kinds: Iterable[str]) -> frozenset[str]:
@@ -251,7 +308,7 @@ def _diff(block: Mapping[str, object]) -> list[Diff]:
     for change in changes if isinstance(changes, list) else []:
         found += [
             Diff(change[key], str(change.get("operation", "")))
-            for key in ("path", "oldPath", "newPath", "from", "to")
+            for key in CHANGED
             if isinstance(change, Mapping) and isinstance(change.get(key), str) and change[key]
         ]
     return found

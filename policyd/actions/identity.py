@@ -99,7 +99,7 @@ def arguments(evidence: Evidence, spec: ToolSpec) -> Mapping[str, object] | None
     if spec.refs["arguments"]:
         values = (found.value for ref in spec.refs["arguments"] for found in ref.find(evidence))
         return next((value for value in values if isinstance(value, Mapping)), None)
-    if evidence.fault or evidence.missing:
+    if evidence.fault or evidence.missing or not evidence.detailed:
         return None
     value = evidence.raw.get(spec.table.args, {}) if spec.table.args else evidence.raw
     return value if isinstance(value, Mapping) else None
