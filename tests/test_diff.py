@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from policyd import engine
+from policyd import audit, engine
 from policyd.cli import main
 from policyd.cli.changes import Changes, changes, strength
 from policyd.cli.comparing import compare
 from policyd.cli.covering import Coverer
 from policyd.cli.standins import Yard
-from policyd.cli.trial import EmptyDisk, Trial
-from policyd.model import Layer
+from policyd.cli.trial import PLAIN, EmptyDisk, Trial
+from policyd.model import Layer, Request
 from policyd.policy import Policy, PolicySource, load
 from tests import random_policies as draw
 from tests.ground import File
@@ -266,9 +266,11 @@ def test_requests_of_a_transcript_are_tried(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_requests_of_an_audit_log_are_tried(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    row = {"kind": "execute", "role": "primary", "command": ["git", "push", "origin"], "cwd": [f"{tmp_path}/workspace"]}
-    record = {"schema": 1, "event": "decision", "seq": 1, "id": "x", "actions": [row]}
-    (tmp_path / "audit.jsonl").write_text(json.dumps(record) + "\n")
+    trial = Trial.open(str(tmp_path))
+    request = Request("s", "c", "push it", PLAIN, trial.actions("execute git push origin"))
+    decision = trial.decide(policy(BASE), request.actions, trial.context())
+    record = audit.record(decision, request, trial.context(), id="x")
+    (tmp_path / "audit.jsonl").write_bytes(audit.line(record, 1, "0" * 64))
     new = BASE.replace('remember = "session"', "").replace('effect = "ask"', 'effect = "allow"')
     assert diff(tmp_path, new, "--log", str(tmp_path / "audit.jsonl"), "--requests", "0") == 1
     assert "execute git push origin" in capsys.readouterr().out

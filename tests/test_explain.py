@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from policyd import audit
 from policyd.authorizer import Authorizer
-from policyd.cli import main
+from policyd.cli import colour, main
 from policyd.cli.replay import Replay, Result
+from policyd.cli.trial import PLAIN, Trial
 from policyd.cli.waysout import ways_out
-from policyd.model import Effect, Layer
-from policyd.policy import PolicySource, load
+from policyd.model import Effect, Layer, Request
+from policyd.policy import Policy, PolicySource, load
 from tests.told import MACHINE
 
 POLICY = """version = 1
@@ -156,3 +159,77 @@ def roots(lines: list[Any]) -> tuple[str, ...]:
         line["msg"]["params"].get("cwd") for line in lines if line["msg"].get("method", "").startswith("session/")
     ]
     return tuple(cwd for cwd in opened if cwd)
+
+
+# ---- requests named on the command line, and recorded ones -------------------------------------------
+
+
+NAMED = [
+    (["--command", "git push origin"], ["execute git push origin", "rule user:push says ask"]),
+    (["--kind", "edit", "--path", "docs/a.md"], ["1. allow edit", "rule user:docs says allow"]),
+    (["--path", ".env"], ["1. deny  read", "Secrets stay out of reach."]),
+    (["--url", "https://example.com/"], ["ask   fetch https://example.com/"]),
+    (["--tool", "jira/get", "--input", "n=3"], ["ask   other jira/get"]),
+    (["--command", "git status", "--example", "edit docs/a.md"], ["git status", "docs/a.md"]),
+]
+
+
+@pytest.mark.parametrize(("more", "expected"), NAMED, ids=[" ".join(more) for more, _ in NAMED])
+def test_a_request_is_named_by_options(
+    more: list[str], expected: list[str], house: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = explain(house, *more, capsys=capsys)
+    assert [part for part in expected if part not in said] == [], said
+
+
+def recorded(house: Path, text: str) -> str:
+    """Write an audit log with a denied request and return its path."""
+    trial = Trial.open(str(house / "home"), cwd=str(house / "app"))
+    request = Request("s", "c", "push it", PLAIN, trial.actions(text))
+    context = trial.context()
+    decision = trial.decide(Policy(), request.actions, context)
+    rows = [audit.record(decision, request, context, id="5f3a", by="client"), audit.event("reload", context.now)]
+    lines = [audit.line(row, number, "0" * 64) for number, row in enumerate(rows, 7)]
+    (house / "audit.jsonl").write_bytes(b"".join(lines))
+    return str(house / "audit.jsonl")
+
+
+@pytest.mark.parametrize("key", ["7", "5f3a"])
+def test_a_record_is_explained_by_number_or_id(key: str, house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = recorded(house, "execute git push origin")
+    said = explain(house, "--record", key, "--log", log, capsys=capsys)
+    first, second, *_ = said.splitlines()
+    assert first.startswith("record 7 of ")
+    assert "ask by default, answered by client" in first
+    assert second == "today: ask, as then"
+    assert "rule user:push says ask" in said
+
+
+def test_a_record_that_rules_decide_otherwise_today_says_so(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = recorded(house, "execute git status")
+    assert "today: allow, not as then" in explain(house, "--record", "7", "--log", log, capsys=capsys)
+    facts = json.loads(explain(house, "--record", "7", "--log", log, "--json", capsys=capsys))
+    assert (facts["effect"], facts["record"]["effect"], facts["record"]["id"]) == ("allow", "ask", "5f3a")
+
+
+@pytest.mark.parametrize(("key", "why"), [("9", "has no record `9`"), ("8", "is no decision but `reload`")])
+def test_a_record_that_cannot_be_explained_is_a_usage_error(
+    key: str, why: str, house: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = recorded(house, "execute git status")
+    given = ["--policy", str(house / "policy.toml"), "--home", str(house / "home"), "--no-managed"]
+    assert main(["explain", *given, "--record", key, "--log", log]) == 2
+    assert why in capsys.readouterr().err
+
+
+def test_colour_is_for_terminals_and_changes_no_word(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = explain(house, "--command", "git push", capsys=capsys)
+    assert "\x1b" not in plain
+    coloured = colour.painted(plain)
+    assert "\x1b[33m\x1b[1mask\x1b[0m" in coloured
+    assert re.sub(r"\x1b\[\d+m", "", coloured) == plain
+
+
+def test_what_an_agent_wrote_cannot_colour_anything(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = explain(house, "--command", "echo '\x1b[32mallow'", capsys=capsys)
+    assert "\x1b" not in said

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from policyd.cli.comparing import Comparison, compare, counting
 from policyd.cli.covering import Coverer
 from policyd.cli.drafting import USUAL, drafted
-from policyd.cli.recorded import Recorded
+from policyd.cli.recorded import Log
 from policyd.cli.standins import Yard
 from policyd.cli.trial import Asked, Trial, suited
 from policyd.engine.reasons import MEMORY
@@ -50,6 +50,8 @@ class Changes:
     comparison: Comparison
     drafted: int = 0
     recorded: int = 0
+    left_out: int = 0
+    """Records that do not hold what a decision needs."""
     found: dict[tuple[object, ...], Change] = field(default_factory=dict)
 
     @property
@@ -169,19 +171,14 @@ def shown(asked: Asked) -> str:
     return "{ " + ", ".join(f"{key} = {json.dumps(value)}" for key, value in asked.items()) + " }"
 
 
-def try_recorded(
-    found: Changes,
-    old: Policy,
-    new: Policy,
-    trial: Trial,
-    recorded: Iterable[Recorded],
-    name: str,
-) -> None:
-    """Try requests that were really made; `name` is the log they are from."""
-    context = trial.context()
-    for title, actions in recorded:
+def try_recorded(found: Changes, old: Policy, new: Policy, trial: Trial, log: Log) -> None:
+    """Try the requests of a log, each in the workspace it was made in."""
+    for one in log.read():
+        context = replace(trial.context(), workspace=one.workspace)
+        both = [trial.decide(each, one.actions, context) for each in (old, new)]
         found.recorded += 1
-        found.note(title, "", trial.decide(old, actions, context), trial.decide(new, actions, context), name)
+        found.note(one.title, "", both[0], both[1], log.path)
+    found.left_out += log.left_out
 
 
 def where(refs: Iterable[RuleRef]) -> str:

@@ -46,6 +46,8 @@ class Coverer:
             return False
         if one.action.role is Role.MENTION and (wide.effect is Effect.ALLOW or wide.resource not in {"path", "url"}):
             return False
+        if wide.effect is Effect.ALLOW and narrow.effect is not Effect.ALLOW:
+            return False  # a strict rule sees more than its stand-ins: every wrapper, every form, any of several kinds
         if wide.effect is Effect.ALLOW and any(wide.table.get(k) != narrow.table.get(k) for k in NARROWING):
             return False
         if not all(c.name in MET or self.truth(c, one.action) is Truth.YES for c in wide.conditions):

@@ -22,7 +22,7 @@ import policyd
 from policyd.cli import loading, options
 from policyd.cli.changes import MOST_REQUESTS, Change, Changes, changes, memory, try_recorded, where
 from policyd.cli.decide import refused
-from policyd.cli.recorded import requests
+from policyd.cli.recorded import Log
 from policyd.cli.trial import EmptyDisk, Trial
 from policyd.display import safe
 from policyd.model import Decision, Effect, Layer, RuleRef
@@ -89,7 +89,7 @@ def tried(args: argparse.Namespace, old: Policy, new: Policy, here: Places) -> C
     trial = Trial.open(here.home, {*old.heads, *new.heads}, cwd=args.cwd, now=datetime.now(UTC))
     found = changes(old, new, trial, most=args.requests)
     for name in args.log:
-        try_recorded(found, old, new, trial, requests(name, trial.talk), name)
+        try_recorded(found, old, new, trial, Log(name, trial.talk, (*old.heads, *new.heads)))
     return found
 
 
@@ -150,6 +150,7 @@ def method(found: Changes) -> str:
     """Say how the answer was found."""
     tries = [f"{found.drafted} drafted requests"] if found.drafted else []
     tries += [f"{found.recorded} recorded ones"] if found.recorded else []
+    tries += [f"({found.left_out} records hold too little to decide)"] if found.left_out else []
     if found.loosenings:
         return f"answered by requests: {' and '.join(tries)}, each decided under both"
     if found.proved:
@@ -185,7 +186,7 @@ def facts(found: Changes, old: Policy, new: Policy) -> Iterator[str]:
             "added": [rule.ref.label for rule in differ.added],
             "defaults": differ.ground,
             "locks": differ.locks,
-            "requests": {"drafted": found.drafted, "recorded": found.recorded},
+            "requests": {"drafted": found.drafted, "recorded": found.recorded, "left_out": found.left_out},
             "old": old.revision,
             "new": new.revision,
         },

@@ -1,8 +1,9 @@
 """`policyd explain [FILE…]`: why each request is decided as it is, for people.
 
 For every request: what is known of it and where that was found, every action with everything that spoke about it, the
-rules that nearly did, the option that would be answered, and the way out. `--example "KIND RESOURCE"` explains a
-request nobody has made yet, in the words that `match` in a policy uses.
+rules that nearly did, the option that would be answered, and the way out. `--example "KIND RESOURCE"`, or `--kind`,
+`--path`, `--command`, `--url`, `--tool`, explain a request nobody has made yet; `--record N` one from the audit log, as
+today's rules decide it. In colours for a person at a terminal.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from policyd.acp import Answer
 from policyd.actions import Evidence
 from policyd.actions.examples import example_actions
 from policyd.authorizer import Authorizer
-from policyd.cli import loading, options
+from policyd.cli import asked, colour, loading, options
 from policyd.cli.decide import opened, refused
 from policyd.cli.explaining import explain, nearly
 from policyd.cli.facts import result_facts
@@ -39,14 +40,14 @@ class Explained:
     result: Result
     evidence: tuple[Evidence, ...]
     point: Authorizer
+    past: Mapping[str, object] | None = None
+    """The audit record it is about."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `explain`."""
-    parser.add_argument("files", nargs="*", metavar="FILE", help="transcripts; standard input if none and no --example")
-    parser.add_argument(
-        "--example", action="append", default=[], metavar='"KIND RESOURCE"', help="explain this instead"
-    )
+    parser.add_argument("files", nargs="*", metavar="FILE", help="transcripts; standard input if no request is named")
+    asked.add_arguments(parser)
     options.add_json(parser)
     options.add_deciding(parser)
     options.add_offline(parser)
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     """Print an explanation of each decision."""
     try:
         for each in explained(args):
-            print(as_json(each) if args.json else explain(each.result, each.evidence, each.point), flush=True)
+            print(as_json(each) if args.json else in_words(each), flush=True)
     except (PolicyError, PlaceError, loading.UsageError, OSError) as error:
         return refused(error)
     return 0
@@ -64,12 +65,17 @@ def run(args: argparse.Namespace) -> int:
 
 def explained(args: argparse.Namespace) -> Iterator[Explained]:
     """Yield every decision with what it rests on."""
-    if args.example and not args.cwd:
+    table = asked.named(args)
+    past = asked.past(args) if args.record else None
+    if past is not None:
+        yield recorded(past, args)
+        return
+    if (args.example or table) and not args.cwd:
         args.cwd = os.getcwd()
     loaded = loading.load(args)
-    for text in args.example:
-        yield example(text, args, loading.authorizer(args, loaded))
-    for name in args.files or ([] if args.example else ["-"]):
+    for request in (*args.example, *([table] if table else ())):
+        yield example(request, args, loading.authorizer(args, loaded))
+    for name in args.files or ([] if args.example or table else ["-"]):
         point = loading.authorizer(args, loaded)
         replay = Replay(point, unattended=args.unattended, now=datetime.now(UTC))
         with opened(name) as lines:
@@ -82,15 +88,42 @@ def explained(args: argparse.Namespace) -> Iterator[Explained]:
             print(f"policyd: {name}: {note}", file=sys.stderr)
 
 
-def example(text: str, args: argparse.Namespace, point: Authorizer) -> Explained:
+def example(asked_for: str | Mapping[str, object], args: argparse.Namespace, point: Authorizer) -> Explained:
     """Decide an example as if an agent had asked for it."""
     talk = point.conversation
     point.in_force("")
-    actions = example_actions(text, {}, "", talk.around(""), talk.profile)
-    request = Request("", "", text, PLAIN, actions)
-    decision = point.settle(request, now=datetime.now(UTC))
+    text, table = (asked_for, {}) if isinstance(asked_for, str) else ("", asked_for)
+    actions = example_actions(text, table, "", talk.around(""), talk.profile)
+    title = text or " ".join(str(value) for key, value in table.items() if key != "input")
+    return settled(Request("", "", title, PLAIN, actions), args, point, datetime.now(UTC))
+
+
+def settled(request: Request, args: argparse.Namespace, point: Authorizer, now: datetime) -> Explained:
+    """Decide a request that came from no line."""
+    decision = point.settle(request, now=now)
     answer = Replay(point, unattended=args.unattended).answer(request, decision)
     return Explained(Result(Line(0, "a2c", {}), request, decision, answer or Answer(decision.effect)), (), point)
+
+
+def recorded(past: asked.Past, args: argparse.Namespace) -> Explained:
+    """Decide a recorded request again: where it was made, by the agent that made it, under the rules of today."""
+    case, agent = past.case, past.record.get("agent")
+    args.cwd = args.cwd or case.cwd
+    if not args.agent and isinstance(agent, Mapping):
+        args.agent = str(agent.get("profile") or agent.get("name") or "")
+    point = loading.authorizer(args, loading.load(args))
+    request = replace(case.request, session_id="")
+    return replace(settled(request, args, point, datetime.now(UTC)), past=past.record)
+
+
+def in_words(each: Explained) -> str:
+    """Return an explanation for people."""
+    text = explain(each.result, each.evidence, each.point)
+    if each.past is not None:
+        now = f"today: {each.result.answer.effect.word}"
+        same = each.past.get("effect") == each.result.answer.effect.word
+        text = f"{asked.then(each.past)}\n{now}, {'as then' if same else 'not as then'}\n{text}"
+    return colour.painted(text) if colour.wanted() else text
 
 
 def as_json(each: Explained) -> str:
@@ -104,4 +137,6 @@ def as_json(each: Explained) -> str:
         fact["defaults"] = [ref.label for ref in judged.defaults]
         fact["floors"] = list(judged.floors)
         fact["nearly"] = [{"rule": ref.label, "but": but} for ref, but in nearly(judged, each.result, each.point)]
+    if each.past is not None:
+        facts["record"] = {key: each.past.get(key) for key in ("seq", "id", "time", "effect", "rules", "by", "option")}
     return json.dumps(facts)

@@ -79,6 +79,8 @@ def action_lines(number: int, judged: Judged, result: Result, point: Authorizer)
     for word, refs in (("rule", judged.hits), ("may match", judged.possible), ("default", judged.defaults)):
         yield from (f"           {word} {spoken(ref)}" for ref in refs)
     yield from (f"           at least ask: {safe(floor, limit=WIDTH)}" for floor in judged.floors)
+    if judged.granted is not None:
+        yield f"           a remembered answer says {judged.granted.word}"
     for ref, but in nearly(judged, result, point):
         yield f"           nearly {spoken(ref)}: `{but}` does not hold"
 

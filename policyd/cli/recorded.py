@@ -1,115 +1,88 @@
-"""Requests that were really made, as actions: from an audit log, or from a transcript of an agent and its client.
+"""Requests that were really made: from an audit log, or from a transcript of an agent and its client.
 
-An audit record names what was decided about, not everything the agent sent: its primary actions are made again from
-kind and resource, in the directory the record names. What was masked or cut stays so.
+A record that does not hold what a decision needs (masked, cut) is left out and counted.
 """
 
 from __future__ import annotations
 
-import json
-import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from policyd.actions import Conversation
-from policyd.actions.examples import example_actions
+from policyd.audit.rebuild import Undecidable
 from policyd.authorizer import Authorizer
+from policyd.cli import auditcases, auditfilters
+from policyd.cli.facts import resource, shown_kind
 from policyd.cli.replay import Replay
-from policyd.model import Action
+from policyd.model import Action, Role, Workspace
 from policyd.policy import Policy
+from policyd.storage import auditchain
 
-Recorded = tuple[str, tuple[Action, ...]]
 Record = Mapping[str, object]
 
 
-def requests(path: str, talk: Conversation) -> Iterator[Recorded]:
-    """Yield title and actions of every request in a log or transcript.
-
-    Args:
-        path: an audit log or a transcript; the first line tells which.
-        talk: the session in which an audit log's actions are made again.
-    """
-    with open(path, "rb") as file:
-        first = file.readline()
-        file.seek(0)
-        if is_record(parsed(first)):
-            for line in file:
-                record = parsed(line)
-                if is_record(record):
-                    yield title_of(record), remade(record, talk)
-            return
-        replay = Replay(Authorizer(Policy(), machine=talk.machine, cwd=talk.workspace("").cwd))
-        for result in replay.run(file):
-            if not result.error:
-                yield result.request.title or f"line {result.line.number}", result.request.actions
-
-
-def parsed(line: bytes) -> Record:
-    """Return a line's object, empty if it holds none."""
-    try:
-        value = json.loads(line)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def is_record(value: Record) -> bool:
-    """Say whether a line is the record of a decision (or of anything else in an audit log)."""
-    return "schema" in value and "event" in value
-
-
-def title_of(record: Record) -> str:
-    """Return what a record is shown as."""
-    rows = primary(record)
-    told = [told_row(row) for row in rows]
-    return " + ".join(told) or str(record.get("title") or f"record {record.get('seq')}")
-
-
-def primary(record: Record) -> list[Record]:
-    """Return the actions of a record that others do not follow from."""
-    rows = record.get("actions")
-    found = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    return [row for row in found if row.get("role") == "primary"]
-
-
-def told_row(row: Record) -> str:
-    """Return an action as `KIND RESOURCE`."""
-    asked = example_of(row)
-    resource = next((str(asked[key]) for key in ("command", "path", "url", "tool") if key in asked), "")
-    return f"{asked['kind']} {resource}".strip()
-
-
-def example_of(row: Record) -> dict[str, object]:
-    """Return a recorded action as policies write examples."""
-    found: dict[str, object] = {"kind": row.get("kind") or "other"}
-    words = row.get("command")
-    if isinstance(words, list):
-        found["command"] = str(row.get("text") or shlex.join(map(str, words)))
-    found.update({key: row[key] for key in ("path", "url", "tool", "input") if key in row})
-    places = row.get("cwd")
-    if isinstance(places, list) and places:
-        found["cwd"] = places[0]
-    return found
-
-
-def remade(record: Record, talk: Conversation) -> tuple[Action, ...]:
-    """Return the actions of a record, made again."""
-    made: list[Action] = []
-    around, profile = talk.around(""), talk.profile
-    for row in primary(record):
-        if row.get("opaque"):
-            made.append(Action(frozenset({str(row.get("kind") or "other")}), opaque=str(row["opaque"])))
-        else:
-            made += example_actions("", example_of(row), "", around, profile)
-    return tuple(made)
-
-
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """One record of a log, by number or id."""
+class Recorded:
+    """One request of a log."""
 
-    key: str
+    title: str
+    actions: tuple[Action, ...]
+    workspace: Workspace
+    """As it was."""
 
-    def fits(self, record: Record) -> bool:
-        """Say whether it is the record."""
-        return self.key in {str(record.get("seq")), str(record.get("id"))} and is_record(record)
+
+@dataclass(slots=True)
+class Log:
+    """An audit log (with the files put aside before it) or a transcript; the first line tells which."""
+
+    path: str
+    talk: Conversation
+    """Says on what machine a transcript is read again."""
+    heads: tuple[str, ...] = ()
+    """Literal heads of the policies that will decide."""
+    left_out: int = 0
+    requests: list[Recorded] = field(default_factory=list)
+
+    def read(self) -> list[Recorded]:
+        """Return every request of the log."""
+        path = auditchain.log_path(self.path)
+        with open(path, "rb") as file:
+            first = auditfilters.parsed(file.readline()) or {}
+        self.requests = list(self.of_audit(path) if "schema" in first and "event" in first else self.of_transcript())
+        return self.requests
+
+    def of_audit(self, path: str) -> Iterator[Recorded]:
+        """Yield the decisions of an audit log as requests."""
+        home, tmpdir = self.talk.machine.home, self.talk.machine.tmpdir
+        for record in auditfilters.chosen(path, lambda record: record.get("event") == "decision"):
+            try:
+                case = auditcases.case(record)
+            except Undecidable:
+                self.left_out += 1
+                continue
+            space = auditcases.opened(case.cwd, case.roots, case.sound, home, tmpdir, self.heads)
+            yield Recorded(titled(case.request.actions, case.request.title), case.request.actions, space)
+
+    def of_transcript(self) -> Iterator[Recorded]:
+        """Yield the requests of a transcript."""
+        machine = self.talk.machine
+        point = Authorizer(Policy(heads=self.heads), machine=machine, cwd=self.talk.workspace("").cwd)
+        with open(self.path, "rb") as file:
+            for result in Replay(point).run(file):
+                if result.error:
+                    self.left_out += 1
+                    continue
+                asked = result.request
+                space = point.conversation.workspace(asked.session_id)
+                yield Recorded(titled(asked.actions, asked.title), asked.actions, space)
+
+
+def titled(actions: tuple[Action, ...], title: str) -> str:
+    """Return what a request is shown as: its primary actions as `KIND RESOURCE`, else its title."""
+    told = []
+    for action in actions:
+        if action.role is Role.PRIMARY and not action.opaque:
+            named = resource(action)
+            text = str(named.get("text") or next(iter(named.values()), ""))
+            told.append(f"{shown_kind(action)} {text}".strip())
+    return " + ".join(told) or title

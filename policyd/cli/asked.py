@@ -1,0 +1,97 @@
+"""The requests `policyd explain` is asked about: named on the command line, or recorded in the audit log."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from policyd.audit.rebuild import Undecidable
+from policyd.cli import auditcases, auditfilters, loading
+from policyd.cli.audit import log_in_force
+from policyd.cli.auditfilters import Record
+from policyd.display import safe
+from policyd.storage import auditchain, settings
+
+NAMED = ("kind", "path", "command", "url", "tool", "mode")
+WIDTH = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A record of the audit log and the request it is about."""
+
+    record: Record
+    case: auditcases.Case
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name a request nobody made, or one that was recorded."""
+    add = parser.add_argument
+    example = "explain this request instead"
+    add("--example", action="append", default=[], metavar='"KIND RESOURCE"', help=example)
+    add("--kind", metavar="KIND", help="explain a request of this kind; the others say about what")
+    add("--path", metavar="PATH", help="… of this path")
+    add("--command", metavar="TEXT", help="… of this shell text")
+    add("--url", metavar="URL", help="… of this URL")
+    add("--tool", metavar="SERVER/TOOL", help="… of this tool")
+    add("--mode", metavar="MODE", help="… that leads to this mode")
+    add("--input", action="append", default=[], type=argument, metavar="KEY=VALUE", help="… with this argument")
+    add("--record", metavar="N|ID", help="explain what the audit log holds under this number or id")
+    add("--log", metavar="PATH", help="the audit log, a file or its directory (default: as the settings say)")
+
+
+def argument(text: str) -> tuple[str, object]:
+    """Read `KEY=VALUE`; a value that is JSON is what it says."""
+    import json
+
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(f"`{text}` is no argument; write KEY=VALUE")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
+
+
+def named(args: argparse.Namespace) -> dict[str, object]:
+    """Return the request that options name, as policies write examples; empty if none does."""
+    found: dict[str, object] = {key: value for key in NAMED if (value := getattr(args, key)) is not None}
+    if args.input:
+        found["input"] = dict(args.input)
+    return found
+
+
+def past(args: argparse.Namespace) -> Past:
+    """Return the record `args.record` names.
+
+    Raises:
+        UsageError: there is no such record, or it does not hold what a decision needs.
+    """
+    try:
+        log = auditchain.log_path(args.log or log_in_force(args.home))
+    except settings.SettingsError as error:
+        raise loading.UsageError(str(error)) from error
+    records = auditfilters.chosen(log, lambda record: args.record in {str(record.get("seq")), str(record.get("id"))})
+    record = next(records, None)
+    if record is None:
+        raise loading.UsageError(
+            f"policyd explain: {log} has no record `{args.record}`; `policyd audit show` lists them"
+        )
+    if record.get("event") != "decision":
+        raise loading.UsageError(f"policyd explain: record {args.record} is no decision but `{record.get('event')}`")
+    try:
+        return Past(record, auditcases.case(record))
+    except Undecidable as error:
+        raise loading.UsageError(f"policyd explain: record {args.record} cannot be decided again: {error}") from error
+
+
+def then(record: Record) -> str:
+    """Return what was decided then, in one line."""
+    rules = record.get("rules")
+    rows = [row for row in rules if isinstance(row, Mapping)] if isinstance(rules, list) else []
+    by = ", ".join(f"{row.get('rule')} ({row.get('file')}:{row.get('line')})" for row in rows) or record.get("source")
+    who = record.get("by")
+    answered = f", answered by {who}" if who not in {None, "policy"} else ""
+    said = f"record {record.get('seq')} of {record.get('time')}: {record.get('effect')} by {by}{answered}"
+    return safe(said, limit=WIDTH)
