@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -187,6 +188,39 @@ def test_a_daemon_told_to_end_hangs_up_and_the_proxy_rejects(daemon: Daemon) -> 
     assert daemon.stop() == 0 and not answers(daemon.path)
     assert client.until(method="answered")["params"]["result"]["outcome"]["optionId"] == "no"
     client.close()
+
+
+@pytest.mark.slow
+def test_every_request_is_answered_once_while_daemons_come_and_go(daemon: Daemon) -> None:
+    """Daemons are killed at random under a running agent: nothing is lost, nothing answered twice, nothing allowed."""
+    rng, client = random.Random(7), connected(daemon, "ask", "5")  # noqa: S311
+    client.open(daemon.scene.work)
+    stop = threading.Event()
+
+    def churn() -> None:
+        for _ in range(8):
+            time.sleep(rng.uniform(0.0, 1.0))
+            daemon.stop(signal.SIGKILL)
+            time.sleep(rng.uniform(0.0, 0.3))
+            daemon.start()
+        stop.set()
+
+    thread = threading.Thread(target=churn)
+    thread.start()
+    allowed = turn = 0
+    while not stop.is_set():
+        turn += 1
+        client.seen.clear()
+        client.prompt(("ls", "rm x")[turn % 2], 10 + turn)
+        client.until(id=10 + turn)
+        answered = [one["params"] for one in client.seen if one.get("method") == "answered"]
+        assert sorted(one["id"] for one in answered) == [0, 1, 2, 3, 4]
+        chosen = {one["result"]["outcome"].get("optionId") for one in answered}
+        assert turn % 2 == 0 or "yes" not in chosen
+        allowed += "yes" in chosen
+    thread.join()
+    assert client.close() == 0
+    print(f"\n{allowed} of {turn} turns had an allow; the daemon came back {said(daemon).count('is back')} times")
 
 
 # ---- the command line ---------------------------------------------------------------------------------

@@ -159,8 +159,11 @@ class Server:
         self._listen()
         self._notifier.ready(f"{self._shared.revision()} in force")
         while not self._ending and (self._doors or self._lines):
-            for key, _ in self._selector.select(self._wait()):
-                self._event(key)
+            events = self._selector.select(self._wait())
+            self._signalled(signals)  # first: who waits to be accepted may be the next daemon's
+            for key, _ in events:
+                if not self._ending:
+                    self._event(key)
             self._turn()
             self._clock(monotonic())
         self._end()
@@ -385,7 +388,11 @@ class Server:
         self._notifier.status(f"{revision} in force")
 
     def _signalled(self, fd: int) -> None:
-        for number in os.read(fd, 4096):
+        try:
+            numbers = os.read(fd, 4096)
+        except BlockingIOError:
+            return
+        for number in numbers:
             if number in (signal.SIGTERM, signal.SIGINT):
                 self._ending = True
             elif number == signal.SIGHUP:

@@ -1,0 +1,397 @@
+"""Who may connect to the daemon, where it listens, and what it says to the service manager."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from policyd.daemon import listen, server
+from policyd.daemon.descent import BELOW, UNSEEN, above, runs_agent
+from policyd.daemon.listen import Door, ListenError
+from policyd.daemon.shared import Who
+from policyd.daemon.systemd import Notifier, handed_over
+from policyd.storage import places, sockets
+from policyd.storage.sockets import SocketError
+from tests.daemons import Daemon, Peer, chosen, scene, until
+
+OTHER = "policyd-other"
+
+
+def other() -> int | None:
+    """Return the uid of the user without rights, None where there is none."""
+    try:
+        return pwd.getpwnam(OTHER).pw_uid
+    except KeyError:
+        return None
+
+
+needs_other = pytest.mark.skipif(
+    os.getuid() != 0 or other() is None,
+    reason=f"needs root and the user {OTHER} (made by .ci/run) to act as another uid",
+)
+
+# ---- listening ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A directory of our own."""
+    tmp_path.chmod(0o700)
+    return tmp_path
+
+
+def test_the_socket_is_the_users_alone(place: Path) -> None:
+    path = place / "run" / "p.sock"
+    with listen.listen(str(path)):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "directory", "fifo"])
+def test_what_is_no_socket_of_ours_is_left_alone(place: Path, kind: str) -> None:
+    path = place / "p.sock"
+    (place / "precious").write_text("x")
+    make: dict[str, Callable[[], object]] = {
+        "file": lambda: path.write_text("x"),
+        "link": lambda: path.symlink_to(place / "precious"),
+        "directory": path.mkdir,
+        "fifo": lambda: os.mkfifo(path),
+    }
+    make[kind]()
+    with pytest.raises(ListenError, match="left alone"):
+        listen.listen(str(path))
+    assert os.path.lexists(path) and (place / "precious").read_text() == "x"
+
+
+def test_a_dead_socket_is_taken_over_and_a_live_one_is_not(place: Path) -> None:
+    path = str(place / "p.sock")
+    listen.listen(path).close()
+    with listen.listen(path), pytest.raises(ListenError, match="another policyd"):
+        listen.listen(path)
+
+
+def test_a_directory_others_may_change_is_no_place_for_a_socket(place: Path) -> None:
+    for mode in (0o777, 0o720, 0o1777):
+        (place / "open").mkdir(exist_ok=True)
+        (place / "open").chmod(mode)
+        with pytest.raises(ListenError, match="others may change"):
+            listen.listen(str(place / "open" / "p.sock"))
+
+
+def test_no_socket_in_tmp() -> None:
+    with pytest.raises(ListenError, match="directory of its own"):
+        listen.listen("/tmp/policyd.sock")
+
+
+def test_the_name_is_taken_away_only_while_it_is_ours(place: Path) -> None:
+    path = place / "p.sock"
+    with listen.listen(str(path)):
+        inode = path.stat().st_ino
+        path.rename(place / "moved")
+        path.write_text("another's")
+        listen.unlink(str(path), inode)
+        assert path.exists()
+        listen.unlink(str(place / "moved"), inode)
+        assert not (place / "moved").exists()
+
+
+# ---- peers --------------------------------------------------------------------------------------------
+
+
+def pair(place: Path) -> Iterator[tuple[Door, socket.socket, socket.socket]]:
+    """Yield a door and both ends of a connection through it."""
+    with listen.listen(str(place / "p.sock")) as listener, socket.socket(socket.AF_UNIX) as mine:
+        mine.connect(str(place / "p.sock"))
+        theirs, _ = listener.accept()
+        with theirs:
+            yield Door(listener), mine, theirs
+
+
+def test_the_kernel_says_who_a_peer_is(place: Path) -> None:
+    for door, mine, theirs in pair(place):
+        who = door.who(theirs)
+        assert who and (who.uid, who.pid, who.user) == (os.getuid(), os.getpid(), pwd.getpwuid(os.getuid()).pw_name)
+        sockets.check_listener(mine, str(place / "p.sock"))
+
+
+@pytest.mark.parametrize(
+    ("found", "let_in"),
+    [
+        (lambda one: (1, os.getuid(), 0), True),
+        (lambda one: (1, 65534, 65534), False),
+        (lambda one: (1, 4242, 4242), False),
+        (lambda one: 1 / 0, False),
+    ],
+)
+def test_whoever_cannot_be_told_stays_out(
+    place: Path, monkeypatch: pytest.MonkeyPatch, found: object, let_in: bool
+) -> None:
+    def credentials(one: socket.socket) -> tuple[int, int, int]:
+        try:
+            return found(one)  # type: ignore[operator,no-any-return]
+        except ZeroDivisionError:
+            raise OSError("gone") from None
+
+    for door, _, theirs in pair(place):
+        monkeypatch.setattr(sockets, "credentials", credentials)
+        monkeypatch.setattr(sockets, "groups", lambda one: ())
+        assert (door.who(theirs) is not None) is let_in
+        monkeypatch.undo()
+
+
+def test_a_group_that_is_not_there_is_an_error(place: Path) -> None:
+    with listen.listen(str(place / "p.sock")) as listener, pytest.raises(ListenError, match="no group"):
+        Door(listener, ["no-such-group"])
+
+
+def test_a_client_trusts_no_listener_of_another_user(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with listen.listen(str(place / "p.sock")):
+        monkeypatch.setattr(sockets, "credentials", lambda one: (1, 4242, 4242))
+        with pytest.raises(SocketError, match="not policyd's"):
+            sockets.connect(str(place / "p.sock"))
+
+
+def test_the_users_own_socket_is_found_in_the_runtime_directory(place: Path) -> None:
+    where = places.find(home=str(place), environ={"XDG_RUNTIME_DIR": str(place)})
+    with pytest.raises(SocketError, match="no daemon"):
+        sockets.find(where)
+    with listen.listen(f"{place}/policyd/policyd.sock"):
+        assert sockets.find(where) == f"{place}/policyd/policyd.sock"
+    assert sockets.find(where, "/elsewhere/p.sock") == "/elsewhere/p.sock"
+
+
+AS_OTHER = """
+import os, socket, sys
+import pwd
+user = pwd.getpwnam(sys.argv[2])
+os.setgroups([]); os.setgid(user.pw_gid); os.setuid(user.pw_uid)
+with socket.socket(socket.AF_UNIX) as one:
+    one.settimeout(10)
+    try:
+        one.connect(sys.argv[1])
+        one.sendall(b'{"jsonrpc":"2.0","id":1,"method":"_policyd/hello","params":{"protocol":1}}\\n')
+        print("told", len(one.recv(1000)))
+    except OSError as error:
+        print("kept out", type(error).__name__)
+"""
+
+
+def open_way(daemon: Daemon) -> None:
+    """Let everybody reach the directory of the socket."""
+    for parent in Path(daemon.path).parents:
+        if parent not in (Path("/"), Path("/tmp")):
+            parent.chmod(0o755)
+
+
+@needs_other
+def test_another_uid_stays_out_even_if_the_mode_lets_it_in(tmp_path: Path) -> None:
+    with Daemon(scene(tmp_path)) as daemon:
+        os.chmod(daemon.path, 0o666)  # noqa: S103
+        open_way(daemon)
+        words = [sys.executable, "-c", AS_OTHER, daemon.path, OTHER]
+        said = subprocess.run(words, capture_output=True, text=True, timeout=30, check=True).stdout
+        assert said.startswith("kept out") or said.strip() == "told 0"
+        assert chosen(daemon.peer().ask("ls")) == "yes"
+
+
+@needs_other
+def test_members_of_a_named_group_are_let_in(tmp_path: Path) -> None:
+    with Daemon(scene(tmp_path), options=["--group", OTHER]) as daemon:
+        open_way(daemon)
+        words = [sys.executable, "-c", AS_OTHER, daemon.path, OTHER]
+        said = subprocess.run(words, capture_output=True, text=True, timeout=30, check=True).stdout
+        assert said.startswith("told ") and said.strip() != "told 0"
+
+
+# ---- limits -------------------------------------------------------------------------------------------
+
+
+def test_a_message_that_is_too_long_ends_the_connection(tmp_path: Path) -> None:
+    with Daemon(scene(tmp_path)) as daemon:
+        peer, another = daemon.peer(), daemon.peer()
+        block = b"x" * (1 << 20)
+        with pytest.raises((BrokenPipeError, ConnectionResetError)):
+            peer.write(block * 20)
+        assert peer.ended() and chosen(another.ask("ls")) == "yes"
+        peer.close()
+        another.close()
+
+
+def test_a_uid_that_is_not_the_daemons_own_has_fewer_connections() -> None:
+    own, foreign = (Who(uid, 0, 1, "x") for uid in (os.getuid(), os.getuid() + 4242))
+    most = server.Server._most
+    assert most(None, own) == server.MOST and most(None, foreign) == server.MOST_OF_ONE  # type: ignore[arg-type]
+
+
+def test_requests_beyond_what_a_user_may_have_open_are_rejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from policyd.daemon import peer as peers
+    from policyd.daemon.shared import Shared
+    from policyd.service import Choices
+    from tests.daemons import params
+
+    here = scene(tmp_path)
+    monkeypatch.setattr(peers, "PENDING", 2)
+    monkeypatch.setenv("HOME", str(here.root / "home"))
+    shared = Shared(Choices(policies=(str(here.policy),), transport="daemon"), lambda text: None)
+    out: list[bytes] = []
+    one = peers.Peer(shared, listen.myself(), out.append)
+    one.line(b'{"jsonrpc":"2.0","id":0,"method":"_policyd/hello","params":{"protocol":1,"person":true}}')
+    for number in range(1, 4):
+        given = params(f"npm run {number}", call=f"c{number}")
+        message = {"jsonrpc": "2.0", "id": number, "method": "session/request_permission", "params": given}
+        one.line(json.dumps(message).encode())
+    assert b"pending already" in out[-1] and b'"id":3' in out[-1]
+    one.close()
+    one.forget()
+    assert shared.pending[os.getuid()] == 0
+
+
+# ---- descent ------------------------------------------------------------------------------------------
+
+
+def test_what_runs_below_a_program_that_asks_is_not_a_person() -> None:
+    assert above(os.getpid(), set()) in ("", BELOW)
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert above(child.pid, {os.getpid()}) == BELOW
+    assert above(child.pid, {child.pid}) == above(os.getpid(), set())
+    child.communicate()
+
+
+@pytest.mark.parametrize("pid", [0, -1, 2**22 + 5])
+def test_a_process_that_cannot_be_seen_is_not_taken_for_a_person(pid: int) -> None:
+    assert above(pid, set()) == UNSEEN
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["policyd", "proxy", "--", "agent"], True),
+        (["python3", "-m", "policyd", "proxy"], True),
+        (["/usr/bin/policyd", "serve", "--stdio"], True),
+        (["policyd", "prompts", "answer"], False),
+        (["bash"], False),
+    ],
+)
+def test_a_policyd_with_an_agent_below_it_is_known_by_its_words(words: list[str], found: bool) -> None:
+    assert runs_agent(words) is found
+
+
+# ---- systemd ------------------------------------------------------------------------------------------
+
+
+class Manager:
+    """A service manager that listens to notifications."""
+
+    def __init__(self, place: Path) -> None:
+        self.path = str(place / "notify")
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(self.path)
+        self.socket.settimeout(20)
+
+    def told(self) -> dict[str, str]:
+        """Return the next notification."""
+        return dict(line.split("=", 1) for line in self.socket.recv(4096).decode().splitlines())
+
+    def until(self, name: str) -> dict[str, str]:
+        """Return the next notification that has this member."""
+        while name not in (said := self.told()):
+            pass
+        return said
+
+
+def test_a_daemon_tells_readiness_reload_heartbeat_and_its_end(tmp_path: Path) -> None:
+    here = scene(tmp_path)
+    manager = Manager(tmp_path)
+    here.environ |= {"NOTIFY_SOCKET": manager.path, "WATCHDOG_USEC": "200000"}
+    with Daemon(here) as daemon:
+        assert "in force" in manager.until("READY")["STATUS"]
+        assert manager.until("WATCHDOG") and manager.until("WATCHDOG")
+        daemon.process.send_signal(1)
+        assert int(manager.until("RELOADING")["MONOTONIC_USEC"]) > 0
+        assert manager.until("READY")
+        assert daemon.stop() == 0
+        assert manager.until("STOPPING") == {"STOPPING": "1"}
+    manager.socket.close()
+
+
+def test_a_daemon_that_cannot_record_does_not_feed_the_watchdog(tmp_path: Path) -> None:
+    here = scene(tmp_path)
+    manager = Manager(tmp_path)
+    here.environ |= {"NOTIFY_SOCKET": manager.path, "WATCHDOG_USEC": "200000"}
+    with Daemon(here, options=["--audit", "/dev/full"]) as daemon:
+        manager.until("READY")
+        log = here.root / "daemon.log"
+        until(lambda: "self-check failed" in log.read_text(), "the self-check fails")
+        manager.socket.settimeout(0.6)
+        with pytest.raises(TimeoutError):
+            manager.until("WATCHDOG")
+        assert daemon.process.poll() is None
+    manager.socket.close()
+
+
+def test_the_watchdog_of_another_process_is_not_fed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"WATCHDOG_USEC": "5000000", "WATCHDOG_PID": "1", "LISTEN_FDS": "1", "LISTEN_PID": "1"}.items():
+        monkeypatch.setenv(name, value)
+    assert Notifier().interval is None and handed_over() == []
+    assert "LISTEN_FDS" not in os.environ and "WATCHDOG_USEC" not in os.environ
+
+
+ACTIVATE = """
+import os, socket, sys
+os.environ["LISTEN_PID"], os.environ["LISTEN_FDS"] = str(os.getpid()), "1"
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+def activated(daemon: Daemon, listener: socket.socket) -> subprocess.Popen[bytes]:
+    """Start a daemon as systemd would, with a listening socket as descriptor 3."""
+    read, write = os.pipe()
+    os.close(write)
+    words = [sys.executable, "-c", ACTIVATE, *daemon.command()]
+
+    def hand() -> None:
+        os.dup2(listener.fileno(), 3)
+
+    process = subprocess.Popen(words, env=daemon.scene.environ, pass_fds=(3,), preexec_fn=hand)
+    os.close(read)
+    return process
+
+
+@pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.slow)])
+def test_a_restart_under_socket_activation_refuses_no_connection(tmp_path: Path, times: int) -> None:
+    daemon = Daemon(scene(tmp_path))
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(daemon.path)
+        listener.listen(1024)
+        for _ in range(times):
+            process = activated(daemon, listener)
+            peers = [raw(daemon) for _ in range(5)]
+            assert [chosen(peer.greet(cwd=str(daemon.scene.work)).ask("ls")) for peer in peers] == ["yes"] * 5
+            process.terminate()
+            late = raw(daemon)
+            assert process.wait(20) == 0 and all(peer.ended() for peer in peers)
+            assert Path(daemon.path).is_socket()
+            process = activated(daemon, listener)
+            assert chosen(late.greet(cwd=str(daemon.scene.work)).ask("ls")) == "yes"
+            process.terminate()
+            assert process.wait(20) == 0
+            for peer in (*peers, late):
+                peer.close()
+
+
+def raw(daemon: Daemon) -> Peer:
+    """Return a connected peer that has said nothing."""
+    one = socket.socket(socket.AF_UNIX)
+    one.connect(daemon.path)
+    return Peer(one.detach())
