@@ -193,9 +193,15 @@ def test_arguments_that_nobody_stated_are_missing_and_none_are_not(raw: dict[str
     assert [action.args for action in actions if action.mcp] == [known]
 
 
-@pytest.mark.parametrize("more", [{}, {"toolCall": {"toolCallId": "c", "kind": "read", "rawInput": {"path": "a.py"}}}])
-def test_an_unknown_shape_is_one_opaque_action(more: dict[str, Any]) -> None:
-    params = {"sessionId": "s", "subject": {"type": "command", "command": "ls"}, "options": OPTIONS, **more}
+def test_a_request_about_two_things_is_opaque_beside_what_is_understood() -> None:
+    call = {"toolCallId": "c", "kind": "read", "rawInput": {"path": "a.py"}}
+    params = {"sessionId": "s", "subject": {"type": "command", "command": "ls"}, "toolCall": call, "options": OPTIONS}
+    lines = [told(action) for action in talk().request(params).actions]
+    assert lines == ["read /home/dev/project/a.py", "other opaque: it speaks of two things at once"]
+
+
+def test_an_unknown_shape_is_one_opaque_action() -> None:
+    params = {"sessionId": "s", "subject": {"type": "command", "command": "ls"}, "options": OPTIONS}
     (action,) = talk().request(params).actions
     assert action.opaque
     assert action.role is Role.PRIMARY

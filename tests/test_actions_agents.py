@@ -345,6 +345,50 @@ def test_a_shell_that_keeps_its_directory_may_stand_where_it_went() -> None:
     assert line == "execute $ rm x (in ?)"
 
 
+IN_SUB, ANYWHERE = "/home/dev/project|/home/dev/project/sub", "?"
+
+
+@pytest.mark.parametrize(
+    ("command", "stands"),
+    [
+        ("c''d sub", IN_SUB),
+        ("\\cd sub", IN_SUB),
+        ('"cd" sub', IN_SUB),
+        ("$'cd' sub", IN_SUB),
+        ("{cd,sub}", IN_SUB),
+        ("chdir sub", IN_SUB),
+        ("eval 'cd sub'", IN_SUB),
+        ("builtin cd sub", IN_SUB),
+        ("source ./go.sh", ANYWHERE),
+        (". ./go.sh", ANYWHERE),
+        ("$X sub", ANYWHERE),
+        ("c$X'd' sub", ANYWHERE),
+        ("eval $X", ANYWHERE),
+        ("CDPATH=/etc; cd sub", ANYWHERE),
+        ("pushd sub", ANYWHERE),
+        ("f() { cd sub; }; f", ANYWHERE),
+        ("c\\d sub 'open", ANYWHERE),
+        ("source .venv/bin/activate && pytest", ""),
+        ("python - <<'X'\nprint(1)\nX", ""),
+        ('$HOME/bin/tool && "$VENV/bin/python" x.py', ""),
+        ("grep -rn 'cd' src", ""),
+        ("echo 'open", ""),
+    ],
+)
+@pytest.mark.parametrize("told_by", ["update", "request"])
+def test_a_shell_is_followed_however_it_is_moved(command: str, stands: str, told_by: str) -> None:
+    talk = opened("@agentclientprotocol/claude-agent-acp")
+    raw = {"rawInput": {"command": command}}
+    call = {"toolCallId": "a", "name": "Bash", "kind": "execute", **(raw if told_by == "request" else {})}
+    update(talk, **{**call, **(raw if told_by == "update" else {"rawInput": {}})})
+    params = {"sessionId": "s", "toolCall": call, "options": ONCE}
+    talk.observe("a2c", {"id": 5, "method": "session/request_permission", "params": params})
+    talk.observe("c2a", {"id": 5, "result": {"outcome": {"outcome": "selected", "optionId": "yes"}}})
+    update(talk, sessionUpdate="tool_call_update", toolCallId="a", status="completed")
+    line = asked(talk, toolCallId="b", name="Bash", kind="execute", rawInput={"command": "rm x"})[0]
+    assert line == "execute $ rm x" + (f" (in {stands})" if stands else "")
+
+
 def test_a_refused_command_moved_no_shell() -> None:
     talk = opened("@agentclientprotocol/claude-agent-acp")
     params = {

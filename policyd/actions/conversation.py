@@ -93,9 +93,12 @@ class Conversation:
         elif method == "session/load" and ident:
             self._open(ident, params).replaying = True
         elif method == ASKING:
-            calls = tuple(call.call_id for call in self._named(ident, _tool_call(params)[0]))
+            asked = _tool_call(params)[0]
+            calls = tuple(call.call_id for call in self._named(ident, asked))
             for call in calls:
                 self.sessions[ident].calls[call].asked = True
+                if self._profile.data.sticky_cwd:
+                    self.sessions[ident].follow(call, {"rawInput": asked.get("rawInput")}, self.machine)
             return _Waiting(method, params, ident, calls)
         return _Waiting(method, params, ident)
 
@@ -262,6 +265,9 @@ class Conversation:
         actions: list[Action] = []
         for found in self.evidence(params):
             actions += _shifted(derive(found, profile, around), len(actions))
+        if params.get("toolCall") is not None and params.get("subject") is not None:
+            fault = fault or "it speaks of two things at once"
+            actions += [Action(frozenset({"other"}), opaque=fault)] if actions else []
         if not actions:
             kinds = merge(Call(""), asked, ()).kinds
             actions = [Action(kinds, opaque=fault or "it names no tool call that is known to be open")]
@@ -343,8 +349,6 @@ def _shifted(actions: tuple[Action, ...], by: int) -> list[Action]:
 def _tool_call(params: Mapping[str, object]) -> tuple[Mapping[str, object], str]:
     """Return the `toolCall` of a request, of protocol version 2 inside `subject`, and why there is none."""
     asked, subject = params.get("toolCall"), params.get("subject")
-    if asked is not None and subject is not None:
-        return {}, "the request speaks of two things at once"
     if asked is None and isinstance(subject, Mapping) and subject.get("type") == "tool_call":
         asked = subject.get("toolCall")
     if isinstance(asked, Mapping) and isinstance(asked.get("toolCallId"), str):

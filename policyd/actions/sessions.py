@@ -1,7 +1,9 @@
 """One ACP session as observed: where it works, what is known of its calls, and where its shell may stand.
 
 A shell that keeps its directory between calls (the agent's profile says so) may stand in the session's cwd and in every
-directory a command that may have run has gone to. A `cd` to a place that cannot be told makes the place unknown.
+directory a command that may have run has gone to. What may go to a place that cannot be told makes the place unknown: a
+`cd` to it, a program that is not constant, a file that `source` runs (but a virtual environment's `activate`, which by
+its nature stays where it is).
 """
 
 from __future__ import annotations
@@ -11,11 +13,13 @@ from dataclasses import dataclass, field
 
 from policyd import commands
 from policyd.actions.evidence import FINISHED, Call, table
-from policyd.model import Filesystem, Workspace
+from policyd.model import Filesystem, SimpleCommand, WordKind, Workspace
 
 MOST_CALLS = 10_000
 MOST_PLACES = 16
-MOVERS = frozenset({"cd", "pushd", "popd"})
+MOVERS = frozenset({"cd", "chdir", "pushd", "popd"})
+SOURCES = frozenset({"source", "."})
+QUOTES = str.maketrans("", "", "\\'\"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +69,10 @@ class Session:
     def follow(self, ident: str, update: Mapping[str, object], machine: Machine) -> None:
         """Note where the command of a call takes the shell, once it is known to have run."""
         text = table(update.get("rawInput"))[0].get("command")
-        if isinstance(text, str) and any(mover in text for mover in MOVERS):
+        if isinstance(text, str):
             self.leaving[ident] = self._leads(text, machine)
+            if self.leaving[ident] == ():
+                del self.leaving[ident]
         if update.get("status") in FINISHED and ident in self.leaving:
             self._moved(self.leaving.pop(ident))
 
@@ -80,14 +86,29 @@ class Session:
             if start is None:
                 return None
             reading = commands.read(text, cwd=(start,), home=machine.home, shell=machine.shell)
-            for command in reading.commands:
-                if command.chdir is not None:
-                    found.append(command.chdir)
-                elif command.argv and command.argv[0].text in MOVERS:
-                    return None
+            if any(map(_astray, reading.commands)) or (reading.opaque and _names_a_mover(text)):
+                return None
+            found += [command.chdir for command in reading.commands if command.chdir is not None]
         return tuple(dict.fromkeys(found))
 
     def _moved(self, places: tuple[str, ...] | None) -> None:
         known = tuple(place for place in dict.fromkeys((*self.places, *(places or ()))) if place != self.cwd)
         self.lost = self.lost or places is None or len(known) > MOST_PLACES
         self.places = known[:MOST_PLACES]
+
+
+def _astray(command: SimpleCommand) -> bool:
+    """Say whether a command may take the shell to a place that cannot be told."""
+    if not command.argv:
+        return False
+    program, path = command.argv[0], any(one.name == "CDPATH" for one in (*command.env, *command.taint))
+    if program.kind is not WordKind.CONST:
+        return program.many or "/" not in program.text
+    if program.text in SOURCES:
+        return not any(word.text.endswith("/bin/activate") for word in command.argv[1:2])
+    return (command.chdir is None or path) and program.text in MOVERS
+
+
+def _names_a_mover(text: str) -> bool:
+    bare = text.translate(QUOTES)
+    return any(mover in bare for mover in MOVERS)
