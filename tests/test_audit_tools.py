@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -20,8 +21,9 @@ from policyd.audit import rebuild
 from policyd.audit.actionrows import action_row
 from policyd.authorizer import Authorizer
 from policyd.cli import audit as command
-from policyd.cli import auditcases, auditstats
+from policyd.cli import auditcases, auditreplay, auditstats
 from policyd.cli.replay import Replay
+from policyd.cli.suggestlog import collect
 from policyd.model import (
     Action,
     Assignment,
@@ -417,6 +419,44 @@ def test_a_time_that_is_none_is_a_usage_error(
     with pytest.raises(SystemExit) as ended:
         run(tmp_path, "show", *words)
     assert ended.value.code == 2 and "write 30m, 2h, 7d" in capsys.readouterr().err
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(["allow", "deny", "prompt", "rule", "", "/w", "\0"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["rule", "kind", "path"]), inner),
+    max_leaves=5,
+)
+FIELDS = [
+    "effect",
+    "source",
+    "by",
+    "outcome",
+    "time",
+    "cwd",
+    "roots",
+    "agent",
+    "user",
+    "labels",
+    "mode",
+    "actions",
+    "rules",
+    "matched",
+    "latency_ms",
+    "door",
+]
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS), JSON))
+def test_no_record_however_damaged_ends_a_command(fields: dict[str, object]) -> None:
+    record = {"event": "decision", **fields}
+    stats = auditstats.Stats()
+    stats.add(record)
+    list(auditstats.lines(stats))
+    collect([record], lambda each: True)
+    list(auditcases.cases([record]))
+    with suppress(rebuild.Undecidable):
+        auditreplay.said(record)
+    list(command.in_words(record))
 
 
 # ---- the chain -------------------------------------------------------------------------------------

@@ -152,17 +152,18 @@ def in_words(record: Record) -> Iterator[str]:
     """Yield the lines that tell a record: number, time, effect, what, why; then the actions."""
     agent = next((str(name) for name in values(record.get("agent"), "profile", "name") if name), "")
     what = record.get("effect") if record.get("event") == "decision" else record.get("event")
-    by = record.get("by")
-    whose = f" by {by}" if by not in {None, "policy"} else ""
+    by = str(record.get("by") or "policy")
+    whose = "" if by == "policy" else f" by {by}"
     title = record.get("title") or record.get("command") or ""
     head = f"{record.get('seq')}  {str(record.get('time'))[:19]}Z  {str(what).upper()}{whose}  {agent}"
-    yield f"{head}  {shown(title)}".rstrip()
+    yield f"{shown(head)}  {shown(title)}".rstrip()
     rules = ", ".join(located(rule) for rule in listed(record.get("rules")))
     if rules or record.get("reason"):
-        yield f"    {rules or record.get('source') or '-'}: {shown(record.get('reason') or '')}"
+        yield f"    {rules or shown(record.get('source') or '-')}: {shown(record.get('reason') or '')}"
     for action in listed(record.get("actions")):
         if isinstance(action, dict):
-            yield f"    {action.get('effect', '')!s:5}  {action.get('kind') or 'mention'}  {resource(action)}"
+            effect, kind = shown(action.get("effect", "")), shown(action.get("kind") or "mention")
+            yield f"    {effect:5}  {kind}  {resource(action)}"
 
 
 def located(rule: object) -> str:

@@ -113,14 +113,15 @@ def said(record: Record) -> Effect:
     Raises:
         Undecidable: nothing that rules decided.
     """
-    if record.get("source") == "error":
+    source = str(record.get("source"))
+    if source == "error":
         raise Undecidable("it was refused because something failed, not by a rule")
-    if record.get("source") in {"prompt", "grant"}:
+    if source in {"prompt", "grant"}:
         return Effect.ASK
     named = [record.get("effect")]
     if record.get("door"):  # reads inside pass where rules would ask
         named = [effect for action in listed(record.get("actions")) for effect in values(action, "effect")]
-    effects = [EFFECTS[str(name)] for name in named if name in EFFECTS]
+    effects = [EFFECTS[str(name)] for name in named if str(name) in EFFECTS]
     if not effects:
         raise Undecidable("it does not say what was decided")
     return max(effects)

@@ -31,9 +31,9 @@ class Tally:
 
     def add(self, record: Record) -> None:
         """Count one decision."""
-        effect = record.get("effect")
+        effect = str(record.get("effect"))
         if effect in {"allow", "ask", "deny"}:
-            setattr(self, str(effect), getattr(self, str(effect)) + 1)
+            setattr(self, effect, getattr(self, effect) + 1)
         if answered(record):
             self.prompts += 1
             self.approved += effect == "allow"

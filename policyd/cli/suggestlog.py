@@ -134,9 +134,9 @@ def collect(records: Iterable[Record], want: Wanted) -> Answers:
 
 def verdict(record: Record) -> str:
     """Say what a record says of its question: approved, refused, denied, dismissed, or nothing."""
-    effect, source = record.get("effect"), record.get("source")
+    effect, source = str(record.get("effect")), str(record.get("source"))
     if answered(record):
-        return {"allow": "approved", "deny": "refused"}.get(str(effect), "")
+        return {"allow": "approved", "deny": "refused"}.get(effect, "")
     if effect != "deny":
         return ""
     if source in {"rule", "default", "guard", "grant"}:
