@@ -71,6 +71,8 @@ class Embedder:
         self._asked = 0
         self._observed: dict[str, None] = {}
         """Observed permission requests whose answer was not observed."""
+        self._unanswered: set[str] = set()
+        """Other observed requests whose answer was not observed."""
         self._cancelling = False
         self._naming: set[object] = set()
         """Ids of `initialize` requests whose answer was not seen."""
@@ -159,10 +161,14 @@ class Embedder:
                 del self._observed[ident]
                 self._judge.observe(side, moved)
         elif side is Side.AGENT and method in (UPDATE, None):
+            self._unanswered.discard(ident)
             self._tell(side, moved)
         elif side is Side.CLIENT and method == CANCEL:
             self._cancel(json.dumps(moved).encode())
         elif side is Side.CLIENT and method in READ_OF_CLIENT:
+            if len(self._unanswered) >= MOST_OBSERVED:
+                raise WireError(f"{MOST_OBSERVED} observed requests have no observed answer")
+            self._unanswered.add(ident)
             self._tell(side, moved)
 
     def opened(self, params: Mapping[str, object]) -> None:

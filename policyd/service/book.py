@@ -23,6 +23,8 @@ from policyd.storage.policies import Found
 from policyd.storage.trust import FOLDER, TrustStore
 
 Roots = tuple[str, ...]
+MOST_ROOTS = 1_000
+"""Sets of workspace roots that are kept; the files of an older one are read again when it is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,8 @@ class PolicyBook:
         key = tuple(roots)
         if key not in self._in_force:
             self._in_force[key] = self._fresh(self._base, key)
+            while len(self._in_force) > MOST_ROOTS:
+                del self._in_force[next(roots for roots in self._in_force if roots)]
         return self._in_force[key]
 
     def look(self) -> Change | None:
