@@ -29,7 +29,8 @@ def rows(files: list[Parsed]) -> Iterator[Row]:
         for name, texts in parsed.file.sets.items():
             where = f"{parsed.source.layer.word} {parsed.source.name}:{parsed.lines.top(f'sets.{name}')}"
             yield {"set": name, "from": where, "for": ""}
-            yield from ({"set": name, "entry": text, "for": ""} for text in texts)
+            for text in texts:
+                yield {"set": name, "entry": text, "for": ""}
     used = {name for parsed in files for name in references(parsed)} & set(shipped())
     for name in sorted(used or shipped()):
         yield from shipped_rows(shipped()[name])
