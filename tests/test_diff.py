@@ -146,6 +146,24 @@ def test_a_lock_that_goes_loosens() -> None:
     assert [change.request for change in told.loosenings][:1] == ["execute make"]
 
 
+@pytest.mark.parametrize("name", ["an allow more", "a deny less", "an ask gone", "a looser default", "a tool"])
+def test_what_is_claimed_is_what_policyd_decides(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before, after, _ = LOOSER[name]
+    texts = {"old": BASE, "new": BASE.replace(before, after)}
+    for side, text in texts.items():
+        (tmp_path / f"{side}.toml").write_text(text)
+    (tmp_path / "workspace").mkdir()
+    told = found(policy(texts["old"]), policy(texts["new"]), most=400)
+    for change in told.loosenings:
+        if change.request.startswith(("{", "search ", "delete ", "move ")):
+            continue  # tables cannot be given; the others look below what is not on this disk
+        where = ["--home", str(tmp_path), "--cwd", str(tmp_path / "workspace"), "--no-managed", "--no-project"]
+        for side, claimed in (("old", change.old), ("new", change.new)):
+            given = ["--policy", str(tmp_path / f"{side}.toml"), "--example", change.request, *where]
+            assert main(["explain", "--json", *given]) == 0
+            assert json.loads(capsys.readouterr().out)["effect"] == claimed.effect.word, change.request
+
+
 # ---- at random -------------------------------------------------------------------------------------
 
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import tomllib
 from datetime import UTC, datetime
+from itertools import permutations
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
+from policyd.cli.covering import Coverer
 from policyd.cli.findings import Finding
 from policyd.cli.lint import lint
-from policyd.model import Layer
+from policyd.cli.standins import Yard
+from policyd.model import Layer, Truth
 from policyd.policy import PolicySource, load
+from tests import random_policies as draw
 
 HERE = Path(__file__).parent
 CASES = tomllib.loads((HERE / "data/mistakes/warnings.toml").read_text())["case"]
@@ -43,3 +48,34 @@ def test_a_mistake_is_found_in_its_line(case: dict[str, Any], tmp_path: Path) ->
         line, name, part = wanted.split(": ", 2)
         assert got.startswith(f"{line}: {name}: "), said
         assert part in got, said
+
+
+# ---- at random -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", range(0, 120, 40))
+def test_what_is_said_to_cover_holds_wherever_the_other_does(first: int) -> None:
+    pairs = 0
+    for seed in range(first, first + 40):
+        rng = Random(seed)  # noqa: S311
+        rules = draw.load([(1, True, {"version": 1, "rule": [draw.rule(rng) for _ in range(12)]})]).rules
+        coverer = Coverer(Yard("/home/u"), draw.NOW, exact=True)
+        for wide, narrow in permutations(rules, 2):
+            stand_ins = coverer.yard.of(narrow)
+            if not stand_ins or not all(coverer.covers(wide, narrow, one) for one in stand_ins):
+                continue
+            pairs += 1
+            for _ in range(30):
+                action, context = draw.action(rng), draw.context(rng)
+                if narrow.holds(action, context) is Truth.YES:
+                    assert wide.holds(action, context) is Truth.YES, (dict(wide.table), dict(narrow.table), action)
+    assert pairs
+
+
+def test_any_policy_that_loads_can_be_linted() -> None:
+    for seed in range(60):
+        files = draw.sources(draw.files(Random(seed)))  # noqa: S311
+        policy = load(files, home=HOME, tmpdir="/tmp", version="0.1.0")
+        for finding in lint(policy, files, home=HOME, tmpdir="/tmp", now=NOW):
+            assert finding.at.line > 0, finding
+            assert finding.at.found and finding.at.write, finding

@@ -50,16 +50,19 @@ class Coverer:
             return False  # a strict rule sees more than its stand-ins: every wrapper, every form, any of several kinds
         if wide.effect is Effect.ALLOW and any(wide.table.get(k) != narrow.table.get(k) for k in NARROWING):
             return False
-        if not all(c.name in MET or self.truth(c, one.action) is Truth.YES for c in wide.conditions):
-            return False
-        return not any(self.may_except(table, one.action) for table in exceptions(wide, narrow))
+        least = kind_truth(narrow, one.action) if one.action.role is Role.MENTION else Truth.YES
+        for condition in wide.conditions:
+            needed = least if condition.name == "kind" else Truth.YES
+            if condition.name not in MET and self.truth(condition, one.action) < needed:
+                return False
+        free = self.exact and kind_of(narrow) is None
+        return not any(self.may_except(table, one.action, free=free) for table in exceptions(wide, narrow))
 
     def names_kinds(self, wide: Rule, narrow: Rule) -> bool:
         """Say whether `wide` holds whatever kinds an action of `narrow` has: an allow wants every one of them named."""
-        theirs = next((c for c in wide.conditions if isinstance(c, KindCondition)), None)
+        theirs, own = kind_of(wide), kind_of(narrow)
         if theirs is None:
             return True
-        own = next((c for c in narrow.conditions if isinstance(c, KindCondition)), None)
         if own is None and self.exact:
             return wide.effect is not Effect.ALLOW and narrow.resource == "command" and theirs.names("execute")
         kinds = self.yard.kinds(narrow)
@@ -80,14 +83,18 @@ class Coverer:
         """Say whether an exception surely holds for all that `action` stands for."""
         return all(c.name not in SESSION and self.truth(c, action) is Truth.YES for c in table)
 
-    def may_except(self, table: tuple[Condition, ...], action: Action) -> bool:
-        """Say whether an exception may hold for some of what `action` stands for."""
-        return all(self.may_hold(condition, action) for condition in table)
+    def may_except(self, table: tuple[Condition, ...], action: Action, *, free: bool = False) -> bool:
+        """Say whether an exception may hold for some of what `action` stands for; `free`: its kinds may be any."""
+        return all((free and each.name == "kind") or self.may_hold(each, action) for each in table)
 
     def may_hold(self, condition: Condition, action: Action) -> bool:
         """Say whether a condition may hold for some of what `action` stands for."""
+        if self.exact and condition.name == "command":
+            return True  # a program nobody knows may run the words behind it
         if condition.name in SESSION or condition.name in {"url", "tool"}:
             return True
+        if condition.name in {"path", "command"} and action.path is action.command is action.url is action.tool:
+            return True  # a stand-in of kinds alone: what it stands for has every resource
         if condition.name == "kind":
             return placed(condition, Place.SPARE).truth(action, self.context, None) is not Truth.NO
         return placed(condition, Place.EXCEPT).truth(dotted(action), self.context, None) is not Truth.NO
@@ -98,6 +105,17 @@ class Coverer:
         for rule in policy.candidates(one.action, self.context):
             if rule is not narrow and rule.effect in wanted and self.covers(rule, narrow, one):
                 yield rule
+
+
+def kind_of(rule: Rule) -> KindCondition | None:
+    """Return what a rule says of kinds."""
+    return next((each for each in rule.conditions if isinstance(each, KindCondition)), None)
+
+
+def kind_truth(rule: Rule, action: Action) -> Truth:
+    """Say whether what a rule says of kinds holds for a mention, which may be of any."""
+    own = kind_of(rule)
+    return Truth.YES if own is None or own.names("read") else Truth.MAYBE
 
 
 def placed(condition: Condition, place: Place) -> Condition:

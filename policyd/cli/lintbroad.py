@@ -12,6 +12,7 @@ from policyd.cli.standins import written
 from policyd.cli.trial import suited
 from policyd.commands.patterns import CommandPattern
 from policyd.commands.patternwords import PatternWord
+from policyd.commands.sets import advice
 from policyd.model import Effect, Layer
 from policyd.policy import Rule
 from policyd.policy.conditions import CommandCondition, KindCondition, ToolCondition, UrlCondition
@@ -93,7 +94,9 @@ def harms(desk: Desk, rule: Rule, pattern: CommandPattern) -> None:
                 found[text] = what
     if found:
         shown_ = " and ".join(f"`{text}` ({what})" for text, what in found.items())
-        write = "name the subcommands and options you mean, or take those out with `unless` or a deny rule"
+        better = advice(pattern).rpartition("; write ")
+        closed = f"write {better[2]}, which leaves them out; or " if better[1] else ""
+        write = f"{closed}name the subcommands and options you mean, or take those out with `unless` or a deny rule"
         named = f"`{pattern.source}` also allows {shown_}"
         desk.warn("broad", rule.ref, named, write, key="command", text=pattern.source)
 

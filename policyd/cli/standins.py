@@ -89,7 +89,7 @@ class Yard:
             return None
         kinds = self.kinds(rule)
         made = [replace(one, action=replace(one.action, kinds=frozenset({k}))) for one in found if one for k in kinds]
-        if rule.effect and not any(isinstance(c, KindCondition) for c in rule.conditions):
+        if rule.effect:
             bare = [one for one in found if one and one.key in {"path", "url"}]
             made += [replace(one, action=replace(one.action, kinds=frozenset(), role=Role.MENTION)) for one in bare]
         return made
@@ -219,18 +219,20 @@ def tool_actions(server: str | None, tool: str, *, strict: bool) -> Iterator[Act
     name = tool.replace("*", FRESH)
     if server is not None:
         pair = (server.replace("*", FRESH), name)
-        yield mcp_tool(pair)
+        yield from mcp_tool(pair)
         return
     plain = Tool(name)
     yield Action(frozenset(), tool=plain, name=plain)
+    yield Action(frozenset(), name=plain)
     if strict:
-        yield mcp_tool((name, FRESH))
+        yield from mcp_tool((name, FRESH))
 
 
-def mcp_tool(pair: tuple[str, str]) -> Action:
-    """Return the call of an MCP tool."""
+def mcp_tool(pair: tuple[str, str]) -> Iterator[Action]:
+    """Yield the call of an MCP tool, and an action found in such a call."""
     tool = Tool("/".join(pair), (pair,))
-    return Action(frozenset(), tool=tool, name=tool, mcp=True)
+    yield Action(frozenset(), tool=tool, name=tool, mcp=True)
+    yield Action(frozenset(), name=tool)
 
 
 def written(table: Mapping[str, object], key: str) -> list[str]:
