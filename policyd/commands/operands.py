@@ -260,6 +260,8 @@ def _operand(found: _Uses, role: str, word: Word, reach: Reach) -> None:
         found.file("read", _before(word, "::"))
     elif role in {"mention", "rev", "package"}:
         found.mention(word, whole=role == "rev")
+    elif role == "script" and constant(word).startswith("-"):
+        found.mention(word)
     elif role == "script":
         found.files.append(FileUse("read", word, Role.MENTION, 0))
     elif role == "url":

@@ -4,8 +4,8 @@ Rules of this module:
 
 1. A program is known by its base name behind any path, by its name without a version, as an applet of busybox, as
    `git-push` for `git push`, as `python -m name`.
-2. Words behind `docker exec`, `kubectl exec` and their like may be a program, and a subcommand git does not have may be
-   an alias: what follows from such a view is `MAYBE` at most.
+2. Words of a stranger, and those behind `docker exec` and its like, may be a program (see `buried.py`); a subcommand
+   git does not have may be an alias: what follows from such a view is `MAYBE` at most.
 """
 
 from __future__ import annotations
@@ -15,28 +15,16 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from policyd.commands import programs
+from policyd.commands import buried, programs
 from policyd.commands.options import Syntax
 from policyd.commands.patternwords import fold
 from policyd.model import SimpleCommand, Truth, Word, WordKind
 
 BOXES = frozenset({"busybox", "toybox", "coreutils"})
 PYTHONS = frozenset({"python", "py", "pypy"})
-ELSEWHERE = {
-    "docker": frozenset({"run", "exec"}),
-    "podman": frozenset({"run", "exec"}),
-    "nerdctl": frozenset({"run", "exec"}),
-    "docker-compose": frozenset({"run", "exec"}),
-    "kubectl": frozenset({"exec", "run", "debug"}),
-    "oc": frozenset({"exec", "run", "rsh", "debug"}),
-    "lxc": frozenset({"exec"}),
-    "heroku": frozenset({"run"}),
-    "fly": frozenset({"ssh"}),
-    "vagrant": frozenset({"ssh"}),
-}
-"""Programs that run their words in a container or on another machine, with the subcommands that do."""
 FAMILIES = ("git", "cargo", "docker")
 """Programs whose subcommand `x` is also a program `NAME-x`."""
+_MEMBERS = tuple(f"{family}-" for family in FAMILIES)
 _VERSION = re.compile(r"[-.]?[0-9][0-9.]*$")
 
 
@@ -86,10 +74,10 @@ def names(word: Word) -> frozenset[str]:
 def simple(text: str) -> frozenset[str] | None:
     """Return the lower-case names of a program that has no other view, None for one that may have."""
     known = _names(text)
-    other = known & (BOXES | PYTHONS | ELSEWHERE.keys()) or any(
+    other = known & (BOXES | PYTHONS | buried.ELSEWHERE.keys()) or any(
         name.startswith(family + "-") for family in FAMILIES for name in known
     )
-    return None if other else frozenset(name.lower() for name in known)
+    return None if other or buried.is_stranger(known) else frozenset(name.lower() for name in known)
 
 
 _LAST: list[tuple[SimpleCommand, tuple[View, ...]]] = []
@@ -116,8 +104,8 @@ def _views(command: SimpleCommand) -> Iterator[View]:
         for name in known:
             if name.startswith(family + "-"):
                 yield View(Word(family), (Word(name[len(family) + 1 :]), *words), command.cwd)
-    for name in known & ELSEWHERE.keys():
-        yield from _elsewhere(ELSEWHERE[name], words, command.cwd)
+    for inner, behind in _buried(known, words):
+        yield View(inner, behind, command.cwd, Truth.MAYBE)
     if "git" in known and (alias := _alias(words)) is not None:
         yield View(program, alias, command.cwd, Truth.MAYBE)
     module = _module(words) if known & PYTHONS else None
@@ -125,15 +113,11 @@ def _views(command: SimpleCommand) -> Iterator[View]:
         yield View(Word(words[module].text.replace("_", "-")), words[module + 1 :], command.cwd)
 
 
-def _elsewhere(verbs: frozenset[str], words: tuple[Word, ...], cwd: tuple[str, ...]) -> Iterator[View]:
-    """Yield a view for each word behind one of the verbs: where the options end is not known."""
-    start = next((index for index, word in enumerate(words) if word.text in verbs), len(words))
-    for index in range(start + 1, min(len(words), start + MOST_WORDS)):
-        if not words[index].text.startswith("-"):
-            yield View(words[index], words[index + 1 :], cwd, Truth.MAYBE)
-
-
-MOST_WORDS = 64
+def _buried(known: frozenset[str], words: tuple[Word, ...]) -> Iterator[tuple[Word, tuple[Word, ...]]]:
+    for name in known & buried.ELSEWHERE.keys():
+        yield from buried.elsewhere(buried.ELSEWHERE[name], words)
+    if buried.is_stranger(known) and not any(name.startswith(_MEMBERS) for name in known):
+        yield from buried.among(words)
 
 
 def _alias(words: tuple[Word, ...]) -> tuple[Word, ...] | None:
