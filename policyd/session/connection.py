@@ -22,13 +22,13 @@ from policyd.session.modes import SWITCHES, Modes
 from policyd.session.permissions import Permissions
 from policyd.session.ports import Decider
 from policyd.session.records import Records
+from policyd.session.responses import CHANGES, REOPENINGS, Responses
 from policyd.session.settings import Settings
 from policyd.session.state import OPENINGS, PERMISSION, Session
 from policyd.session.tripwire import Tripwire
 
 CALLS = frozenset({"tool_call", "tool_call_update"})
 WATCHED = CALLS | SWITCHES | {"?"}
-CHANGES = frozenset({"session/set_mode", "session/set_config_option"})
 UNDERSTOOD = OPENINGS | CHANGES | {"initialize"}
 """Requests of the client whose response is read too."""
 CANCEL_REQUEST = "$/cancel_request"
@@ -50,6 +50,7 @@ class Connection:
         self._tripwire = Tripwire(self._core, self._records)
         self._permissions = Permissions(self._core, self._records, self._tripwire)
         self._modes = Modes(self._core, self._records)
+        self._responses = Responses(self._core, self._modes)
         self._initialized = False
         self._nameless: set[Side] = set()
         """Sides that used `null` as the id of a request: an error without an id could be meant as its answer."""
@@ -261,7 +262,7 @@ class Connection:
             self._modes.agent_switch(session, params, line)
             return
         if kind in SWITCHES:
-            session.told = (params, line)
+            session.told[kind] = (params, line)
         self._core.passes(Side.CLIENT, line)
         if kind in CALLS and isinstance(update, dict):
             self._call(session, update)
@@ -304,10 +305,10 @@ class Connection:
         self._initialized = self._initialized or method == "initialize"
         self._observe(Side.CLIENT, message, params)
         passing = Passing(method, text_of(params, "sessionId"), understood=True)
-        if method in ("session/load", "session/resume"):
+        if method in REOPENINGS:
             session = self._core.session(passing.session)
-            passing.was_open = session.opened
-            session.opened, session.opening = False, True
+            session.was_open = session.was_open if session.opening else session.opened
+            session.opened, session.opening = False, session.opening + 1
         self._core.track(Side.CLIENT, message.key, passing)
         self._core.passes(Side.AGENT, line)
 
@@ -355,29 +356,8 @@ class Connection:
         if not passing.understood or side is Side.CLIENT:
             self._core.passes(side.other, line)
             return
-        result = self._read_result(passing, message)
-        if message.result is not None and result is None:
-            return
-        if passing.method in OPENINGS and isinstance(result, dict):
-            session_id = text_of(result, "sessionId") or passing.session
-            self._modes.opened(self._core.session(session_id), line, result)
-            return
-        self._core.passes(Side.CLIENT, line)
-        if passing.method in ("session/load", "session/resume"):
-            self._modes.not_opened(self._core.session(passing.session), passing.was_open)
-
-    def _read_result(self, passing: Passing, message: acp.Envelope) -> object:
-        """Observe a response whose content matters; None if it has no result, or is refused and answered."""
-        try:
-            ident, result = message.key[1] if message.key else None, acp.strict(message.result or b"null")
-            body: dict[str, object] = {"error": {}} if message.result is None else {"result": result}
-            self._core.decider.observe(Side.AGENT, {"jsonrpc": "2.0", "id": ident, **body})
-        except Exception as error:  # a session that was not understood is not opened
-            self._core.note(f"refused the agent's response to {passing.method}: {error}", loud=True)
-            text = f"policyd refused the agent's response to {passing.method}: {error}"
-            self._core.send(Side.CLIENT, messages.error(message.id or b"null", messages.INVALID, text))
-            return None
-        return result
+        self._initialized = self._initialized and (passing.method != "initialize" or message.error is None)
+        self._responses.passed(passing, message, line)
 
 
 def _requested(params: Mapping[str, object]) -> object:

@@ -38,8 +38,6 @@ class Passing:
     """The session it opens or changes, where its params name one."""
     understood: bool = False
     """Its response is read too."""
-    was_open: bool = False
-    """Of a request to load or resume: the session was open before."""
 
 
 @dataclass(slots=True)

@@ -7,6 +7,8 @@
    unwatched: loudly; under `strict` it gets no prompt.
 4. A change of the client's to something unsafe is refused with an error, unless a rule allows it by name.
 5. A switch of the agent's own is undone before the next prompt; the client is not told of it unless undoing failed.
+   Whatever tells of one counts: an update, or the agent's answer to a change of the client's.
+6. A step counts as confirmed if the agent accepts it; where its answer lists options, by what the list says.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from dataclasses import replace
 from policyd import acp
 from policyd.audit import event
 from policyd.model import Effect
-from policyd.session.core import Core, text_of
+from policyd.session.core import Core
 from policyd.session.events import Side
+from policyd.session.modeshapes import listing, named, overlaid, patched, switched
 from policyd.session.ports import Asking, Verdict
 from policyd.session.records import Records
 from policyd.session.report import Report
@@ -53,14 +56,14 @@ class Modes:
     def opened(self, session: Session, line: bytes, result: Mapping[str, object]) -> None:
         """Take the response that opens a session: pass it on, or hold it until asking is in force."""
         mode = self._core.settings.agent_mode
-        before = switched(session.told[0]) if session.told else {}
-        session.told = None
-        asking = Asking() if mode == "off" else self._asking(session, {**before, **result})
+        told, session.told = [params for params, _ in session.told.values()], {}
+        if session.hold is not None or session.setback is not None:
+            self._failed(session, "the session was opened again before the agent confirmed its mode")
+        session.unwatched, session.setbacks = "", 0
+        asking = Asking() if mode == "off" else self._starting(session, result, told)
         if mode == "warn" and (asking.steps or asking.missing):
             self._core.note(f"session {session.id}: the agent is in a mode that does not ask the client", loud=True)
             asking = Asking()
-        if session.hold is not None:
-            self._failed(session, "the session was opened again before the agent confirmed its mode")
         if asking.missing:
             self._unwatched(session, asking.missing)
         if not asking.steps:
@@ -70,12 +73,21 @@ class Modes:
         session.hold = Hold(line, asking, self._core.now.mono + self._core.settings.hold_s, result)
         self._next(session)
 
-    def not_opened(self, session: Session, was_open: bool) -> None:
+    def _starting(self, session: Session, result: Mapping[str, object], told: list[Mapping[str, object]]) -> Asking:
+        """Return what to set in a session that opens: by its response, and by what was told before it came."""
+        asking = self._asking(session, overlaid([*told], result))
+        if asking.steps or asking.missing or not any(self._unsafe(params) for params in told):
+            return asking
+        return self._asking(session, overlaid([result], *told))
+
+    def not_opened(self, session: Session) -> None:
         """The agent refused to load or resume: the session is what it was."""
-        session.opened, session.opening = was_open, False
-        told, session.told = session.told, None
-        if was_open and told is not None:
-            self.agent_switch(session, told[0], told[1], passed=True)
+        if session.opening:
+            return
+        session.opened = session.was_open
+        told, session.told = session.told, {}
+        for params, line in told.values() if session.opened else ():
+            self.agent_switch(session, params, line, passed=True)
         self._let_prompts(session)
 
     def _asking(self, session: Session, result: Mapping[str, object]) -> Asking:
@@ -107,6 +119,11 @@ class Modes:
             return
         self._observe(Side.AGENT, {"id": f"policyd:{task.step}:{session.id}", "result": {}})
         task.step += 1
+        if isinstance(task, Hold):
+            task.confirmed.append(len(task.queue))
+        if task.step == len(task.asking.steps) and self._contradicts(reply.result):
+            self._failed(session, "the agent says that it is still in a mode that does not ask")
+            return
         self._next(session)
 
     def _observe(self, side: Side, message: Mapping[str, object]) -> None:
@@ -116,25 +133,51 @@ class Modes:
         except Exception as error:
             self._core.note(f"a mode could not be observed: {type(error).__name__}")
 
+    def _contradicts(self, result: bytes) -> bool:
+        """Say whether the answer to the last step lists options under which the agent does not ask."""
+        try:
+            fields = acp.strict(result)
+        except acp.ProtocolError:
+            return True
+        return isinstance(fields, dict) and self._unsafe({"update": listing(fields)})
+
+    def _unsafe(self, params: Mapping[str, object]) -> bool:
+        """Say whether an update tells of something that no rule allows by name."""
+        verdict = self._judge(acp.UPDATE, params)
+        return verdict is not None and (isinstance(verdict, str) or not named(verdict))
+
     def _confirmed(self, session: Session) -> None:
-        hold = session.hold
+        hold, setback = session.hold, session.setback
         if hold is not None:
             session.hold = None
             self._holds -= 1
-            queue = [one for one in hold.queue if one[0] is Side.CLIENT or not self._stale(one[1])]
-            self._release(session, self._patched(hold), queue)
+            kept = [
+                one for at, one in enumerate(hold.queue) if one[0] is Side.CLIENT or not self._stale(session, hold, at)
+            ]
+            self._release(session, self._patched(hold), kept)
             return
         session.setback = None
-        self._let_prompts(session)
+        if setback is not None and setback.line is None and setback.asking.mode:
+            self._core.send(Side.CLIENT, acp.messages.mode_update(session.id, setback.asking.mode))
+        for params, line in setback.later if setback is not None else ():
+            self._undo(session, params, line)
+        if session.setback is None:
+            self._let_prompts(session)
 
-    def _stale(self, line: bytes) -> bool:
-        """Say whether a line tells of a mode that was in force before the one just confirmed."""
-        message = acp.envelope(line)
+    def _stale(self, session: Session, hold: Hold, at: int) -> bool:
+        """Say whether a line that waited tells of a switch which the steps confirmed after it came have undone."""
+        message = acp.envelope(hold.queue[at][1])
         if message.method != acp.UPDATE or message.params is None:
             return False
         if acp.update_kind(message.params)[1] not in SWITCHES:
             return False
-        return self._judge(acp.UPDATE, acp.strict_object(message.params)) is not None
+        params, done = acp.strict_object(message.params), sum(came <= at for came in hold.confirmed)
+        return self._judge(acp.UPDATE, params) is not None and self._covered(session, params, hold.asking, done)
+
+    def _covered(self, session: Session, params: Mapping[str, object], asking: Asking, done: int) -> bool:
+        """Say whether the steps behind the first `done` undo the switch that an update tells of."""
+        needed = self._asking(session, switched(params))
+        return not needed.missing and bool(needed.steps) and all(one in asking.steps[done:] for one in needed.steps)
 
     def _patched(self, hold: Hold) -> bytes:
         try:
@@ -154,12 +197,14 @@ class Modes:
             self._release(session, hold.line, hold.queue)
         if setback is not None:
             self._core.forget(Side.AGENT, setback.own)
-            self._core.passes(Side.CLIENT, setback.line)
+            for line in (setback.line, *(line for _, line in setback.later)):
+                if line is not None:
+                    self._core.passes(Side.CLIENT, line)
             self._let_prompts(session)
 
     def _release(self, session: Session, line: bytes, queue: list[tuple[Side, bytes]] | None = None) -> None:
         self._core.passes(Side.CLIENT, line)
-        session.opened, session.opening = True, False
+        session.opened, session.was_open = not session.opening, True
         for report in session.reports:
             self._core.send(Side.CLIENT, report)
         session.reports.clear()
@@ -292,52 +337,23 @@ class Modes:
             if not passed:
                 self._core.passes(Side.CLIENT, line)
             return
-        if session.setback is not None:
+        self._undo(session, params, None if passed else line)
+
+    def _undo(self, session: Session, params: Mapping[str, object], line: bytes | None) -> None:
+        """Set an agent back, or behind the switch that is being undone."""
+        running = session.setback
+        if running is not None and self._covered(session, params, running.asking, running.step):
             return
         session.setbacks += 1
         asking = self._asking(session, switched(params))
         if session.setbacks > SETBACKS or asking.missing or not asking.steps:
             self._unwatched(session, asking.missing or "the agent keeps leaving its asking mode")
-            self._core.passes(Side.CLIENT, line)
+            if line is not None:
+                self._core.passes(Side.CLIENT, line)
+            return
+        if running is not None:
+            running.later.append((params, line))
             return
         self._core.note(f"session {session.id}: the agent left its asking mode; policyd sets it back", loud=True)
         session.setback = SetBack(line, asking, self._core.now.mono + self._core.settings.hold_s)
         self._next(session)
-
-
-def named(verdict: Verdict) -> bool:
-    """Say whether a rule, not a default, allows the change."""
-    decision = verdict.decision
-    return decision.effect is Effect.ALLOW and any(
-        rule.effect is Effect.ALLOW and not rule.default for rule in (*decision.rules, *decision.matched)
-    )
-
-
-def switched(params: Mapping[str, object]) -> Mapping[str, object]:
-    """Return an update of mode or options in the shape of an opening result."""
-    update = params.get("update")
-    fields = update if isinstance(update, Mapping) else {}
-    result: dict[str, object] = {}
-    if "currentModeId" in fields:
-        result["modes"] = {"currentModeId": fields["currentModeId"]}
-    if "configOptions" in fields:
-        result["configOptions"] = fields["configOptions"]
-    return result
-
-
-def patched(line: bytes, result: Mapping[str, object], asking: Asking) -> bytes:
-    """Return the response with the mode and options that are in force; every other value as it was."""
-    ident = acp.envelope(line).id or b"null"
-    body = dict(result)
-    modes, options = body.get("modes"), body.get("configOptions")
-    if asking.mode and isinstance(modes, Mapping):
-        body["modes"] = {**modes, "currentModeId": asking.mode}
-    if asking.options and isinstance(options, list):
-        body["configOptions"] = [_option(one, asking.options) for one in options]
-    return acp.messages.result(ident, body)[:-1]
-
-
-def _option(option: object, values: Mapping[str, object]) -> object:
-    if isinstance(option, Mapping) and text_of(option, "id") in values:
-        return {**option, "currentValue": values[text_of(option, "id")]}
-    return option

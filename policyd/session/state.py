@@ -30,18 +30,22 @@ class Hold:
     queue: list[tuple[Side, bytes]] = field(default_factory=list)
     """Lines of the session that wait behind the response, in order."""
     size: int = 0
+    confirmed: list[int] = field(default_factory=list)
+    """For each step that was confirmed, how many lines had come before."""
 
 
 @dataclass(slots=True)
 class SetBack:
     """A switch of the agent's own that is being undone."""
 
-    line: bytes
-    """The update that told of it."""
+    line: bytes | None
+    """The update that told of it, held back; None = the client has seen it."""
     asking: Asking
     deadline: float
     step: int = 0
     own: str = ""
+    later: list[tuple[Mapping[str, object], bytes | None]] = field(default_factory=list)
+    """Switches that came while this one was being undone, and that its steps still to be confirmed do not undo."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +74,12 @@ class Session:
     id: str
     opened: bool = False
     """The response that opened it has left: the client knows it. Before, updates are history."""
-    opening: bool = False
-    """A request to load or resume it is under way."""
-    told: tuple[Mapping[str, object], bytes] | None = None
-    """The latest update of mode or options that came before it was open, and its line."""
+    opening: int = 0
+    """How many requests to load or resume it are under way."""
+    was_open: bool = False
+    """It was open before the first of them."""
+    told: dict[str, tuple[Mapping[str, object], bytes]] = field(default_factory=dict)
+    """The latest update of mode and of options that came before it was open, and their lines."""
     hold: Hold | None = None
     setback: SetBack | None = None
     setbacks: int = 0

@@ -1,0 +1,79 @@
+"""The agent's responses whose content matters: what opens a session, what changes its mode, what names the agent.
+
+Each is observed before it passes. One that cannot be read, or is about another session than its request, is refused in
+words, and leaves a session that must be opened anew: in what mode the agent is, nobody knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from policyd import acp
+from policyd.acp import messages
+from policyd.session.core import Core, Passing, text_of
+from policyd.session.events import Side
+from policyd.session.modes import Modes
+from policyd.session.modeshapes import listing
+from policyd.session.state import OPENINGS, Session
+
+CHANGES = frozenset({"session/set_mode", "session/set_config_option"})
+REOPENINGS = frozenset({"session/load", "session/resume"})
+
+
+class Responses:
+    """Reads them as they pass."""
+
+    def __init__(self, core: Core, modes: Modes) -> None:
+        """Share `core`."""
+        self._core = core
+        self._modes = modes
+
+    def passed(self, passing: Passing, message: acp.Envelope, line: bytes) -> None:
+        """Take the response to a request that passed."""
+        session = self._core.sessions.get(passing.session)
+        if session is not None and passing.method in REOPENINGS:
+            session.opening = max(0, session.opening - 1)
+        read, result = self._read(passing, message)
+        if not read and session is not None and passing.method in REOPENINGS:
+            session.was_open = False
+            self._modes.not_opened(session)
+        if not read:
+            return
+        if message.result is not None and passing.method in OPENINGS:
+            self._opened(passing, line, result)
+            return
+        self._core.passes(Side.CLIENT, line)
+        if session is not None and passing.method in REOPENINGS:
+            self._modes.not_opened(session)
+        elif session is not None and session.opened and passing.method in CHANGES:
+            self._changed(session, line, result)
+
+    def _opened(self, passing: Passing, line: bytes, result: Mapping[str, object]) -> None:
+        session_id = text_of(result, "sessionId") or passing.session
+        if session_id:
+            self._modes.opened(self._core.session(session_id), line, result)
+        else:
+            self._core.passes(Side.CLIENT, line)
+
+    def _changed(self, session: Session, line: bytes, result: Mapping[str, object]) -> None:
+        """The agent's answer to a change of one option lists all: one of them may be a switch of its own."""
+        if "configOptions" in result:
+            params: dict[str, object] = {"sessionId": session.id, "update": listing(result)}
+            self._core.decider.observe(Side.AGENT, {"method": acp.UPDATE, "params": params})
+            self._modes.agent_switch(session, params, line, passed=True)
+
+    def _read(self, passing: Passing, message: acp.Envelope) -> tuple[bool, Mapping[str, object]]:
+        """Observe a response; False if it was refused and answered. A result that is no object is an empty one."""
+        try:
+            ident, result = message.key[1] if message.key else None, acp.strict(message.result or b"null")
+            fields = result if isinstance(result, dict) else {}
+            if passing.method in REOPENINGS and text_of(fields, "sessionId") not in ("", passing.session):
+                raise acp.ProtocolError("it names another session than the request")
+            body: dict[str, object] = {"error": {}} if message.result is None else {"result": fields}
+            self._core.decider.observe(Side.AGENT, {"jsonrpc": "2.0", "id": ident, **body})
+        except Exception as error:  # a session that was not understood is not opened
+            self._core.note(f"refused the agent's response to {passing.method}: {error}", loud=True)
+            text = f"policyd refused the agent's response to {passing.method}: {error}"
+            self._core.send(Side.CLIENT, messages.error(message.id or b"null", messages.INVALID, text))
+            return False, {}
+        return True, fields

@@ -1,0 +1,187 @@
+"""Interleavings in which an agent would be left in a mode that does not ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from policyd.session import Settings
+from tests.realwire import Wire, called, methods
+
+CLAUDE = "@agentclientprotocol/claude-agent-acp"
+MODES = "https://agentclientprotocol.com/protocol/session-modes#"
+ASKING, AUTOPILOT = f"{MODES}agent", f"{MODES}autopilot"
+
+
+def modes(current: str, *others: str) -> dict[str, object]:
+    return {"currentModeId": current, "availableModes": [{"id": one} for one in (current, *others)]}
+
+
+def allow_all(value: str) -> list[dict[str, object]]:
+    return [{"id": "allow_all", "currentValue": value, "options": [{"value": "on"}, {"value": "off"}]}]
+
+
+def mode_option(value: str) -> list[dict[str, object]]:
+    return [{"id": "mode", "currentValue": value, "options": [{"value": "auto"}, {"value": "default"}]}]
+
+
+def set_mode(sent: list[dict[str, object]]) -> object:
+    """Return the mode policyd sets, None if it sets none."""
+    found = [one["params"] for one in called(sent) if one["method"] == "session/set_mode"]
+    return found[0]["modeId"] if found and isinstance(found[0], dict) else None
+
+
+def load(wire: Wire, ident: int = 50, session: str = "s") -> None:
+    wire.client(id=ident, method="session/load", params={"sessionId": session, "cwd": "/w", "mcpServers": []})
+
+
+def test_a_mode_told_before_the_session_opens_counts_though_its_response_says_otherwise() -> None:
+    wire = Wire(agent=CLAUDE)
+    wire.client(id=1, method="session/new", params={"cwd": "/w", "mcpServers": []})
+    wire.update("current_mode_update", currentModeId="auto")
+    sent = wire.agent(id=1, result={"sessionId": "s", "modes": modes("default", "auto")})
+    assert set_mode(sent) == "default"
+    assert not wire.prompt()
+
+
+@pytest.mark.parametrize("mode_first", [True, False])
+def test_a_second_switch_while_the_first_is_being_undone_is_undone_too(mode_first: bool) -> None:
+    wire = Wire(agent="Copilot")
+    wire.open(modes=modes(ASKING, AUTOPILOT), configOptions=allow_all("off"))
+    switches: list[Callable[[], list[dict[str, object]]]] = [
+        lambda: wire.update("current_mode_update", currentModeId=AUTOPILOT),
+        lambda: wire.update("config_option_update", configOptions=allow_all("on")),
+    ]
+    first, second = switches if mode_first else switches[::-1]
+    one = called(first())
+    assert not called(second())
+    assert not wire.prompt()
+    other = called(wire.agent(id=one[0]["id"], result={}))
+    assert {str(asked["method"]) for asked in (*one, *other)} == {"session/set_mode", "session/set_config_option"}
+    assert methods(wire.agent(id=other[0]["id"], result={}), "agent") == ["session/prompt"]
+
+
+def test_the_same_switch_told_twice_is_undone_once() -> None:
+    wire = Wire(agent=CLAUDE)
+    wire.open(modes=modes("default", "auto"))
+    asked = called(wire.update("current_mode_update", currentModeId="auto"))
+    assert not called(wire.update("config_option_update", configOptions=mode_option("auto")))
+    wire.prompt()
+    assert methods(wire.agent(id=asked[0]["id"], result={}), "agent") == ["session/prompt"]
+
+
+def test_a_switch_behind_the_step_that_was_confirmed_is_undone_when_the_session_opens() -> None:
+    wire = Wire(agent="Copilot")
+    sent = wire.open(modes=modes(AUTOPILOT, ASKING), configOptions=allow_all("on"))
+    second = called(wire.agent(id=called(sent)[0]["id"], result={}))
+    wire.update("current_mode_update", currentModeId=AUTOPILOT)
+    assert set_mode(wire.agent(id=second[0]["id"], result={})) == ASKING
+    assert not wire.prompt()
+
+
+def test_an_option_the_agent_accepts_but_lists_as_it_was_is_not_in_force() -> None:
+    on = [{"id": "auto_approve", "type": "boolean", "currentValue": True}]
+    wire = Wire(agent="cline", settings=Settings(strict=True))
+    sent = wire.open(modes=modes("act", "plan"), configOptions=on)
+    wire.agent(id=called(sent)[0]["id"], result={"configOptions": on})
+    assert wire.connection.unwatched == ("s",)
+    assert methods(wire.prompt(), "agent") == []
+
+
+def test_a_switch_that_only_the_answer_to_a_change_tells_of_is_undone_and_the_client_told() -> None:
+    wire = Wire(agent=CLAUDE)
+    wire.open(modes=modes("default", "auto"), configOptions=mode_option("default"))
+    wire.client(
+        id=50, method="session/set_config_option", params={"sessionId": "s", "configId": "model", "value": "big"}
+    )
+    sent = wire.agent(id=50, result={"configOptions": mode_option("auto")})
+    assert [one["id"] for one in sent if one["to"] == "client" and "id" in one] == [50]
+    assert set_mode(sent) == "default"
+    assert not wire.prompt()
+    after = wire.agent(id=called(sent)[0]["id"], result={})
+    assert methods(after, "client") == ["session/update"]
+    assert methods(after, "agent") == ["session/prompt"]
+
+
+def test_a_loaded_session_is_answered_once_though_undoing_its_switch_fails() -> None:
+    wire = Wire(agent=CLAUDE)
+    wire.open(modes=modes("default", "auto"), configOptions=mode_option("default"))
+    wire.client(
+        id=50, method="session/set_config_option", params={"sessionId": "s", "configId": "model", "value": "big"}
+    )
+    sent = wire.agent(id=50, result={"configOptions": mode_option("auto")})
+    after = wire.agent(id=called(sent)[0]["id"], error={"code": -1, "message": "no"})
+    assert not [one for one in after if one["to"] == "client" and one.get("id") == 50]
+    assert wire.connection.unwatched == ("s",)
+
+
+@pytest.mark.parametrize("method", ["session/load", "session/resume"])
+def test_a_response_about_another_session_than_the_one_to_be_loaded_opens_none(method: str) -> None:
+    wire = Wire(agent=CLAUDE)
+    wire.open(modes=modes("default", "auto"))
+    wire.client(id=50, method=method, params={"sessionId": "s", "cwd": "/w", "mcpServers": []})
+    sent = wire.agent(id=50, result={"sessionId": "other", "modes": modes("auto", "default")})
+    assert [(one["to"], one["id"], "error" in one) for one in sent] == [("client", 50, True)]
+    assert not methods(wire.prompt(1, "s"), "agent")
+    assert not methods(wire.prompt(2, "other"), "agent")
+
+
+def test_a_session_loaded_with_an_empty_result_is_put_into_its_asking_mode_and_answered() -> None:
+    wire = Wire(agent=CLAUDE)
+    load(wire)
+    sent = wire.agent(id=50, result=None)
+    assert set_mode(sent) == "default"
+    wire.prompt()
+    after = wire.agent(id=called(sent)[0]["id"], result={})
+    assert [one.get("id") for one in after if one["to"] == "client"] == [50]
+    assert methods(after, "agent") == ["session/prompt"]
+
+
+def test_a_response_that_opens_no_session_is_still_passed_on() -> None:
+    wire = Wire(agent=CLAUDE)
+    wire.client(id=1, method="session/new", params={"cwd": "/w", "mcpServers": []})
+    assert [one["id"] for one in wire.agent(id=1, result=None)] == [1]
+
+
+def test_no_prompt_passes_while_one_of_two_loads_is_under_way() -> None:
+    wire = Wire(agent=CLAUDE)
+    wire.open(modes=modes("default", "auto"))
+    load(wire, 50)
+    load(wire, 51)
+    wire.agent(id=50, error={"code": -1, "message": "busy"})
+    assert not wire.prompt()
+    sent = wire.agent(id=51, error={"code": -1, "message": "busy"})
+    assert methods(sent, "agent") == ["session/prompt"]
+
+
+def test_a_session_opened_again_in_order_is_watched_again() -> None:
+    wire = Wire(agent=CLAUDE)
+    wire.open(modes=modes("auto", "plan"))
+    assert wire.connection.unwatched == ("s",)
+    load(wire)
+    wire.agent(id=50, result={"modes": modes("default", "auto")})
+    assert not wire.connection.unwatched
+    assert set_mode(wire.update("current_mode_update", currentModeId="auto")) == "default"
+
+
+def test_a_session_loaded_while_a_switch_is_being_undone_starts_from_its_response() -> None:
+    wire = Wire(agent=CLAUDE)
+    wire.open(modes=modes("default", "auto"))
+    old = called(wire.update("current_mode_update", currentModeId="auto"))
+    load(wire)
+    sent = wire.agent(id=50, result={"modes": modes("auto", "default")})
+    assert set_mode(sent) == "default"
+    assert not wire.agent(id=old[0]["id"], result={})
+    wire.prompt()
+    assert methods(wire.agent(id=called(sent)[0]["id"], result={}), "agent") == ["session/prompt"]
+
+
+def test_initialize_may_be_tried_again_after_the_agent_refused_it() -> None:
+    wire = Wire()
+    ask = {"method": "initialize", "params": {"protocolVersion": 1}}
+    assert wire.client(id=1, **ask)[0]["to"] == "agent"
+    wire.agent(id=1, error={"code": -1, "message": "not yet"})
+    assert wire.client(id=2, **ask)[0]["to"] == "agent"
+    wire.agent(id=2, result={"protocolVersion": 1})
+    assert wire.client(id=3, **ask)[0]["to"] == "client"
