@@ -239,6 +239,8 @@ class Conversation:
         return tuple(place for call in self._named(ident, asked) for place in self._late(call, asked))
 
     def _late(self, call: Call, asked: Mapping[str, object]) -> tuple[str, ...]:
+        if not (self._profile.races or profiles.generic().races):
+            return ()
         _, spec = identify(merge(call, asked, ()), self._profile)
         return tuple(place for place in (spec.table.late if spec else ()) if place not in call.arrived)
 

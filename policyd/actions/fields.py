@@ -12,7 +12,8 @@ the values of a table, `{}` through the keys of a table, `{type=delete}` through
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from policyd.actions.evidence import Evidence
@@ -33,6 +34,8 @@ PLACES = frozenset(
         "options",
     }
 )
+LISTS = {"locations": "locations", "diff": "diffs", "content": "texts", "options": "options"}
+"""Places that are lists, and where they stand in the evidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,17 @@ class Ref:
     json: bool = False
     where: tuple[str, str] = ("", "")
     field: tuple[str, ...] = ()
+    key: str = dataclasses.field(init=False)
+    """The key of `rawInput` this reference claims, or nothing."""
+    bare: bool = dataclasses.field(init=False)
+    """It is that key's value and nothing more."""
+
+    def __post_init__(self) -> None:
+        """Note what is asked at every call."""
+        key = self.steps[0] if self.place == "rawInput" and self.steps and self.steps[0] != "[]" else ""
+        read = self.template or self.json or self.where[0] or self.field
+        object.__setattr__(self, "key", key)
+        object.__setattr__(self, "bare", bool(key) and len(self.steps) == 1 and key[0] != "{" and not read)
 
     @classmethod
     def compile(cls, source: object) -> Ref:
@@ -79,15 +93,19 @@ class Ref:
             tuple(_steps(str(source["field"]))) if "field" in source else (),
         )
 
-    @property
-    def key(self) -> str:
-        """The key of `rawInput` this reference claims, or nothing."""
-        return self.steps[0] if self.place == "rawInput" and self.steps and self.steps[0] != "[]" else ""
+    def find(self, evidence: Evidence) -> Iterable[Found]:
+        """Return every non-empty value the reference leads to, in order."""
+        if self.key:
+            value = evidence.raw.get(self.key)
+            if value in ("", None, [], {}):
+                return ()
+            if self.bare:
+                return (Found(value, f"rawInput.{self.key}"),)
+        elif self.place in LISTS and not getattr(evidence, LISTS[self.place]):
+            return ()
+        return self._found(evidence)
 
-    def find(self, evidence: Evidence) -> Iterator[Found]:
-        """Yield every non-empty value the reference leads to, in order."""
-        if self.key and self.key not in evidence.raw:
-            return
+    def _found(self, evidence: Evidence) -> Iterator[Found]:
         for start in _start(self.place, evidence):
             for found in _walk(start, self.steps):
                 yield from self._read(found)
@@ -127,14 +145,17 @@ def _start(place: str, evidence: Evidence) -> Iterator[Found]:
     elif place == "options":
         yield from (Found(option, f"options[{at}]") for at, option in enumerate(evidence.options))
     else:
-        value = {
-            "title": evidence.titles[0] if evidence.titles else "",
-            "first_title": evidence.first_title,
-            "name": evidence.name,
-            "toolCallId": evidence.call_id,
-            "_meta": evidence.meta,
-        }[place]
-        yield Found(value, place)
+        yield Found(_single(place, evidence), place)
+
+
+def _single(place: str, evidence: Evidence) -> object:
+    if place == "title":
+        return evidence.titles[0] if evidence.titles else ""
+    if place == "first_title":
+        return evidence.first_title
+    if place == "name":
+        return evidence.name
+    return evidence.call_id if place == "toolCallId" else evidence.meta
 
 
 def _walk(found: Found, steps: tuple[str, ...]) -> Iterator[Found]:

@@ -214,6 +214,8 @@ class Profile:
     """Tool names with `*`, in the order written."""
     names: frozenset[str] = frozenset()
     """Every key of `rawInput` that some table reads a fact from: case variants of them are refused on the wire."""
+    races: bool = False
+    """Details of some tool's calls race the request."""
 
     def named(self, tool: str, stated: Iterable[str], raw: Iterable[str]) -> ToolSpec | None:
         """Return how to read a call of `tool`, None if no table names it.
@@ -290,6 +292,7 @@ def compile_profile(short: str, data: ProfileTable) -> Profile:
         kinds,
         tuple((name, spec) for name, spec in tools.items() if "*" in name),
         frozenset(name for spec in (*tools.values(), *kinds.values()) for name in spec.used),
+        any(spec.table.late for spec in (*tools.values(), *kinds.values())),
     )
 
 
