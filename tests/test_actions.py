@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyd.actions import Conversation, Machine
+from policyd.actions import Conversation, Machine, guard
 from policyd.actions.profiles import shipped
 from policyd.model import Action, Role
 from tests.fakes import FakeFilesystem
@@ -351,32 +351,103 @@ def test_policyds_own_files_are_guarded_under_any_name(path: str) -> None:
         "kill -9 -1",
         "rm -rf ~/.config",
         "sh -c 'policyd trust'",
+        "python -Im policyd trust",
+        "python -m policyd.cli trust",
+        "python3 -X dev -W error -mpolicyd trust",
+        "python venv/bin/policyd trust",
+        "python -I src/policyd/__main__.py trust",
+        "python -c 'import policyd.cli as c; c.main()'",
+        "python3.12 -m policyd.__main__",
+        "uvx policyd@latest trust",
+        "uv tool run policyd trust",
+        "uv run --with policyd policyd trust",
+        "pipx run policyd trust",
+        "poetry run policyd trust",
+        "nix run nixpkgs#policyd -- trust",
+        "pip uninstall -y policyd",
+        "pip install 'policyd[cli]==0.1'",
+        "pip install --force-reinstall policyd==0.1",
+        "pkill -f 'poli[c]yd'",
+        "pkill -f polic",
+        "pkill -9 python",
+        "pkill -f '('",
+        "pkill $NAME",
+        "killall -9 'policyd'",
+        "systemctl --user stop 'polic*'",
+        "kill $PPID",
+        "kill -9 ${PPID}",
     ],
 )
 def test_commands_that_touch_policyd_are_guarded(command: str) -> None:
     assert guarded(kind="execute", rawInput={"command": command})
 
 
-@pytest.mark.parametrize("command", ["kill 1234", "git commit -m policyd", "ls", "python3 -m pytest", "kill -0 77"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "kill 1234",
+        "git commit -m policyd",
+        "ls",
+        "python3 -m pytest",
+        "kill -0 77",
+        "kill %1",
+        "kill $SERVER",
+        "python -m pytest -m policyd",
+        "python manage.py policyd",
+        "python /home/dev/policyd/scripts/bench.py",
+        "python -c 'print(1)'",
+        "pkill -f 'node server.js'",
+        "pkill node",
+        "killall node",
+        "systemctl status nginx",
+        "uv run pytest",
+        "pip install policyd-plugin requests",
+    ],
+)
 def test_other_commands_are_not_guarded(command: str) -> None:
     assert not guarded(kind="execute", rawInput={"command": command})
 
 
-def test_a_hard_link_to_a_policy_is_guarded() -> None:
-    class Linked(FakeFilesystem):
-        def identity(self, path: str) -> tuple[int, int] | None:
-            return (1, 9) if path.endswith((".toml", "/innocent.txt")) else None
+class Linked(FakeFilesystem):
+    """A file system whose `innocent.txt` is another name of the file that holds `policy`."""
 
-    files = Linked(
-        {"/home/dev/project": None, "/home/dev/.config/policyd/a.toml": "", "/home/dev/project/innocent.txt": ""}
+    def identity(self, path: str) -> tuple[int, int] | None:
+        return (1, 999) if self.files.get(path) == "policy" else super().identity(path)
+
+
+def linked_edit(own: str, names: int = 0) -> str:
+    """Edit a file in a project that is a hard link to `own`; say what it touches."""
+    project = {"/home/dev/project": None, "/home/dev/project/innocent.txt": "policy"}
+    more = {f"{OWN[0]}/audit/{number}.jsonl": "" for number in range(names)}
+    machine = Machine("/home/dev", Linked({**project, **more, own: "policy"}), reserved=OWN)
+    call = {"toolCallId": "c", "kind": "edit", "rawInput": {"path": "innocent.txt"}}
+    request = Conversation(machine, cwd="/home/dev/project").request(
+        {"sessionId": "s", "toolCall": call, "options": OPTIONS}
     )
-    conversation = Conversation(Machine("/home/dev", files, reserved=OWN), cwd="/home/dev/project")
-    params = {
-        "sessionId": "s",
-        "toolCall": {"toolCallId": "c", "kind": "edit", "rawInput": {"path": "innocent.txt"}},
-        "options": OPTIONS,
-    }
-    assert [action.guarded for action in conversation.request(params).actions] == ["files"]
+    (action,) = request.actions
+    return action.guarded
+
+
+@pytest.mark.parametrize(
+    ("own", "guarded"),
+    [
+        (f"{OWN[0]}/a.toml", "files"),
+        (f"{OWN[0]}/policies.d/a.toml", "files"),
+        (f"{OWN[0]}/audit/2026/11/a.jsonl", "files"),
+        ("/home/dev/other/a.toml", ""),
+    ],
+)
+def test_a_hard_link_to_a_file_of_policyd_is_guarded(own: str, guarded: str) -> None:
+    assert linked_edit(own) == guarded
+
+
+def test_where_policyds_files_cannot_all_be_told_a_change_is_guarded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "MOST_FILES", 4)
+    assert linked_edit("/home/dev/other/a.toml", names=5) == "files"
+    monkeypatch.setattr(guard, "MOST_FILES", 2_048)
+    assert linked_edit("/home/dev/other/a.toml", names=5) == ""
+    monkeypatch.setattr(Linked, "listing", lambda self, directory: None)
+    assert linked_edit("/home/dev/other/a.toml", names=5) == "files"
 
 
 # ---- laws ------------------------------------------------------------------------------------------

@@ -1,42 +1,26 @@
-"""What touches policyd itself: its files by any alias, its program, its processes.
+"""What touches policyd itself: its files by any alias, its program (`running`), its processes.
 
 A guarded action is at least an ask, whatever the rules say (the engine's floor); this module only marks. It errs on the
-side of marking: a command that sends a signal and speaks of policyd, or signals every process, is marked.
+side of marking: where policyd's own directories cannot be listed to the end, any file that is changed may be a hard
+link to one of theirs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import pairwise
 
 from policyd.actions.builder import Surroundings
-from policyd.model import WRITE_KINDS, Action, Filesystem, PathRef, Reach, SimpleCommand, Word
+from policyd.actions.running import runs_policyd
+from policyd.model import WRITE_KINDS, Action, Filesystem, PathRef, Reach
 
-PROGRAM = "policyd"
-SIGNALLERS = frozenset(
-    {
-        "kill",
-        "pkill",
-        "killall",
-        "killall5",
-        "skill",
-        "xkill",
-        "fuser",
-        "pgrep",
-        "pidof",
-        "systemctl",
-        "service",
-        "launchctl",
-    }
-)
-EVERYONE = frozenset({"-1", "0"})
-MOST_FILES = 256
+MOST_FILES = 2_048
+"""Files and directories below the reserved directories that are compared."""
 
 
 def mark(actions: tuple[Action, ...], around: Surroundings) -> tuple[Action, ...]:
     """Return `actions` with `guarded` set on those that touch policyd."""
-    linked: list[frozenset[tuple[int, int]]] = []
+    linked: list[frozenset[tuple[int, int]] | None] = []
 
     def hard_linked(ref: PathRef) -> bool:
         """Say whether another name of one of policyd's files is changed or mentioned; reading one is no harm."""
@@ -45,7 +29,7 @@ def mark(actions: tuple[Action, ...], around: Surroundings) -> tuple[Action, ...
         own = {identity for form in ref.forms if (identity := _identity(around.fs, form))}
         if own and not linked:
             linked.append(identities(around.reserved, around.fs))
-        return bool(own) and bool(own & linked[0])
+        return bool(own) and (linked[0] is None or bool(own & linked[0]))
 
     def why(action: Action) -> str:
         if action.path is not None:
@@ -82,12 +66,21 @@ def holds(ref: PathRef, around: Surroundings) -> bool:
     return any(around.fs is None or _identity(around.fs, own) is not None for own in inner)
 
 
-def identities(reserved: Iterable[str], fs: Filesystem) -> frozenset[tuple[int, int]]:
-    """Return device and inode of the reserved files and of the files directly below the reserved directories."""
-    places = list(reserved)
-    for folder in tuple(places):
-        places += [f"{folder.rstrip('/')}/{name}" for name in (fs.listing(folder) or ())[:MOST_FILES]]
-    return frozenset(identity for place in places if not fs.is_dir(place) and (identity := _identity(fs, place)))
+def identities(reserved: Iterable[str], fs: Filesystem) -> frozenset[tuple[int, int]] | None:
+    """Return device and inode of every file among and below the reserved places; None if they cannot all be told."""
+    found: set[tuple[int, int]] = set()
+    todo, looked = list(reserved), 0
+    while todo:
+        place, looked = todo.pop(), looked + 1
+        if not fs.is_dir(place):
+            identity = _identity(fs, place)
+            found |= {identity} if identity else set()
+            continue
+        names = fs.listing(place)
+        if names is None or looked + len(todo) + len(names) > MOST_FILES:
+            return None
+        todo += [f"{place.rstrip('/')}/{name}" for name in names]
+    return frozenset(found)
 
 
 def _identity(fs: Filesystem, path: str) -> tuple[int, int] | None:
@@ -95,34 +88,3 @@ def _identity(fs: Filesystem, path: str) -> tuple[int, int] | None:
         return fs.identity(path)
     except OSError:
         return None
-
-
-def runs_policyd(command: SimpleCommand) -> str:
-    """Say which of policyd's things `command` (or what it wraps) runs or signals, `""` if none."""
-    if command.inner is not None and (reason := runs_policyd(command.inner)):
-        return reason
-    if not command.argv:
-        return ""
-    name, words = _base(command.argv[0]), command.argv[1:]
-    if name == PROGRAM or (name.startswith("python") and _module(words)):
-        return "program"
-    if name in SIGNALLERS and (PROGRAM in command.text or (name == "kill" and _everyone(words))):
-        return "process"
-    return ""
-
-
-def _base(word: Word) -> str:
-    return word.text.rsplit("/", 1)[-1]
-
-
-def _module(words: tuple[Word, ...]) -> bool:
-    texts = [word.text for word in words]
-    return f"-m{PROGRAM}" in texts or any(pair == ("-m", PROGRAM) for pair in pairwise(texts))
-
-
-def _everyone(words: tuple[Word, ...]) -> bool:
-    """Say whether a `kill` reaches every process: a target of -1 or 0 behind the signal."""
-    targets = [word.text for word in words]
-    if targets and targets[0].startswith("-") and targets[0] not in {"--", "-s", "-n"}:
-        targets = targets[1:] or targets
-    return any(target in EVERYONE for target in targets)
