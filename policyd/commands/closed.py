@@ -11,6 +11,8 @@ This is what the entries of the shipped sets rest on. Rules of this module:
 
 from __future__ import annotations
 
+import re
+
 from policyd.commands import programs, scripts
 from policyd.commands.operands import slots
 from policyd.commands.options import Parsed, may_be_option, parse
@@ -20,6 +22,9 @@ from policyd.model import Word, WordKind
 WRITTEN = frozenset({"edit", "delete", "move", "url", "host", "remote-read", "remote-edit"})
 SCRIPTS = ("jest", "eslint", "pytest", "cargo test")
 """Programs whose harmless options a test script may be given behind `--`."""
+
+_LINT = re.compile(r"--|-[DWAF][\w:-]*|--(?:deny|warn|allow|forbid)(?:=[\w:-]+)?|[A-Za-z][\w:-]*").fullmatch
+_TEST_PATH = re.compile(r"(?!/|.*\.\.)[\w./-]*(?:/|\.py)[\w./:\[\]-]*").fullmatch
 
 
 def reason(call: Called, *, writes: bool = False, changes: bool = False) -> str:
@@ -51,7 +56,7 @@ def options_reason(program: Program, parsed: Parsed, *, writes: bool) -> str:
             return f"`{given.word.text}` makes {program.name} write or run something"
         if given.apart and given.value is not None and _dashed(given.value):
             return f"`{given.value.text}` may be an option of its own"
-    passes = any(role.rstrip("*") in {"own", "script"} for role in program.operands)
+    passes = any(role.rstrip("*") in {"own", "script", "lints", "posargs"} for role in program.operands)
     if (
         parsed.eaten
         and program.can_harm
@@ -76,7 +81,9 @@ def _dashed(word: Word) -> bool:
 def _harmless_value(role: str, value: Word | None) -> bool:
     """Say whether an option that may harm does not with this value."""
     if value is None or value.kind is not WordKind.CONST:
-        return False
+        return role == "pretty" and value is None
+    if role == "pretty":
+        return "%G" not in value.text and "%(signature" not in value.text
     if role == "config":
         return not scripts.git_config(value)
     if role == "term":
@@ -104,16 +111,30 @@ def _slots_reason(call: Called, parsed: Parsed, *, writes: bool) -> str:
         return "an operand makes it more than a listing"
     if parsed.mixed and not writes and any(role.rstrip("*") in WRITTEN for role in program.operands):
         return "an option behind an operand, where another operand is written"
+    if "posargs*" in program.operands:
+        return _posargs_reason(program, parsed)
     for role, word in slots(program, parsed):
         if role in WRITTEN and not writes:
             return f"it writes `{word.text}`"
         if role == "tests" and word.text.startswith("@"):
             return f"`{word.text}` may name a file of arguments"
+        if role == "lints" and not _LINT(word.text):
+            return f"`{word.text}` is more than the level of a lint"
         if role == "package" and not _package(word):
             return f"`{word.text}` is no package of this project by its look"
         if role in {"own", "script"} and not _passed(program, role, word):
             return f"`{word.text}` is no option that is known to be harmless"
     return ""
+
+
+def _posargs_reason(program: Program, parsed: Parsed) -> str:
+    """Return why words that may become a command, or options of a test runner, are not ordinary ones."""
+    pytest = programs.find("pytest")
+    words = parse(pytest.syntax, parsed.operands) if pytest is not None else parsed
+    bare = [word.text for word in words.operands if not _TEST_PATH(word.text) and word.text not in program.subs]
+    if bare:
+        return f"`{bare[0]}` may be a command"
+    return options_reason(pytest, words, writes=False) if pytest is not None else ""
 
 
 def _package(word: Word) -> bool:
