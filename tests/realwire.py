@@ -25,12 +25,15 @@ class Wire:
 
     def say(self, side: Side, **fields: object) -> list[dict[str, object]]:
         """Say one message; return what left for either side because of it."""
+        return self.line(side, json.dumps({"jsonrpc": "2.0", **fields}).encode())
+
+    def line(self, side: Side, line: bytes) -> list[dict[str, object]]:
+        """Say one line as it is."""
         self.time += 0.01
-        line = json.dumps({"jsonrpc": "2.0", **fields}).encode()
         found = self.connection.handle(Frame(side, line), moment(self.time), FakeFilesystem())
         self.commands += found
         sent = [one for one in found if isinstance(one, Send)]
-        return [{"to": one.side.value, **json.loads(line)} for one in sent for line in one.data.splitlines()]
+        return [{"to": one.side.value, **json.loads(data)} for one in sent for data in one.data.splitlines()]
 
     def client(self, **fields: object) -> list[dict[str, object]]:
         return self.say(Side.CLIENT, **fields)

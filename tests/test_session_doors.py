@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from policyd.session import Side
 from tests.realwire import Wire, methods
 
 TERMINAL, WRITE = "terminal/create", "fs/write_text_file"
@@ -85,3 +86,21 @@ def test_a_variable_whose_name_is_shell_text_hides_no_command(name: object, as_t
     assert TERMINAL not in methods(wire.door(TERMINAL, command="rm -rf src", env=env), "client")
     sent = wire.request(kind="execute", rawInput={"command": "rm -rf src", "env": env})
     assert "session/request_permission" in methods(sent, "client") or not any(one["to"] == "agent" for one in sent)
+
+
+@pytest.mark.parametrize("method", ["session/Request_permission", "session/request_permission ", "FS/write_text_file"])
+def test_a_variant_of_a_method_that_is_judged_reaches_no_client(method: str) -> None:
+    wire = Wire()
+    wire.open()
+    sent = wire.agent(id=7, method=method, params={"sessionId": "s", "path": "/home/dev/app/a", "content": ""})
+    assert [(one["to"], one["id"], "error" in one) for one in sent] == [("agent", 7, True)]
+
+
+@pytest.mark.parametrize("value", ["NaN", '"\\ud800"', "[" * 3000 + "]" * 3000])
+def test_a_permission_request_that_is_not_strict_json_is_answered_cancelled(value: str) -> None:
+    wire = Wire('[[rule]]\neffect = "allow"\nkind = "*"\n')
+    wire.open()
+    line = f'{{"id":7,"method":"session/request_permission","params":{{"sessionId":"s","x":{value}}}}}'
+    sent = wire.line(Side.AGENT, line.encode())
+    answers = [one["result"] for one in sent if one["to"] == "agent" and one.get("id") == 7]
+    assert [one["outcome"] for one in answers if isinstance(one, dict)] == [{"outcome": "cancelled"}]

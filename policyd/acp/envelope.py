@@ -10,7 +10,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -83,6 +84,8 @@ class _Members(list[tuple[str, Any]]):
     """The members of an object, in order, repetitions kept."""
 
 
+_MARKS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\]]', re.DOTALL)
+"""A whole string, or a bracket outside strings."""
 _PAIRS = json.JSONDecoder(object_pairs_hook=_Members)
 _UNREAD = _Fast("2.0")
 
@@ -135,6 +138,8 @@ def envelope(line: bytes) -> Envelope:
             raise ProtocolError("a batch") from None
         raise NotJsonError("no JSON object") from None
     except (msgspec.DecodeError, UnicodeError, RecursionError):
+        if any(_FOLDED.get(name.casefold()) in ("id", "method") for name, _ in _outline(line)):
+            raise ProtocolError("JSON that is not strict, or nested too deep") from None
         raise NotJsonError("no JSON object") from None
     _check_keys(_members(_skeleton(line, found)))
     return _checked(found)
@@ -157,33 +162,61 @@ def _checked(found: _Loose) -> Envelope:
 
 def readable_id(line: bytes) -> bytes | None:
     """Return the id of a refused line if every parser reads the same one, else None."""
+    found = [(name, value) for name, value in _outline(line) if name.casefold() == "id"]
+    if len(found) != 1 or found[0][0] != "id":
+        return None
     try:
-        found = _loose.decode(line)
-        raw = _bytes(found.id)
-        if raw is None:
-            return None
+        raw = _bytes(_loose.decode(line).id) or b""
+    except (ValueError, RecursionError):
+        raw = json.dumps(found[0][1]).encode() if type(found[0][1]) in (int, str) else b""
+    try:
         id_key(raw)
-        keys = [name for name, _ in _members(_skeleton(line, found)) if name.casefold() == "id"]
     except (ValueError, RecursionError):
         return None
-    return raw if keys == ["id"] else None
+    return raw
 
 
 def claims(line: bytes, method: str) -> bool:
     """Say whether any reading of a refused line calls `method`, under any spelling or repetition of the key."""
-    try:
-        members = _members(line)
-    except (ValueError, RecursionError):
-        return False
-    return any(name.casefold() == "method" and value == method for name, value in members)
+    return any(name.casefold() == "method" and value == method for name, value in _outline(line))
 
 
 def has_method(line: bytes) -> bool:
     """Say whether any reading of a refused line has a method."""
-    try:
-        return any(name.casefold() == "method" for name, _ in _members(line))
-    except (ValueError, RecursionError):
-        return False
+    return any(name.casefold() == "method" for name, _ in _outline(line))
+
+
+def _outline(line: bytes) -> list[tuple[str, Any]]:
+    """Return the members of a refused line as far as any parser reads them, structured values perhaps left out."""
+    readings: tuple[Callable[[bytes], bytes], ...] = (_loosely, bytes, _shallow)
+    for reading in readings:
+        try:
+            if found := _members(reading(line)):
+                return found
+        except (ValueError, RecursionError):
+            continue
+    return []
+
+
+def _loosely(line: bytes) -> bytes:
+    return _skeleton(line, _loose.decode(line))
+
+
+def _shallow(line: bytes) -> bytes:
+    """Return an object, nested however deep, with `0` for each of its structured values; `b""` for anything else."""
+    kept, depth, start = [], 0, 0
+    for found in _MARKS.finditer(line):
+        mark = found.group()
+        if mark in (b"{", b"["):
+            depth += 1
+            if depth == 2:
+                kept.append(line[start : found.start()])
+        elif mark in (b"}", b"]"):
+            depth -= 1
+            if depth == 1:
+                kept.append(b"0")
+                start = found.end()
+    return b"".join((*kept, line[start:])) if kept and depth == 0 else b""
 
 
 def skim(block: bytes) -> Iterator[tuple[bytes, str | None, bytes | None]]:

@@ -31,6 +31,7 @@ CALLS = frozenset({"tool_call", "tool_call_update"})
 WATCHED = CALLS | SWITCHES | {"?"}
 UNDERSTOOD = OPENINGS | CHANGES | {"initialize"}
 """Requests of the client whose response is read too."""
+JUDGED = DOORS | {PERMISSION}
 CANCEL_REQUEST = "$/cancel_request"
 NULL = ("null", None)
 LAST = "put policyd last: policyd proxy -- AGENT"
@@ -211,6 +212,8 @@ class Connection:
     # ---- from the agent -----------------------------------------------------------------------------
 
     def _agent_request(self, method: str, message: acp.Envelope, line: bytes) -> None:
+        if method not in JUDGED and method.strip().casefold() in JUDGED:
+            raise acp.ProtocolError(f"{method!r} is a variant of a method that is judged")
         if method != PERMISSION and self._permissions.uses(message.key):
             raise acp.ProtocolError("an id that is in use")
         if method != PERMISSION and (method not in DOORS or not self._core.settings.side_doors):
