@@ -16,10 +16,12 @@ from policyd.cli.recorded import Log
 from policyd.cli.standins import Yard
 from policyd.cli.trial import Asked, Trial, suited
 from policyd.engine.reasons import MEMORY
-from policyd.model import Context, Decision, Effect, RuleRef
+from policyd.model import Agent, Context, Decision, Effect, RuleRef
 from policyd.policy import Policy, Rule
 
 MOST_CONTEXTS = 6
+UNKNOWN = ("agent", "mode", "user", "group")
+"""What a rule may say of a session that may not be known."""
 MOST_REQUESTS = 3_000
 
 
@@ -143,21 +145,23 @@ def sessions(usual: Context, rules: Iterable[Rule]) -> Iterator[tuple[str, Conte
     rules = list(rules)
     if any("interactive" in repr(rule.table) for rule in rules):
         yield "nobody to ask", replace(usual, interactive=False)
+    if any(key in rule.table for rule in rules for key in UNKNOWN):
+        yield "nothing known", replace(usual, agent=Agent(), mode=None, user="")
     seen: list[Context] = [usual, replace(usual, interactive=False)]
     for rule in rules:
         context = suited(usual, rule)
         if context not in seen and len(seen) < MOST_CONTEXTS:
             seen.append(context)
-            yield described(context), context
+            yield described(context, usual), context
 
 
-def described(context: Context) -> str:
+def described(context: Context, usual: Context) -> str:
     """Return what is particular about a session."""
-    parts = [
-        f"agent {context.agent.name}" if context.agent.name else "",
-        f"user {context.user}" if context.user else "",
-    ]
-    parts += [f"mode {context.mode.name}" if context.mode else "", *(f"group {each}" for each in context.groups)]
+    mode = context.mode.name if context.mode else ""
+    named = {"agent": context.agent.name, "user": context.user, "mode": mode}
+    same = {"agent": usual.agent.name, "user": usual.user, "mode": usual.mode.name if usual.mode else ""}
+    parts = [f"{key} {name}" for key, name in named.items() if name != same[key]]
+    parts += [f"group {each}" for each in context.groups]
     parts += [f"label {key}={value}" for key, value in context.labels.items()]
     return ", ".join(parts)
 

@@ -32,7 +32,7 @@ class Coverer:
     """An action may be of any kinds whatever its resource is; otherwise of the usual ones."""
     context: Context = field(init=False)
     """A session in the yard."""
-    known: dict[tuple[int, tuple[str, ...]], Truth] = field(default_factory=dict, repr=False)
+    known: dict[tuple[int, tuple[str, ...]], tuple[Condition, Truth]] = field(default_factory=dict, repr=False)
     """What was told of path conditions: the kinds of an action change nothing about its path."""
 
     def __post_init__(self) -> None:
@@ -76,8 +76,8 @@ class Coverer:
             return condition.truth(action, self.context, None)
         key = (id(condition), action.path.forms)
         if key not in self.known:
-            self.known[key] = condition.truth(action, self.context, None)
-        return self.known[key]
+            self.known[key] = condition, condition.truth(action, self.context, None)
+        return self.known[key][1]
 
     def surely_excepts(self, table: tuple[Condition, ...], action: Action) -> bool:
         """Say whether an exception surely holds for all that `action` stands for."""

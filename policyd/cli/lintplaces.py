@@ -16,6 +16,7 @@ from policyd.model import PathRef, Workspace
 from policyd.paths import PathPattern, syntax
 from policyd.policy import Rule
 from policyd.policy.conditions import PathCondition
+from policyd.policy.sets import shipped
 
 MOST = 50_000
 """Entries of a workspace that are listed."""
@@ -40,12 +41,12 @@ def check(desk: Desk) -> None:
 
 
 def patterns(rule: Rule) -> Iterator[PathPattern]:
-    """Yield the path patterns a rule and its exceptions write, those of shipped sets left out."""
-    texts = str(rule.table)
+    """Yield the path patterns of a rule and its exceptions, those of shipped sets left out."""
+    given = {text for found in shipped().values() if found.kind == "path" for text in found.entries}
     for table in (rule.conditions, *rule.unless):
         for condition in table:
             if isinstance(condition, PathCondition):
-                yield from (pattern for pattern in condition.patterns if repr(pattern.source)[1:-1] in texts)
+                yield from (pattern for pattern in condition.patterns if pattern.source not in given)
 
 
 def nothing(desk: Desk, rule: Rule, pattern: PathPattern, names: tuple[str, ...]) -> None:

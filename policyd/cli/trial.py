@@ -28,6 +28,9 @@ PLAIN = (Option("allow", "Allow", "allow_once"), Option("reject", "Reject", "rej
 Asked = str | Mapping[str, object]
 """A request as policies write examples: `KIND RESOURCE`, or a table."""
 
+OTHER = Agent("zqx0", "1", "zqx0")
+ASKING = Mode("zqx0", asking=True, unsafe=False)
+
 
 class EmptyDisk:
     """A disk with nothing on it: paths are what they say, directories hold nothing (`model.Filesystem`)."""
@@ -75,8 +78,9 @@ class Trial:
         return example_actions(text, table, resource, self.talk.around(""), self.talk.profile)
 
     def context(self) -> Context:
-        """Return a session with a prompt, of no agent, person or label in particular."""
-        return Context(self.talk.workspace(""), self.now, interactive=True, resolved=True)
+        """Return a session with a prompt; its agent, mode and person no rule names, for unknown ones match widely."""
+        space = self.talk.workspace("")
+        return Context(space, self.now, OTHER, ASKING, interactive=True, user="somebody", resolved=True)
 
     def decide(
         self, policy: Policy, actions: tuple[Action, ...], context: Context, grant: engine.Grants = engine.no_grants
@@ -103,7 +107,7 @@ def suited(context: Context, rule: Rule) -> Context:
             case PersonCondition(name="user", names=(name, *_)):
                 context = replace(context, user=name)
             case PersonCondition(names=(name, *_)):
-                context = replace(context, user=context.user or "somebody", groups=(name,))
+                context = replace(context, groups=(name,))
     return context
 
 
