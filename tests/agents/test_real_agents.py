@@ -121,7 +121,7 @@ def test_a_secret_is_not_read_where_the_agent_asks_for_reads(agent: RealAgent, b
 
 
 def test_the_session_is_in_a_mode_that_asks(agent: RealAgent, bench: Bench) -> None:
-    """Claude starts in `auto`, Codex in `agent`, Vibe in `accept-edits`: all act unasked. The client is told the mode."""
+    """Claude starts in `auto`, Codex in `agent`, Vibe in `accept-edits`: all act unasked."""
     asking = {"claude": "default", "codex": "read-only", "vibe": "ask"}
     if agent.name not in asking:
         pytest.skip(f"{agent.name} starts in a mode that asks")
