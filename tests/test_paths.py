@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from policyd.model import Reach, Truth
-from policyd.paths import OpaquePath, PathPattern, PatternError, escape, open_workspace, ref
+from policyd.model import PathRef, Reach, Truth
+from policyd.paths import OpaquePath, PathIndex, PathPattern, PatternError, escape, open_workspace, ref
 from tests.fakes import FakeFilesystem
 from tests.path_scenes import APP, HOME, scene
 
@@ -620,3 +620,11 @@ def test_a_reference_keeps_what_was_stated() -> None:
     assert given.text == "src/../src/a.py"
     assert given.forms == (f"{APP}/src/a.py",)
     assert dataclasses.replace(given, inside=False) != given
+
+
+def test_a_relative_directory_to_start_at_is_opaque_and_ends() -> None:
+    space = open_workspace("app", (), home="/home/dev", fs=FakeFilesystem({}))
+    with pytest.raises(OpaquePath):
+        ref("src/a", base=("app",), workspace=space, fs=FakeFilesystem({}))
+    index = PathIndex([(PathPattern.compile(".env", home="/home/dev", tmpdir="/tmp"), 1)])
+    assert 1 in index.candidates(PathRef("x/.env", ("x/.env",), Reach.ENTRY), space)

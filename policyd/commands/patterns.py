@@ -173,11 +173,12 @@ def _rest(words: tuple[PatternWord, ...], argv: tuple[Word, ...], cwd: tuple[str
     if not any(pattern.many for pattern in words):
         return len(words) == len(argv) and all(_word(*pair, cwd) for pair in zip(words, argv, strict=True))
     states = {0}
-    for pattern in words:
+    last = words[-1].many
+    for pattern in words[:-1] if last else words:
         if pattern.many:
             states = set(range(min(states), len(argv) + 1))
         else:
             states = {at + 1 for at in states if at < len(argv) and _word(pattern, argv[at], cwd)}
         if not states:
             return False
-    return len(argv) in states
+    return last or len(argv) in states

@@ -17,7 +17,7 @@ from policyd.commands.execute import Call, Script, is_special, simple
 from policyd.commands.operands import uses
 from policyd.commands.plain import Part, constant, divide, split
 from policyd.commands.rough import pieces
-from policyd.commands.run import LENGTH, FullError, Run
+from policyd.commands.run import LENGTH, PARTS, FullError, Run
 from policyd.commands.source import odd_characters
 from policyd.commands.state import NO_NAMES, Pair, State, then, union
 from policyd.model import Assignment, Filesystem, Reading, SimpleCommand
@@ -57,6 +57,10 @@ def _filled(bare: Reading, home: str, fs: Filesystem | None) -> Reading:
         files += more_files
         urls += more_urls
         reasons += [reason for reason in more_reasons if reason not in reasons]
+        if len(files) > PARTS or len(urls) > PARTS:
+            del files[PARTS:], urls[PARTS:]
+            reasons.append(f"the command names more than {PARTS} files; the rest was not looked at")
+            break
     return Reading(bare.commands, tuple(files), tuple(urls), tuple(reasons))
 
 

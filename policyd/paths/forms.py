@@ -64,6 +64,8 @@ def ref(
             be judged by strict rules.
     """
     spellings = _spellings(text, base, workspace, glob=glob, uri=uri)
+    if not all(each.startswith("/") for each in spellings):
+        raise OpaquePath("the path starts at a directory that is not known")
     try:
         forms = _glob_forms(spellings, fs) if glob else _forms(spellings, fs)
     except OpaquePath as error:
@@ -181,6 +183,8 @@ def walked(path: str, fs: Filesystem) -> str:
         found = fold(fs.resolve(path))
     except OSError as error:
         raise OpaquePath(f"the path cannot be resolved: {error.strerror or error}") from error
+    if not found.startswith("/"):
+        raise OpaquePath("the path is resolved to none that is absolute")
     if not found.isascii() and _SURROGATE.search(found):
         raise OpaquePath("the path leads to a name that is no valid Unicode")
     return found

@@ -268,9 +268,16 @@ class PathIndex:
     def candidates(self, ref: PathRef, workspace: Workspace) -> Iterable[int]:
         """Return the ids of all patterns that may match `ref`, each once, and some that do not."""
         walks = self._session(workspace, folded=False)
-        if len(ref.forms) == 1 and not ref.glob and not ref.folded and ref.reach is not Reach.CONTENT:
+        if (
+            len(ref.forms) == 1
+            and ref.forms[0].startswith("/")
+            and not ref.glob
+            and not ref.folded
+            and ref.reach is not Reach.CONTENT
+        ):
             return walks.ids(ref.forms[0])
         paths = tuple(map(globs.head, ref.forms)) if ref.glob else ref.forms
+        paths = tuple(path if path.startswith("/") else "/" + path for path in paths)
         find = walks.reached if ref.glob or ref.reach is Reach.CONTENT else walks.ids
         found = dict.fromkeys(each for path in paths for each in find(path))
         if ref.folded:
