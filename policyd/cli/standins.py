@@ -111,7 +111,7 @@ class Yard:
             case PathCondition():
                 yield from self.paths(condition, strict=strict)
             case CommandCondition():
-                yield from self.commands(condition)
+                yield from self.commands(condition, strict=strict)
             case UrlCondition():
                 for url in condition.patterns:
                     yield from url_actions(url)
@@ -153,14 +153,14 @@ class Yard:
                 names = [*start, *written.head]
                 yield from ("/" + "/".join(names[:count]) for count in range(len(names) + 1))
 
-    def commands(self, condition: CommandCondition) -> Iterator[StandIn | None]:
+    def commands(self, condition: CommandCondition, *, strict: bool) -> Iterator[StandIn | None]:
         """Yield a stand-in for each alternative of each command pattern."""
         for entry in condition.entries:
             patterns = (entry,) if isinstance(entry, CommandPattern) else getattr(entry, "patterns", ())
             name = entry.source if isinstance(entry, CommandPattern) else f"@{getattr(entry, 'name', '')}"
             for pattern in patterns:
                 for words in pattern.alternatives:
-                    command = unknown_words(words)
+                    command = unknown_words(words, open_ended=strict)
                     if command is None:
                         yield None
                         continue
@@ -182,8 +182,11 @@ def dotted(action: Action) -> Action:
     return replace(action, path=replace(action.path, forms=(form, hidden)))
 
 
-def unknown_words(words: tuple[PatternWord, ...]) -> SimpleCommand | None:
-    """Return a command with unknown words where a pattern has wildcards; None for a program that is not written out."""
+def unknown_words(words: tuple[PatternWord, ...], *, open_ended: bool) -> SimpleCommand | None:
+    """Return a command with unknown words where a pattern has wildcards; None for a program that is not written out.
+
+    `open_ended`: the pattern is of a strict rule, where it is a prefix.
+    """
     if words[0].literal is None:
         return None
     made = []
@@ -193,6 +196,8 @@ def unknown_words(words: tuple[PatternWord, ...]) -> SimpleCommand | None:
         else:
             lead = "" if word.pieces[0][1] else word.pieces[0][0]
             made.append(Word("$word", WordKind.UNKNOWN, lead, many=word.many))
+    if open_ended and not made[-1].many:
+        made.append(Word("$words", WordKind.UNKNOWN, many=True))
     return SimpleCommand(tuple(made), " ".join(word.text for word in words), cwd=(WORKSPACE,))
 
 
