@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import tomllib
+import zlib
 from argparse import ArgumentParser
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,7 +23,7 @@ from policyd.cli import main
 from policyd.model import Context, Decision, Effect, Request, Source
 from policyd.policy import Policy
 from policyd.storage.auditlog import AuditLog
-from tests.audited import GROUND, HOME, Day, careful, policy
+from tests.audited import GROUND, HOME, Day, Person, careful, policy, words
 from tests.fakes import FakeFilesystem
 from tests.proxied import POLICYD, Client, Scene
 
@@ -131,26 +133,63 @@ def test_suggestions_settle_most_repeated_asks_of_real_agents_and_allow_nothing_
 ) -> None:
     assert captured.run("suggest") == 0
     out = capsys.readouterr().out
-    after = Day(captured.day.log, careful, rules=policy(GROUND + out.partition("version = 1\n")[2]))
-    settled, allowed = tried(after)
+    settled, allowed = tried(after(captured, out), careful)
     assert allowed == []
     assert settled >= 0.8
     (captured.path / "suggested.toml").write_text(out)
     assert checked(captured.path) == 0, capsys.readouterr()
 
 
-def tried(day: Day) -> tuple[float, list[str]]:
+def after(bench: Bench, out: str) -> Day:
+    """Return a day on which what was suggested is in force."""
+    return Day(bench.day.log, careful, rules=policy(GROUND + out.partition("version = 1\n")[2]))
+
+
+def tried(day: Day, person: Person) -> tuple[float, list[str]]:
     """Return the part of the person's approvals that rules settle, and what they allow that was refused."""
     answers: list[tuple[Effect, Decision, Request]] = []
 
     def keep(request: Request, decision: Decision, context: Context) -> None:
-        answers.append((careful(request), decision, request))
+        answers.append((person(request), decision, request))
 
     day.decided = keep  # type: ignore[method-assign]
     day.captured()
     wanted = [decision.effect for answer, decision, _ in answers if answer is Effect.ALLOW]
     wrong = [r.title for answer, decision, r in answers if answer is Effect.DENY and decision.effect is Effect.ALLOW]
-    return wanted.count(Effect.ALLOW) / len(wanted), wrong
+    return wanted.count(Effect.ALLOW) / max(1, len(wanted)), wrong
+
+
+def told(request: Request) -> object:
+    """What was asked, whoever asked it."""
+    places = (action.path.forms if action.path else action.cwd for action in request.actions)
+    kinds = ((sorted(action.kinds), str(action.tool and action.args)) for action in request.actions)
+    return repr(sorted(zip(map(words, request.actions), places, kinds, strict=True)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8))
+def test_whoever_answers_however_nothing_refused_is_allowed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
+) -> None:
+    refused: set[object] = set()
+    kind, odds = (seed % 2, (5, 20, 60, 90)[seed // 2])
+    rng = random.Random(seed)  # noqa: S311 - a person's moods
+
+    def moody(request: Request) -> Effect:
+        """Answer by what is asked, or by the mood of the moment."""
+        asked = told(request)
+        draw = rng.randrange(100) if kind else zlib.crc32(repr((seed, asked)).encode()) % 100
+        if draw < odds:
+            refused.add(asked)
+        return Effect.DENY if draw < odds else Effect.ALLOW
+
+    bench = Bench(tmp_path)
+    bench.day.person = moody
+    bench.day.captured()
+    bench.day.captured()
+    assert bench.run("suggest") == 0
+    day = after(bench, capsys.readouterr().out)
+    assert tried(day, lambda request: Effect.DENY if told(request) in refused else Effect.ALLOW)[1] == []
 
 
 def test_the_rule_that_saves_most_prompts_comes_first(captured: Bench, capsys: pytest.CaptureFixture[str]) -> None:
@@ -169,8 +208,8 @@ def test_a_filter_never_hides_a_refusal(tmp_path: Path, capsys: pytest.CaptureFi
     bench = Bench(tmp_path)
     bench.answer("execute make a", "deny")
     bench.answer("execute make a", "allow", 3)
-    for words in (("--effect", "allow"), ("--agent", "claude"), ("--since", "2026-11-02T09:02:00+00:00")):
-        assert bench.run("suggest", *words) == 0
+    for filters in (("--effect", "allow"), ("--agent", "claude"), ("--since", "2026-11-02T09:02:00+00:00")):
+        assert bench.run("suggest", *filters) == 0
         assert "[[rule]]" not in capsys.readouterr().out
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from policyd.cli.auditcases import Court
 from policyd.cli.auditfilters import chosen, wanted
-from policyd.cli.suggestlog import Answers, collect
+from policyd.cli.suggestlog import Answers, collect, echoed
 from policyd.cli.suggestproof import Before, Proof
 from policyd.cli.suggestrules import Candidate, asked, candidates
 from policyd.cli.suggesttext import Page, evidence
@@ -56,7 +56,7 @@ def run(args: Namespace, log: str) -> int:
 
 def suggest(args: Namespace, answers: Answers, court: Court) -> Suggestions:
     """Return proved suggestions for what a log holds."""
-    questions = list(answers.questions.values())
+    questions = [*echoed(answers), *answers.questions.values()]
     before = Before.of(court, questions)
     unsaid: Counter[str] = Counter()
     approved, refused = [], []

@@ -5,14 +5,15 @@ Rules of this module:
 1. Refusals are taken from the whole log, whatever filters say: a filter must not hide a no.
 2. A refusal is a person's no, and every denial by rule, default, guard or remembered answer. A dismissed question
    counts as one unless the same was approved as well. Silence, a broken prompt and a cancelled turn are neither.
-3. A refusal that cannot be read back keeps everything that may be like it from being allowed in general (`Blind`).
+3. A refusal of one agent's request holds for the same request of any other.
+4. A refusal that cannot be read back keeps everything that may be like it from being allowed in general (`Blind`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from policyd.audit.rebuild import Undecidable
 from policyd.cli.auditcases import Case, case, signature
@@ -122,6 +123,21 @@ class Answers:
     def approved(self) -> list[Question]:
         """Questions that were always approved."""
         return [one for one in self.questions.values() if one.approved and not one.against]
+
+
+def echoed(answers: Answers) -> list[Question]:
+    """Return the refused questions as every other agent of the log would ask them: a no holds for all agents."""
+    agents = {str(table(one.case.record.get("agent"))): one.case.record.get("agent") for one in answers.approved}
+    found: dict[tuple[object, ...], Question] = {}
+    for one in answers.against:
+        for agent in agents.values():
+            other = replace(one.case, record={**one.case.record, "agent": agent})
+            sign = signature(other)
+            if known := answers.questions.get(sign):
+                known.denied += known is not one
+            else:
+                found[sign] = Question(other, denied=1)
+    return list(found.values())
 
 
 def collect(records: Iterable[Record], want: Wanted) -> Answers:
