@@ -61,6 +61,8 @@ def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
         "move",
         "mention",
         "mount",
+        "link",
+        "copy",
         "pretty",
         "posargs",
         "lints",

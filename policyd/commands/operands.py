@@ -26,6 +26,8 @@ from policyd.commands.programs import Called, Program, called
 from policyd.model import READ_KINDS, Filesystem, FileUse, Reach, Role, SimpleCommand, UrlUse, Word, WordKind
 
 FILE_ROLES = frozenset({"read", "search", "edit", "delete", "move"})
+LINKED = frozenset({"link", "copy"})
+"""Operands that are read and, behind a hard link, written: of `ln` unless `-s`, of `cp` with `-l`."""
 _NO_FILE = re.compile(r"-?|/dev/(?:null|zero|tty|std(?:in|out|err)|fd/[0-9]+)").fullmatch
 """Operands that name no file: standard input, the null device, an open descriptor (`<(…)` becomes one)."""
 Found = tuple[list[FileUse], list[UrlUse], list[str]]
@@ -244,8 +246,11 @@ def _operands(found: _Uses, program: Program, parsed: Parsed) -> None:
     paired = list(slots(program, parsed))
     before = len(found.files)
     for role, word in paired:
+        if role in LINKED:
+            _linked(found, word, reach, hard=parsed.has("-l") if role == "copy" else not parsed.has("-s"))
+            continue
         _operand(found, program.deep_as if deep and program.deep_as and role == "read" else role, word, reach)
-    bare = len(found.files) == before and not any(role in FILE_ROLES for role, _ in paired)
+    bare = len(found.files) == before and not any(role in FILE_ROLES | LINKED for role, _ in paired)
     if program.empty and bare and not (program.fed and found.fed) and (deep or not program.deep):
         kind, _, path = program.empty.partition(" ")
         found.file(kind, Word(path), reach)
@@ -273,6 +278,13 @@ def _operand(found: _Uses, role: str, word: Word, reach: Reach) -> None:
         found.file(role.removeprefix("remote-"), word, reach)
 
 
+def _linked(found: _Uses, word: Word, reach: Reach, *, hard: bool) -> None:
+    """Note what `cp` and `ln` take; through a hard link it can be written as well."""
+    found.file("read", word, reach)
+    if hard:
+        found.file("edit", word, reach)
+
+
 def _before(word: Word, mark: str) -> Word:
     return Word(word.text.partition(mark)[0]) if word.kind is WordKind.CONST else word
 
@@ -296,7 +308,7 @@ def _remote(found: _Uses, word: Word) -> bool:
 
 def _places(program: Program, parsed: Parsed, paired: list[tuple[str, Word]]) -> _Targets:
     given = parsed.values(*program.target)
-    sources = tuple(word for role, word in paired if role in {"read", "move"})
+    sources = tuple(word for role, word in paired if role in {"move", *LINKED, "read"})
     return _Targets(sources, given or tuple(word for role, word in paired[-1:] if role == "edit"), bool(given))
 
 
