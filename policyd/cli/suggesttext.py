@@ -114,12 +114,15 @@ def evidence(rule: Candidate) -> Iterator[str]:
 
 def slug(rule: Candidate) -> str:
     """Return a name for a rule out of what it is about."""
-    key = rule.asks[0].key
-    words = key.words[:4] if key.resource == "command" else (*key.kinds[:1], *key.words[0].split("/")[-2:])
-    if key.resource == "command":
-        words = tuple(word.rsplit("/", 1)[-1] for word in words)
-    text = re.sub(r"[^a-z0-9]+", "-", "-".join(words).lower()).strip("-")[:40].strip("-")
-    return f"{'no-' if rule.effect else ''}{text or key.resource}"
+    resource = next(name for name in ("command", "path", "url", "tool") if name in rule.table)
+    said = rule.table[resource]
+    text = str(said[0]) if isinstance(said, list) else str(said)
+    if resource == "command":
+        words = [word.rsplit("/", 1)[-1] for word in text.split(" ")[:4]]
+    else:
+        words = [*rule.asks[0].key.kinds[:1], *text.split("/")[-2:]]
+    name = re.sub(r"[^a-z0-9]+", "-", "-".join(words).lower()).strip("-")[:40].strip("-")
+    return f"{'no-' if rule.effect else ''}{name or resource}"
 
 
 def fresh(name: str, taken: set[str]) -> str:
