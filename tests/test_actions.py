@@ -83,6 +83,17 @@ def test_what_a_request_says_and_what_an_update_said_are_both_judged() -> None:
     assert told_now == ["edit /etc/passwd", "edit /home/dev/project/a.py"]
 
 
+@pytest.mark.parametrize("stated", ["app", "./app", "~", 7, ["/home/dev/project"]])
+def test_a_directory_that_is_not_absolute_is_no_workspace(stated: Any) -> None:
+    conversation = Conversation(Machine("/home/dev", MACHINE.fs), cwd=stated)
+    params = {"cwd": stated, "additionalDirectories": [stated, "/home/dev/project"]}
+    conversation.observe("c2a", {"id": 1, "method": "session/new", "params": params})
+    conversation.observe("a2c", {"id": 1, "result": {"sessionId": "s"}})
+    assert [conversation.workspace(ident).cwd for ident in ("s", "unseen")] == [None, None]
+    assert conversation.workspace("s").roots == ("/home/dev/project",)
+    assert all("opaque" in line or "?" in line for line in ask(conversation, kind="read", rawInput={"path": "a.py"}))
+
+
 def test_old_evidence_never_satisfies_a_later_request_with_the_same_id() -> None:
     conversation = talk()
     update(conversation, kind="execute", rawInput={"command": "ls src"})

@@ -393,6 +393,7 @@ def test_within_says_which_files_a_command_may_name() -> None:
         named = replace(run(f"rm {name}"), within=(ref(name),))
         assert effect(loaded, named, operand(name, "delete")) == want
     assert effect(loaded, replace(run("rm $X"), within=(None,))) == "ask"
+    assert effect(loaded, run("rm")) == "ask"
 
 
 def test_a_set_may_say_that_its_commands_carry_nothing() -> None:

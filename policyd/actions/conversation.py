@@ -13,7 +13,6 @@ file but through the `Filesystem` handed in.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -24,9 +23,10 @@ from policyd.actions.derive import derive
 from policyd.actions.evidence import Call, Evidence, merge, says_more
 from policyd.actions.fields import Found
 from policyd.actions.identity import identify
+from policyd.actions.messages import absolute, allows, current_mode, id_key, listed, name_version, option_of, tool_call
 from policyd.actions.profiles import Profile
 from policyd.actions.sessions import Machine, Session
-from policyd.model import Action, Agent, Mode, Option, Request, Tool, Workspace
+from policyd.model import Action, Agent, Mode, Request, Tool, Workspace
 
 MOST_SESSIONS = 1_000
 OPENING = ("session/new", "session/load", "session/resume", "session/fork")
@@ -81,7 +81,7 @@ class Conversation:
         if not isinstance(method, str):
             self._answered(direction, message)
         elif "id" in message:
-            self._waiting[direction, _key(message["id"])] = self._asked(method, fields)
+            self._waiting[direction, id_key(message["id"])] = self._asked(method, fields)
         elif method == "session/update" and direction == "a2c":
             self._update(fields)
 
@@ -89,11 +89,11 @@ class Conversation:
         ident = str(params.get("sessionId", ""))
         if method == "initialize":
             info = params.get("clientInfo") or params.get("info")
-            self.client = _name_version(info)
+            self.client = name_version(info)
         elif method == "session/load" and ident:
             self._open(ident, params).replaying = True
         elif method == ASKING:
-            asked = _tool_call(params)[0]
+            asked = tool_call(params)[0]
             calls = tuple(call.call_id for call in self._named(ident, asked))
             for call in calls:
                 self.sessions[ident].calls[call].asked = True
@@ -104,14 +104,14 @@ class Conversation:
 
     def _answered(self, direction: str, message: Mapping[str, object]) -> None:
         other = "c2a" if direction == "a2c" else "a2c"
-        asked = self._waiting.pop((other, _key(message.get("id"))), None)
+        asked = self._waiting.pop((other, id_key(message.get("id"))), None)
         result = message.get("result")
         if asked is None:
             return
         if asked.method == ASKING:
             self._settle(asked, message)
         elif asked.method == "initialize" and isinstance(result, Mapping):
-            self._named_itself(*_name_version(result.get("agentInfo") or result.get("info")))
+            self._named_itself(*name_version(result.get("agentInfo") or result.get("info")))
         elif asked.method in OPENING:
             self._opened(asked, result)
         elif isinstance(result, Mapping) or "result" in message:
@@ -135,14 +135,15 @@ class Conversation:
         if not ident or not isinstance(result, Mapping):
             return
         session = known if known and asked.method == "session/load" else self._open(ident, asked.params)
-        session.mode = _mode(fields, self._profile.data.mode.option) or session.mode
+        session.mode = current_mode(fields, self._profile.data.mode.option) or session.mode
 
     def _open(self, ident: str, params: Mapping[str, object]) -> Session:
         cwd, more, servers = (params.get(key) for key in ("cwd", "additionalDirectories", "mcpServers"))
+        stated = self._cwd if cwd in (None, "") else cwd
         session = Session(
             ident,
-            cwd if isinstance(cwd, str) and cwd else self._cwd,
-            tuple(item for item in more if isinstance(item, str)) if isinstance(more, list) else (),
+            stated if absolute(stated) else None,
+            tuple(filter(absolute, more)) if isinstance(more, list) else (),
             tuple(str(item["name"]) for item in servers if isinstance(item, Mapping) and item.get("name"))
             if isinstance(servers, list)
             else (),
@@ -210,7 +211,7 @@ class Conversation:
         if sort == "current_mode_update":
             session.mode = str(update.get("currentModeId", ""))
         elif sort == "config_option_update":
-            session.mode = _mode(update, self._profile.data.mode.option) or session.mode
+            session.mode = current_mode(update, self._profile.data.mode.option) or session.mode
         elif sort in ("tool_call", "tool_call_update") and not session.replaying:
             call_id = update.get("toolCallId")
             if isinstance(call_id, str):
@@ -234,7 +235,7 @@ class Conversation:
 
     def waits(self, params: Mapping[str, object]) -> tuple[str, ...]:
         """Return the places of a request's details that are still on their way, as the profile says."""
-        asked, _ = _tool_call(params)
+        asked, _ = tool_call(params)
         ident = str(params.get("sessionId", ""))
         return tuple(place for call in self._named(ident, asked) for place in self._late(call, asked))
 
@@ -246,8 +247,8 @@ class Conversation:
 
     def evidence(self, params: Mapping[str, object]) -> tuple[Evidence, ...]:
         """Return what is known of each call a `session/request_permission` is about."""
-        asked, fault = _tool_call(params)
-        ident, options = str(params.get("sessionId", "")), _listed(params.get("options"))
+        asked, fault = tool_call(params)
+        ident, options = str(params.get("sessionId", "")), listed(params.get("options"))
         calls = [] if fault else self._named(ident, asked)
         found = [self._merged(call, asked, options) for call in calls]
         if self._profile.data.covers and asked.get("toolCallId") not in [call.call_id for call in calls]:
@@ -261,8 +262,8 @@ class Conversation:
 
     def request(self, params: Mapping[str, object]) -> Request:
         """Return what a `session/request_permission` stands for."""
-        asked, fault = _tool_call(params)
-        ident, options = str(params.get("sessionId", "")), _listed(params.get("options"))
+        asked, fault = tool_call(params)
+        ident, options = str(params.get("sessionId", "")), listed(params.get("options"))
         profile, around = self._reader(options), self.around(ident)
         actions: list[Action] = []
         for found in self.evidence(params):
@@ -279,7 +280,7 @@ class Conversation:
         """Return the profile that reads a request; an agent without a name may be known by what it offers."""
         if self._agent.name or self._profile.short != profiles.GENERIC:
             return self._profile
-        return profiles.nameless(_option(item).id for item in options if isinstance(item, Mapping))
+        return profiles.nameless(option_of(item).id for item in options if isinstance(item, Mapping))
 
     def around(self, ident: str) -> Surroundings:
         """Return the surroundings of session `ident`; `.policyd` of each root is policyd's own too."""
@@ -292,7 +293,7 @@ class Conversation:
     def _request(
         self, ident: str, asked: Mapping[str, object], options: list[object], actions: tuple[Action, ...]
     ) -> Request:
-        offered = tuple(_option(item) for item in options if isinstance(item, Mapping))
+        offered = tuple(option_of(item) for item in options if isinstance(item, Mapping))
         plain = self._profile.plain(option.id for option in offered)
         once = [option for option in offered if option.kind == "allow_once"]
         refusals = [option.id for option in offered if option.kind.startswith("reject")]
@@ -336,63 +337,9 @@ class Conversation:
         for ident in asked.calls:
             if ident in session.calls:
                 session.calls[ident].settle()
-            if not _allows(asked.params, message):
+            if not allows(asked.params, message):
                 session.leaving.pop(ident, None)
-
-
-def _listed(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
 
 
 def _shifted(actions: tuple[Action, ...], by: int) -> list[Action]:
     return [replace(act, carrier=act.carrier + by) if act.carrier is not None and by else act for act in actions]
-
-
-def _tool_call(params: Mapping[str, object]) -> tuple[Mapping[str, object], str]:
-    """Return the `toolCall` of a request, of protocol version 2 inside `subject`, and why there is none."""
-    asked, subject = params.get("toolCall"), params.get("subject")
-    if asked is None and isinstance(subject, Mapping) and subject.get("type") == "tool_call":
-        asked = subject.get("toolCall")
-    if isinstance(asked, Mapping) and isinstance(asked.get("toolCallId"), str):
-        return asked, ""
-    return {}, "the request has a shape that is not known"
-
-
-def _allows(params: Mapping[str, object], message: Mapping[str, object]) -> bool:
-    """Say whether an answer chose an option that lets the call run; an answer that cannot be read may."""
-    result = message.get("result")
-    outcome = result.get("outcome") if isinstance(result, Mapping) else None
-    chosen = outcome.get("optionId") if isinstance(outcome, Mapping) else None
-    options = params.get("options")
-    kinds = [
-        option.get("kind")
-        for option in (options if isinstance(options, list) else [])
-        if isinstance(option, Mapping) and option.get("optionId") == chosen
-    ]
-    return any(isinstance(kind, str) and not kind.startswith("reject") for kind in kinds)
-
-
-def _option(item: Mapping[str, object]) -> Option:
-    ident, name, kind = (item.get(key) for key in ("optionId", "name", "kind"))
-    return Option(*(value if isinstance(value, str) else "" for value in (ident, name, kind)))
-
-
-def _key(ident: object) -> str:
-    return json.dumps(ident)
-
-
-def _name_version(info: object) -> tuple[str, str]:
-    fields = info if isinstance(info, Mapping) else {}
-    return str(fields.get("name") or ""), str(fields.get("version") or "")
-
-
-def _mode(fields: Mapping[str, object], option: str) -> str:
-    """Return the mode a session response or a config update names."""
-    modes = fields.get("modes")
-    if isinstance(modes, Mapping) and isinstance(modes.get("currentModeId"), str):
-        return str(modes["currentModeId"])
-    options = fields.get("configOptions")
-    for item in options if isinstance(options, list) else []:
-        if isinstance(item, Mapping) and item.get("id") == option:
-            return str(item.get("currentValue", ""))
-    return ""

@@ -210,13 +210,20 @@ class CommandCondition:
         return any(pattern.sure(ref, context.workspace) for pattern in self.cwd)
 
     def files_fit(self, action: Action, context: Context) -> bool:
-        """Say whether every file the command names or writes lies `within`."""
+        """Say whether every file the command names or writes lies `within`; of one that names none it cannot be told.
+
+        `make` and `python -c` write where they like, and name nothing.
+        """
         patterns = self.within
         if patterns is None:
             return True
-        return context.resolved and all(
-            ref is not None and any(pattern.sure(ref, context.workspace) for pattern in patterns)
-            for ref in action.within
+        return (
+            bool(action.within)
+            and context.resolved
+            and all(
+                ref is not None and any(pattern.sure(ref, context.workspace) for pattern in patterns)
+                for ref in action.within
+            )
         )
 
 

@@ -1,0 +1,72 @@
+"""The pieces of ACP messages that a conversation looks at, each read without trust in its shape."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TypeGuard
+
+from policyd.model import Option
+
+
+def absolute(value: object) -> TypeGuard[str]:
+    """Say whether `value` is an absolute path: a directory relative to nobody knows what is none."""
+    return isinstance(value, str) and value.startswith("/")
+
+
+def listed(value: object) -> list[object]:
+    """Return `value` if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def tool_call(params: Mapping[str, object]) -> tuple[Mapping[str, object], str]:
+    """Return the `toolCall` of a request, of protocol version 2 inside `subject`, and why there is none."""
+    asked, subject = params.get("toolCall"), params.get("subject")
+    if asked is None and isinstance(subject, Mapping) and subject.get("type") == "tool_call":
+        asked = subject.get("toolCall")
+    if isinstance(asked, Mapping) and isinstance(asked.get("toolCallId"), str):
+        return asked, ""
+    return {}, "the request has a shape that is not known"
+
+
+def allows(params: Mapping[str, object], message: Mapping[str, object]) -> bool:
+    """Say whether an answer chose an option that lets the call run; an answer that cannot be read may."""
+    result = message.get("result")
+    outcome = result.get("outcome") if isinstance(result, Mapping) else None
+    chosen = outcome.get("optionId") if isinstance(outcome, Mapping) else None
+    options = params.get("options")
+    kinds = [
+        option.get("kind")
+        for option in (options if isinstance(options, list) else [])
+        if isinstance(option, Mapping) and option.get("optionId") == chosen
+    ]
+    return any(isinstance(kind, str) and not kind.startswith("reject") for kind in kinds)
+
+
+def option_of(item: Mapping[str, object]) -> Option:
+    """Return an option of a request; a field of another type is empty."""
+    ident, name, kind = (item.get(key) for key in ("optionId", "name", "kind"))
+    return Option(*(value if isinstance(value, str) else "" for value in (ident, name, kind)))
+
+
+def id_key(ident: object) -> str:
+    """Return a request's id as a key: `1` and `"1"` are two."""
+    return json.dumps(ident)
+
+
+def name_version(info: object) -> tuple[str, str]:
+    """Return name and version of an `agentInfo` or `clientInfo`, empty where it has none."""
+    fields = info if isinstance(info, Mapping) else {}
+    return str(fields.get("name") or ""), str(fields.get("version") or "")
+
+
+def current_mode(fields: Mapping[str, object], option: str) -> str:
+    """Return the mode a session response or a config update names."""
+    modes = fields.get("modes")
+    if isinstance(modes, Mapping) and isinstance(modes.get("currentModeId"), str):
+        return str(modes["currentModeId"])
+    options = fields.get("configOptions")
+    for item in options if isinstance(options, list) else []:
+        if isinstance(item, Mapping) and item.get("id") == option:
+            return str(item.get("currentValue", ""))
+    return ""
