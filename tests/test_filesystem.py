@@ -224,7 +224,7 @@ def test_a_look_without_an_end_is_no_answer(tree: Path, monkeypatch: pytest.Monk
 def test_a_look_that_takes_too_long_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(200):
         (tmp_path / f"f{number}").write_text("")
-    monkeypatch.setattr(looks, "SECONDS", -1.0)
+    monkeypatch.setattr(filesystem, "SECONDS", -1.0)
     assert RealFilesystem().contains(str(tmp_path), ("**/*.nothing",)) is None
 
 
@@ -270,3 +270,12 @@ def test_names_are_listed_up_to_a_bound(tree: Path, monkeypatch: pytest.MonkeyPa
     assert files.listing(str(tree / ".env")) is None
     monkeypatch.setattr(filesystem, "NAMES", 2)
     assert files.listing(str(tree)) is None
+
+
+def test_a_steady_look_knows_no_clock(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filesystem, "BUDGET", 0.0)
+    monkeypatch.setattr(filesystem, "SECONDS", 0.0)
+    monkeypatch.setattr(filesystem, "WINDOW", 1e9)
+    files = RealFilesystem(steady=True)
+    assert [files.contains(str(tree / "docs"), ("*.pem",)) for _ in range(3)] == [False] * 3
+    assert [files.listing(str(tree / "docs")) for _ in range(3)] == [("x.md",)] * 3

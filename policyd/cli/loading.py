@@ -90,7 +90,7 @@ def load(args: argparse.Namespace) -> Loaded:
             faults += error.diagnostics
     if faults:
         raise PolicyError(faults)
-    loaded = Loaded(args, where, RealFilesystem(), found, list(found.notes))
+    loaded = Loaded(args, where, RealFilesystem(steady=True), found, list(found.notes))
     loaded.of((args.cwd,) if args.cwd else ())
     return loaded
 

@@ -7,7 +7,7 @@ Rules of this module:
 2. A link of a process (`/proc/self/cwd`, `/dev/fd/3`) leads somewhere else for the agent than for policyd: an
    `OSError` as well, unless it leads to `/`.
 3. Every look is bounded by entries and by time, about 40 ms, all looks of a second by a quarter of it; what was not
-   looked at to the end is None, not "nothing".
+   looked at to the end is None, not "nothing". Offline commands bound looks by entries alone (`steady`).
 4. A look is remembered for a tenth of a second: one decision asks for many patterns below the same directory.
 5. Nothing is opened but directories, and no file is ever read.
 """
@@ -15,6 +15,7 @@ Rules of this module:
 from __future__ import annotations
 
 import errno
+import math
 import os
 import re
 import stat
@@ -42,10 +43,15 @@ _FOREIGN = re.compile(r"/(proc/(\d+|self|thread-self)/(.*/)?(cwd|exe|root|fd/[^/
 
 
 class RealFilesystem:
-    """The file system of this machine. `fold_case`: names compare without regard to case (default: on macOS)."""
+    """The file system of this machine.
 
-    def __init__(self, *, fold_case: bool = sys.platform == "darwin") -> None:
+    `fold_case`: names compare without regard to case (default: on macOS). `steady`: looks are bounded by entries only,
+    so that the same question has the same answer on a slow machine and behind others.
+    """
+
+    def __init__(self, *, fold_case: bool = sys.platform == "darwin", steady: bool = False) -> None:
         self.fold_case = fold_case
+        self._seconds = math.inf if steady else SECONDS
         self._looks: dict[str, Look] = {}
         self._window = self._spent = 0.0
 
@@ -75,6 +81,8 @@ class RealFilesystem:
 
     def _exhausted(self) -> bool:
         """Whether this second's looking is used up."""
+        if self._seconds == math.inf:
+            return False
         now = time.monotonic()
         if now - self._window > WINDOW:
             self._window, self._spent = now, 0.0
@@ -85,7 +93,7 @@ class RealFilesystem:
         if last is None or time.monotonic() - last.ended > REMEMBERED:
             if len(self._looks) >= KEPT:
                 self._looks.clear()
-            last = self._looks[directory] = Look(directory, _walk, fold_case=self.fold_case)
+            last = self._looks[directory] = Look(directory, _walk, fold_case=self.fold_case, seconds=self._seconds)
         return last
 
     def is_dir(self, path: str) -> bool | None:
@@ -111,7 +119,7 @@ class RealFilesystem:
             return None
         start = time.monotonic()
         try:
-            return _names(directory, start + SECONDS)
+            return _names(directory, start + self._seconds)
         except (OSError, ValueError):
             return None
         finally:

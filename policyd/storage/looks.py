@@ -25,15 +25,18 @@ STRIDE = 64
 class Look:
     """The names below a directory, as far as entries and time allow."""
 
-    def __init__(self, directory: str, resolve: Callable[[str], str], *, fold_case: bool = False) -> None:
-        """Look below the resolved `directory`."""
+    def __init__(
+        self, directory: str, resolve: Callable[[str], str], *, fold_case: bool = False, seconds: float = SECONDS
+    ) -> None:
+        """Look below the resolved `directory`; `seconds` bound it and each search in it."""
         self.directory = directory
         self.complete = True
         self.leaves = False
         """Whether a directory outside was followed: where it lies may match what its name here does not."""
         self._fold = fold_case
         self._resolve = resolve
-        self._deadline = time.monotonic() + SECONDS
+        self._seconds = seconds
+        self._deadline = time.monotonic() + seconds
         self._count = 0
         self._stopped = False
         self._seen = {directory}
@@ -43,7 +46,7 @@ class Look:
 
     def finds(self, names: tuple[LookedFor, ...]) -> bool | None:
         """Say whether something below matches; None: nothing seen does, but not everything was seen."""
-        deadline = time.monotonic() + SECONDS
+        deadline = time.monotonic() + self._seconds
         for number, path in enumerate(self._candidates(names)):
             if path:
                 return True
