@@ -103,6 +103,9 @@ class ScriptedDecider:
     def refused(self, session_id: str, call_id: str) -> None:
         self.calls[call_id] = {"title": "broken"}
 
+    def ended(self, session_id: str) -> None:
+        self.calls.clear()
+
     def names(self) -> frozenset[str]:
         return frozenset({"command", "path"})
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from policyd.session import Settings
-from tests.realwire import Wire, called, methods
+from tests.realwire import ONCE, Wire, called, methods
 
 CLAUDE = "@agentclientprotocol/claude-agent-acp"
 MODES = "https://agentclientprotocol.com/protocol/session-modes#"
@@ -185,3 +185,41 @@ def test_initialize_may_be_tried_again_after_the_agent_refused_it() -> None:
     assert wire.client(id=2, **ask)[0]["to"] == "agent"
     wire.agent(id=2, result={"protocolVersion": 1})
     assert wire.client(id=3, **ask)[0]["to"] == "client"
+
+
+@pytest.mark.parametrize("method", ["session/close", "session/delete"])
+def test_a_session_that_was_closed_is_forgotten_and_what_it_asks_is_cancelled(method: str) -> None:
+    wire = Wire(agent=CLAUDE)
+    wire.open(modes=modes("default", "auto"))
+    wire.request(5, kind="execute", rawInput={"command": "rm x"})
+    assert methods(wire.client(id=60, method=method, params={"sessionId": "s"}), "agent") == [method]
+    sent = wire.agent(id=60, result={})
+    assert [one["id"] for one in sent if one["to"] == "agent" and "result" in one] == [5]
+    assert methods(wire.prompt(), "agent") == []
+    wire.open(modes=modes("default", "auto"))
+    assert methods(wire.prompt(), "agent") == ["session/prompt"]
+
+
+def test_a_session_the_agent_refuses_to_close_stays_open() -> None:
+    wire = Wire(agent=CLAUDE)
+    wire.open(modes=modes("default", "auto"))
+    wire.client(id=60, method="session/close", params={"sessionId": "s"})
+    wire.agent(id=60, error={"code": -1, "message": "no"})
+    assert methods(wire.prompt(), "agent") == ["session/prompt"]
+
+
+def test_requests_of_sessions_that_were_only_named_are_cancelled_with_them_however_many_came_after() -> None:
+    wire = Wire()
+    wire.agent(
+        id=5,
+        method="session/request_permission",
+        params={
+            "sessionId": "first",
+            "toolCall": {"toolCallId": "t", "rawInput": {"command": "rm x"}},
+            "options": ONCE,
+        },
+    )
+    for number in range(2_100):
+        wire.update("tool_call", session=f"other-{number}", toolCallId="t")
+    sent = wire.client(method="session/cancel", params={"sessionId": "first"})
+    assert [one["id"] for one in sent if one["to"] == "agent" and "result" in one] == [5]

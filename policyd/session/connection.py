@@ -22,14 +22,14 @@ from policyd.session.modes import SWITCHES, Modes
 from policyd.session.permissions import Permissions
 from policyd.session.ports import Decider
 from policyd.session.records import Records
-from policyd.session.responses import CHANGES, REOPENINGS, Responses
+from policyd.session.responses import CHANGES, CLOSINGS, REOPENINGS, Responses
 from policyd.session.settings import Settings
 from policyd.session.state import OPENINGS, PERMISSION, Session
 from policyd.session.tripwire import Tripwire
 
 CALLS = frozenset({"tool_call", "tool_call_update"})
 WATCHED = CALLS | SWITCHES | {"?"}
-UNDERSTOOD = OPENINGS | CHANGES | {"initialize"}
+UNDERSTOOD = OPENINGS | CHANGES | CLOSINGS | {"initialize"}
 """Requests of the client whose response is read too."""
 JUDGED = DOORS | {PERMISSION}
 CANCEL_REQUEST = "$/cancel_request"
@@ -51,7 +51,9 @@ class Connection:
         self._tripwire = Tripwire(self._core, self._records)
         self._permissions = Permissions(self._core, self._records, self._tripwire)
         self._modes = Modes(self._core, self._records)
-        self._responses = Responses(self._core, self._modes)
+        self._responses = Responses(
+            self._core, self._modes, lambda session: self._permissions.cancel_session(session, by="policyd")
+        )
         self._initialized = False
         self._nameless: set[Side] = set()
         """Sides that used `null` as the id of a request: an error without an id could be meant as its answer."""

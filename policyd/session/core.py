@@ -63,6 +63,8 @@ class Core:
     _run: list[bytes] = field(default_factory=list)
     _run_side: Side = Side.CLIENT
     _count: int = 0
+    _sessions_most: int = SESSIONS_KEPT
+    """Beyond so many sessions it is worth looking which can be forgotten."""
     prefix: str = ""
     """What policyd's own ids begin with; tells nothing of the nonce."""
 
@@ -184,15 +186,21 @@ class Core:
         found = self.sessions.get(ident)
         if found is None:
             found = self.sessions[ident] = Session(ident, desk=self._desk())
-            if len(self.sessions) > SESSIONS_KEPT:
+            if len(self.sessions) > self._sessions_most:
                 self._forget_sessions()
         return found
 
     def _forget_sessions(self) -> None:
         """Forget sessions that were named but never opened, the oldest first."""
-        idle = [one.id for one in self.sessions.values() if not (one.opened or one.opening or one.hold or one.permits)]
+        asking = {held.session.id for held in self.held.values()}
+        idle = [
+            one.id
+            for one in self.sessions.values()
+            if not (one.opened or one.opening or one.hold or one.permits or one.id in asking)
+        ]
         for ident in idle[: SESSIONS_KEPT // 2]:
             del self.sessions[ident]
+        self._sessions_most = max(SESSIONS_KEPT, 2 * len(self.sessions) - SESSIONS_KEPT // 2)
 
     def _desk(self) -> Desk:
         return Desk(open_prompts=self.settings.open_prompts, a_minute=self.settings.prompts_a_minute)

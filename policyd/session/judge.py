@@ -70,6 +70,10 @@ class Judge:
         """Take in that an update of this call was refused."""
         self.authorizer.conversation.refuse(session_id, call_id, "one of its updates was refused")
 
+    def ended(self, session_id: str) -> None:
+        """Forget a session that was closed."""
+        self.authorizer.conversation.sessions.pop(session_id, None)
+
     def names(self) -> frozenset[str]:
         """Return the field names the agent's profile reads in `rawInput`."""
         return claimed(self._profile.short)

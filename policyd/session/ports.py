@@ -48,6 +48,9 @@ class Decider(Protocol):
     def refused(self, session_id: str, call_id: str) -> None:
         """Take in that an update of this call was refused: what is known of it no longer counts."""
 
+    def ended(self, session_id: str) -> None:
+        """Forget a session that was closed."""
+
     def names(self) -> frozenset[str]:
         """Return the field names the agent's profile reads in `rawInput`."""
 

@@ -6,7 +6,7 @@ words, and leaves a session that must be opened anew: in what mode the agent is,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from policyd import acp
 from policyd.acp import messages
@@ -18,15 +18,17 @@ from policyd.session.state import OPENINGS, Session
 
 CHANGES = frozenset({"session/set_mode", "session/set_config_option"})
 REOPENINGS = frozenset({"session/load", "session/resume"})
+CLOSINGS = frozenset({"session/close", "session/delete"})
 
 
 class Responses:
     """Reads them as they pass."""
 
-    def __init__(self, core: Core, modes: Modes) -> None:
-        """Share `core`."""
+    def __init__(self, core: Core, modes: Modes, cancel: Callable[[Session], None]) -> None:
+        """Share `core`; `cancel` answers what a session that is closed still asks."""
         self._core = core
         self._modes = modes
+        self._cancel = cancel
 
     def passed(self, passing: Passing, message: acp.Envelope, line: bytes) -> None:
         """Take the response to a request that passed."""
@@ -47,6 +49,16 @@ class Responses:
             self._modes.not_opened(session)
         elif session is not None and session.opened and passing.method in CHANGES:
             self._changed(session, line, result)
+        elif session is not None and message.error is None and passing.method in CLOSINGS:
+            self._closed(session)
+
+    def _closed(self, session: Session) -> None:
+        """Forget a session; whoever names it again names one that was never opened."""
+        if session.hold is None and session.setback is None and not session.opening:
+            self._cancel(session)
+            self._modes.cancel_prompts(session)
+            del self._core.sessions[session.id]
+            self._core.decider.ended(session.id)
 
     def _opened(self, passing: Passing, line: bytes, result: Mapping[str, object]) -> None:
         session_id = text_of(result, "sessionId") or passing.session
