@@ -19,11 +19,9 @@ The schema is the structures below; an unknown key is an error of the package, f
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -312,6 +310,8 @@ def _spec(label: str, table: ToolTable) -> ToolSpec:
 @cache
 def shipped() -> dict[str, Profile]:
     """Return every profile of the package by short name."""
+    from importlib.resources import files
+
     folder = files("policyd") / "agents"
     sources = {entry.name.removesuffix(".toml"): entry for entry in folder.iterdir() if entry.name.endswith(".toml")}
     tables = {short: parse(entry.read_bytes()) for short, entry in sorted(sources.items())}
@@ -320,6 +320,8 @@ def shipped() -> dict[str, Profile]:
 
 def parse(data: bytes) -> ProfileTable:
     """Return the profile in TOML `data`; msgspec.ValidationError or TOMLDecodeError if it is none."""
+    import tomllib
+
     return msgspec.convert(tomllib.loads(data.decode()), ProfileTable)
 
 

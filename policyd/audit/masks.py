@@ -18,8 +18,6 @@ from functools import cache, lru_cache
 from itertools import pairwise
 from typing import NamedTuple, Protocol
 
-import re2
-
 TOKENS: dict[str, str] = {
     "aws-access-key": r"\b(?:AKIA|ASIA|ABIA|ACCA|AGPA|AIDA|AIPA|ANPA|ANVA|AROA|APKA|ASCA)[A-Z0-9]{16}\b",
     "alibaba-key": r"\bLTAI[A-Za-z0-9]{12,30}\b",
@@ -351,6 +349,8 @@ def hint() -> Expression:
 @cache
 def hint_bytes() -> BytesExpression:
     """The same for bytes."""
+    import re2
+
     expression: BytesExpression = re2.compile(HINT.encode())
     return expression
 
@@ -387,5 +387,7 @@ def name_words() -> Expression:
 
 def compiled(shape: str) -> Expression:
     """Compile one expression with RE2."""
+    import re2
+
     expression: Expression = re2.compile(shape)
     return expression

@@ -10,12 +10,22 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from policyd.commands.patterns import CommandPattern, PatternError
-from policyd.commands.reading import read, read_argv
 
 if TYPE_CHECKING:
+    from policyd.commands.reading import read, read_argv
     from policyd.commands.sets import ShippedSet
 
 __all__ = ["CommandPattern", "PatternError", "read", "read_argv", "shipped"]
+
+
+def __getattr__(name: str) -> object:
+    """Load the readers of commands when one is first asked for: a start has no command to read."""
+    if name not in {"read", "read_argv"}:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from policyd.commands import reading
+
+    globals()["read"], globals()["read_argv"] = reading.read, reading.read_argv
+    return globals()[name]
 
 
 def shipped() -> Mapping[str, ShippedSet]:

@@ -26,11 +26,9 @@ A table entry holds:
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib import resources
 from typing import cast
 
 from policyd.commands.options import Option, Syntax, options
@@ -138,6 +136,9 @@ def _program(name: str, entry: Entry, above: Program | None = None, groups: Mapp
 
 @cache
 def _entries() -> Mapping[str, tuple[str, Entry]]:
+    import tomllib
+    from importlib import resources
+
     found: dict[str, tuple[str, Entry]] = {}
     for file in sorted((resources.files("policyd") / "sets").iterdir(), key=lambda item: item.name):
         if not (file.name.startswith("programs") and file.name.endswith(".toml")):

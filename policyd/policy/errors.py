@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from policyd.model import Layer
 
@@ -53,6 +52,8 @@ class Mistake(ValueError):  # noqa: N818 - the word of every message
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return the known word that `word` most likely stands for, empty where none is near."""
+    from difflib import get_close_matches
+
     return next(iter(get_close_matches(word, list(known), n=1, cutoff=0.6)), "")
 
 

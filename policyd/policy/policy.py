@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from policyd.model import Action, Context
 from policyd.policy.index import Index
@@ -27,17 +28,22 @@ class Policy:
     """Literal heads of relative path patterns: `open_workspace` resolves them once a session."""
     examples: tuple[Example, ...] = ()
 
-    def __post_init__(self) -> None:
-        """Build the indexes."""
-        object.__setattr__(self, "index", Index([rule for rule in self.rules if not rule.void]))
-        object.__setattr__(self, "ground", tuple((layer, Index(layer.rules)) for layer in self.defaults))
-
-    index: Index = field(init=False, repr=False)
-    ground: tuple[tuple[LayerDefaults, Index], ...] = field(init=False, repr=False)
-    """`defaults`, each with the index over its `[[default]]` blocks."""
-
     memory: dict[int, object] = field(init=False, repr=False, default_factory=dict)
     """What the engine keeps of verdicts under this policy, by session; it goes with the policy."""
+
+    @cached_property
+    def index(self) -> Index:
+        """The index over the rules that count, made when it is first needed."""
+        return Index([rule for rule in self.rules if not rule.void])
+
+    @cached_property
+    def ground(self) -> tuple[tuple[LayerDefaults, Index], ...]:
+        """`defaults`, each with the index over its `[[default]]` blocks."""
+        return tuple((layer, Index(layer.rules)) for layer in self.defaults)
+
+    def ready(self) -> None:
+        """Make the indexes now, so that no decision waits for them; safe in a thread."""
+        self.index, self.ground  # noqa: B018 - made by being asked for
 
     def candidates(self, action: Action, context: Context) -> Iterable[Rule]:
         """Return, in the policy's order, every rule that may hold for `action`: a superset, void rules left out."""

@@ -141,6 +141,8 @@ class PolicyBook:
         if not changed and said == self._reported:
             return None
         self._reported = said
+        for new in changed.values():
+            new.policy.ready()
         looser = any(loosens(in_force[roots].policy, new.policy) for roots, new in changed.items())
         return Change(base, changed, frozenset(in_force), said, looser)
 

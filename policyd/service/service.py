@@ -14,6 +14,7 @@ from policyd.display import safe
 from policyd.grants import Grant
 from policyd.service.book import Change, PolicyBook
 from policyd.service.performer import Performer
+from policyd.service.warm import warm
 from policyd.session import Note, Remember, Side
 from policyd.storage.grants import Remembered
 from policyd.storage.settings import Loaded
@@ -82,6 +83,7 @@ class Service:
             from policyd.storage.auditsync import Syncer
 
             performer.durable = Syncer(performer.log, lambda keys, why: performer.post((keys, why)))
+        warm(self._book.policy)
         self._watch()
         for text in (*self._book.notes, *self._loaded.notes):
             self.say(Note(safe(text)))
