@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyd.commands import read
-from policyd.model import Action, Context, Truth
+from policyd.model import Action, Context, Tool, Truth
 from policyd.paths import open_workspace
 from policyd.policy import Policy
 from policyd.policy.index import synonyms
@@ -104,3 +104,23 @@ def test_each_spelling_finds_its_rule(rule: str, line: str) -> None:
 
 def test_names_of_a_subcommand_at_any_depth_stand_for_one() -> None:
     assert synonyms("npm").get("i") == synonyms("npm").get("install", "install")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from(["allow", "deny"]))
+def test_no_tool_rule_that_may_hold_is_left_out(seed: int, effect: str) -> None:
+    rng = Random(seed)  # noqa: S311 - not for secrets
+    names, servers = ("get", "get_issue", "GET_x", "a_get", "x"), ("jira", "Jira", "mail", "jira_get")
+    globs = ("get*", "*get", "g*t", "*", "get_*", "*_x", "*e*", *names)
+    pairs = [f"{rng.choice((*servers, '*', 'j*'))}/{rng.choice(globs)}" for _ in range(20)]
+    patterns = [*pairs, rng.choice(servers)]
+    rules = "".join(f'[[rule]]\neffect = "{effect}"\ntool = "{one}"\n' for one in dict.fromkeys(patterns))
+    loaded = load(source(rules))
+    workspace = open_workspace("/w", (), home="/home/dev", fs=FakeFilesystem())
+    context = Context(workspace, datetime(2026, 11, 29, tzinfo=UTC))
+    for _ in range(20):
+        splits = tuple((rng.choice(servers), rng.choice(names)) for _ in range(rng.randint(0, 2)))
+        tool = Tool(rng.choice((*servers, "_".join(splits[0]) if splits else "x")), splits)
+        action = Action(frozenset({"other"}), tool=tool if splits else None, name=tool, mcp=bool(splits))
+        named = loaded.candidates(action, context)
+        assert [r for r in loaded.rules if r.holds(action, context) is not Truth.NO and r not in named] == []

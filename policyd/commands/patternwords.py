@@ -12,6 +12,7 @@ Rules of this module:
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -23,6 +24,8 @@ MOST_ALTERNATIVES = 1000
 LONG = 256
 """Texts longer than this are left to the regular expression engine."""
 
+PLAIN = re.compile(r"[ \t]*[A-Za-z0-9_./@%+,:=*-][A-Za-z0-9_./@%+,:=* \t-]*").fullmatch
+"""Texts whose every character means itself, `*` and blanks apart."""
 Piece = tuple[str, bool]
 """A literal text and False, or `*`/`**` and True."""
 
@@ -178,12 +181,20 @@ def _word(marked: Marked, home: str) -> PatternWord:
     return PatternWord(tuple(found), fold(literal) if literal and path else literal, path)
 
 
+@lru_cache(4_096)
+def _plain(text: str) -> PatternWord:
+    """Read a word that holds no quotes, braces, home or syntax; words recur from rule to rule."""
+    return _word(tuple([(char, False) for char in text]), "")
+
+
 def read(text: str, home: str) -> tuple[tuple[PatternWord, ...], ...]:
     """Read a pattern: one tuple of words for each expansion of its braces.
 
     Raises:
         PatternError: an open quote, shell syntax, no word at all.
     """
+    if PLAIN(text):
+        return (tuple([_plain(word) for word in text.split()]),)
     found = [
         tuple(_word(word, home) for word in _split(alternative)) for alternative in braces(tuple(_characters(text)))
     ]

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 
 from policyd.paths.lexical import caseless
 
@@ -56,15 +57,13 @@ class Segment:
     tokens: tuple[Token, ...]
     folded: bool = False
     matches: Matcher = field(init=False, compare=False, repr=False)
+    literal: str | None = field(init=False, compare=False, repr=False)
+    """The one name it matches, or None if it holds a wildcard."""
 
     def __post_init__(self) -> None:
         """Choose the quickest way to match."""
+        object.__setattr__(self, "literal", _text(self.tokens))
         object.__setattr__(self, "matches", _matcher(self.tokens, self.folded))
-
-    @property
-    def literal(self) -> str | None:
-        """The one name it matches, or None if it holds a wildcard."""
-        return _text(self.tokens)
 
     @property
     def source(self) -> str:
@@ -77,6 +76,7 @@ class Segment:
         return Segment(tuple(chars), folded=True)
 
 
+@lru_cache(4_096)
 def literal(name: str) -> Segment:
     """Return the segment that matches `name` and nothing else."""
     return Segment(tuple(name))

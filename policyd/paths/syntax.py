@@ -17,7 +17,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from policyd.paths.segments import DEEP, CharClass, Segment, Token, Wild
+from policyd.paths.segments import DEEP, CharClass, Segment, Token, Wild, literal
 
 MOST = 256
 """Alternatives one pattern may expand to."""
@@ -183,7 +183,7 @@ def _alternative(text: str, home: str, tmpdir: str) -> Written:
     bare = "/" not in rest.rstrip("/")
     floats = prefix is None and bool(segments) and (bare or (segments[0] is DEEP and rest.startswith("*")))
     if prefix is not None:
-        segments = [*(Segment(tuple(name)) for name in prefix.split("/") if name), *segments]
+        segments = [*(literal(name) for name in prefix.split("/") if name), *segments]
     count = next((i for i, each in enumerate(segments) if each.literal is None), len(segments))
     head = tuple(each.literal or "" for each in segments[:count])
     return Written(prefix is not None, head, tuple(segments[count:]), floats)
@@ -233,7 +233,7 @@ def segment(name: str, text: str) -> Segment:
         PatternError: an escape or class that cannot be meant.
     """
     if not _WILD.search(name):
-        return Segment(tuple(name))
+        return literal(name)
     if name in _WHOLE:
         return _WHOLE[name]
     tokens: list[Token] = []

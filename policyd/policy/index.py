@@ -8,6 +8,7 @@ missing would be a hole, so whatever cannot be filed under a word is filed under
 from __future__ import annotations
 
 import posixpath
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -17,7 +18,7 @@ from policyd.commands.patterns import CommandPattern, levels, program_names
 from policyd.commands.patternwords import PatternWord, fold
 from policyd.commands.programs import Program, find
 from policyd.commands.views import names, views
-from policyd.model import Action, Context, Role, SimpleCommand, Word, WordKind
+from policyd.model import Action, Context, Role, SimpleCommand, Tool, Word, WordKind
 from policyd.paths import PathIndex, PathPattern
 from policyd.policy.conditions import (
     CommandCondition,
@@ -31,6 +32,7 @@ from policyd.policy.rules import Rule
 from policyd.urls import host_keys
 
 MAGIC = frozenset("*?[]{}\\")
+SPECIAL = re.compile(r"[*?\[\]{}\\]")
 LONGEST_GLUED = 64
 """Characters of an option word whose end is looked at; a longer one counts as any."""
 
@@ -233,6 +235,47 @@ def last(found: Mapping[str, str], word: str) -> str:
     return word
 
 
+class Tools:
+    """Tool rules: by server and tool or by name, and globs of one server's tools by what they open or close with.
+
+    A pattern `server/…` holds for the splits of a name only, so its globs are looked for there.
+    """
+
+    __slots__ = ("closing", "opening", "words")
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self.words = Words()
+        self.opening: dict[str, dict[int, dict[str, list[int]]]] = {}
+        self.closing: dict[str, dict[int, dict[str, list[int]]]] = {}
+
+    def file(self, number: int, condition: ToolCondition) -> None:
+        """File rule `number` under each of its patterns."""
+        for pattern in condition.patterns:
+            first, slash, rest = pattern.source.casefold().partition("/")
+            if not first or MAGIC & set(first):
+                self.words.file(number, None)
+            elif slash and MAGIC & set(rest):
+                opening, closing = SPECIAL.split(rest, maxsplit=1)[0], SPECIAL.split(rest)[-1]
+                table, affix = (self.opening, opening) if opening or not closing else (self.closing, closing)
+                table.setdefault(first, {}).setdefault(len(affix), {}).setdefault(affix, []).append(number)
+            else:
+                self.words.file(number, [f"{first}/{rest}" if slash else first])
+
+    def find(self, action: Action, found: set[int]) -> None:
+        """Add the rules that may hold for the action's tool to `found`."""
+        tool = action.tool or action.name
+        if tool is None:
+            return
+        self.words.find(name_words(tool), found)
+        for server, name in tool.splits:
+            text = name.casefold()
+            for size, table in self.opening.get(server.casefold(), {}).items():
+                found.update(table.get(text[:size], ()))
+            for size, table in self.closing.get(server.casefold(), {}).items():
+                found.update(table.get(text[-size:], ()))
+
+
 class Index:
     """Rules by the one thing each is selected by: path, program, host, tool, or kind."""
 
@@ -240,7 +283,7 @@ class Index:
         """File each rule once, under its resource or, without one, under its kinds."""
         self.every = tuple(rules)
         self.steady = all(rule.steady for rule in self.every)
-        self.kinds, self.hosts, self.tools = Words(), Words(), Words()
+        self.kinds, self.hosts, self.tools = Words(), Words(), Tools()
         commands: list[tuple[int, CommandCondition]] = []
         self.outside: list[int] = []
         paths: list[tuple[PathPattern, int]] = []
@@ -254,7 +297,7 @@ class Index:
                 case UrlCondition() as condition:
                     self.hosts.file(number, hosts(condition))
                 case ToolCondition() as condition:
-                    self.tools.file(number, tool_words(condition))
+                    self.tools.file(number, condition)
                 case KindCondition() as condition:
                     self.kinds.file(number, None if condition.every else condition.kinds)
                 case _:
@@ -278,7 +321,7 @@ class Index:
             self.hosts.find(host_keys(action.url.host), found)
         if action.role is not Role.MENTION:
             if action.tool is not None or action.name is not None:
-                self.tools.find(name_words(action), found)
+                self.tools.find(action, found)
             self.kinds.find(wide_kinds(action), found)
         return [self.every[number] for number in sorted(found)]
 
@@ -294,22 +337,8 @@ def hosts(condition: UrlCondition) -> frozenset[str]:
     return frozenset().union(*(pattern.hosts for pattern in condition.patterns))
 
 
-def tool_words(condition: ToolCondition) -> set[str] | None:
-    """Return the words a tool rule is filed under: server and tool where both are written out, else the first."""
-    found: set[str] = set()
-    for pattern in condition.patterns:
-        first, slash, rest = pattern.source.casefold().partition("/")
-        if not first or MAGIC & set(first):
-            return None
-        found.add(f"{first}/{rest}" if slash and not MAGIC & set(rest) else first)
-    return found
-
-
-def name_words(action: Action) -> set[str]:
-    """Return every name, server and pair of both the action's tool may stand for."""
-    tool = action.tool or action.name
-    if tool is None:
-        return set()
+def name_words(tool: Tool) -> set[str]:
+    """Return every name, server and pair of both a tool may stand for."""
     words = {tool.name, tool.name.partition("/")[0]}
     for server, name in tool.splits:
         words |= {server, f"{server}/{name}"}
