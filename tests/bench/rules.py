@@ -15,29 +15,40 @@ def policy(count: int, *, grounds: bool = True) -> str:
     return "\n".join([*head, *(rule(rng, number) for number in range(count))]) + "\n"
 
 
+def names(number: int) -> tuple[str, str, str]:
+    """Return two directories and a program that belong to a number, so that rules and requests meet."""
+    rng = random.Random(number)  # noqa: S311 - a workload
+    return rng.choice(DIRS), f"{rng.choice(DIRS)}{number}", rng.choice(PROGRAMS)
+
+
 def rule(rng: random.Random, number: int) -> str:
-    """Return one rule."""
+    """Return one rule: even numbers are of paths, odd ones of commands, a fifth of tools and hosts instead."""
     effect = rng.choices(["allow", "ask", "deny"], [55, 25, 20])[0]
     head = f'[[rule]]\nid = "r{number}"\neffect = "{effect}"\n'
-    kind = rng.random()
-    if kind < 0.4:
+    top, own, program = names(number)
+    kind = number % 5
+    if kind < 2:
         ending = rng.choice(["py", "ts", "go"])
-        return f'{head}kind = ["edit"]\npath = ["{rng.choice(DIRS)}/{rng.choice(DIRS)}{number}/**/*.{ending}"]'
-    if kind < 0.8:
-        return f'{head}command = ["{rng.choice(PROGRAMS)} {rng.choice(DIRS)}{number} **"]'
-    if kind < 0.9:
-        return f'{head}tool = "srv{number % 50}/get_{rng.choice(DIRS)}{number}"'
+        return f'{head}kind = ["edit"]\npath = ["{top}/{own}/**/*.{ending}"]'
+    if kind < 4:
+        return f'{head}command = ["{program} {own} **"]'
+    if number % 2:
+        return f'{head}tool = "srv{number % 50}/get_{own}"'
     return f'{head}url = "https://h{number}.example.com/**"'
 
 
 def requests(count: int, rules: int) -> list[tuple[str, str]]:
-    """Return `count` requests as (kind, what): half commands, half edits, two thirds of them met by a rule."""
+    """Return `count` requests as (kind, what): half commands, half edits, most of them of a number that has a rule."""
     rng = random.Random(7)  # noqa: S311 - a workload
     found = []
     for _ in range(count):
-        number = rng.randrange(int(rules * 1.5))
+        number = rng.randrange(int(rules * 1.2)) // 5 * 5
         if rng.random() < 0.5:
-            found.append(("execute", f"{rng.choice(PROGRAMS)} {rng.choice(DIRS)}{number} --flag x{number}"))
+            number += rng.randrange(2, 4)
+            _, own, program = names(number)
+            found.append(("execute", f"{program} {own} --flag x{number}"))
         else:
-            found.append(("edit", f"{rng.choice(DIRS)}/{rng.choice(DIRS)}{number}/a/b/file.py"))
+            number += rng.randrange(2)
+            top, own, _ = names(number)
+            found.append(("edit", f"{top}/{own}/a/b/file.{rng.choice(['py', 'ts', 'go'])}"))
     return found
