@@ -412,6 +412,8 @@ def test_commands_that_touch_policyd_are_guarded(command: str) -> None:
         "killall node",
         "systemctl status nginx",
         "uv run pytest",
+        "python",
+        "echo x | python3 -",
         "pip install policyd-plugin requests",
     ],
 )

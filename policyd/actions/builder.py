@@ -41,6 +41,8 @@ class Builder:
     name: Tool | None = None
     args: Mapping[str, object] | None = None
     actions: list[Action] = field(default_factory=list)
+    named: dict[str, list[Action]] = field(default_factory=dict)
+    """Spelling of a path -> the actions whose path has it: a request may name thousands."""
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -50,6 +52,8 @@ class Builder:
     def add(self, action: Action) -> int:
         """Keep `action` and return its index."""
         self.actions.append(action)
+        for form in action.path.forms if action.path else ():
+            self.named.setdefault(form, []).append(action)
         return len(self.actions) - 1
 
     def opaque(self, why: str, kinds: frozenset[str], origin: str = "") -> None:
@@ -95,7 +99,7 @@ class Builder:
                 )
             return None
         said = frozenset() if role is Role.MENTION else kinds
-        for action in self.actions:
+        for action in self.named.get(ref.forms[0], ()):
             if action.path and set(action.path.forms) >= set(ref.forms) and said in (frozenset(), action.kinds):
                 return None
         return self.add(Action(said, role, path=ref, name=self.name, args=self.args, carrier=carrier, origin=origin))

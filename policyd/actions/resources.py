@@ -236,7 +236,7 @@ def _read_beside(build: Builder, text: str, origin: str) -> None:
     except paths.OpaquePath as error:
         build.opaque(str(error), frozenset({"read"}), origin)
         return
-    known = [act for act in build.actions if act.path and set(act.path.forms) & set(ref.forms)]
+    known = [action for form in ref.forms for action in build.named.get(form, ())]
     same = [action for action in known if action.carrier is not None]
     if any(action.role is Role.REDIRECT for action in known) or any(action.kinds == {"read"} for action in same):
         return
