@@ -90,10 +90,12 @@ def wrapped_text(words: Sequence[object]) -> str | None:
 def reading_actions(build: Builder, reading: Reading, origin: str, *, known: bool, strict: bool = False) -> None:
     """Add the actions of `reading`."""
     uses = [(use, _ref(build, use)) for use in reading.files]
+    own: dict[int, list[tuple[FileUse, PathRef | str]]] = {}
+    for use, ref in uses:
+        own.setdefault(use.command, []).append((use, ref))
     at = {}
     for index, command in enumerate(reading.commands):
-        own = [(use, ref) for use, ref in uses if use.command == index]
-        at[index] = build.add(_command(build, command, own, origin, known=known, strict=strict))
+        at[index] = build.add(_command(build, command, own.get(index, []), origin, known=known, strict=strict))
     for use, ref in uses:
         _file(build, use, ref, at, origin, strict=strict)
     for found in reading.urls:
@@ -151,9 +153,21 @@ def _ref(build: Builder, use: FileUse) -> PathRef | str:
         return use.unknown or "a word of the command is not constant"
     try:
         ref = build.ref(use.word.text, use.cwd, use.reach, glob=use.word.kind is WordKind.GLOB)
-        return replace(ref, skips_hidden=True) if use.skips_hidden else ref
     except paths.OpaquePath as error:
         return str(error)
+    if use.filled_from:
+        return _filled(build, use, ref)
+    return replace(ref, skips_hidden=True) if use.skips_hidden else ref
+
+
+def _filled(build: Builder, use: FileUse, ref: PathRef) -> PathRef:
+    """Return the place that is copied or moved to, with the directories that fill it; files fill nothing below it."""
+    try:
+        sources = [build.ref(text, use.cwd, Reach.CONTENT) for text in use.filled_from]
+    except paths.OpaquePath:
+        return ref
+    deep = tuple(form for source in sources if source.reach is Reach.CONTENT for form in source.forms)
+    return replace(ref, filled_from=deep) if deep else replace(ref, reach=Reach.ENTRY)
 
 
 def _file(build: Builder, use: FileUse, ref: PathRef | str, at: dict[int, int], origin: str, *, strict: bool) -> None:

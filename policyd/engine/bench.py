@@ -6,7 +6,7 @@ This is the page that decides. Everything it needs is in its arguments; it looks
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from policyd.model import Action, Context, Effect, Filesystem, Judged, Layer, PathRef, Role, Truth
 from policyd.policy import Entry, Policy, Rule
@@ -26,6 +26,8 @@ class Bench:
     context: Context
     fs: Filesystem | None
     actions: tuple[Action, ...]
+    named: dict[str, list[Action]] = field(default_factory=dict)
+    """Text of a path -> the actions about it, gathered when first asked for: a command may name thousands."""
 
     def judge(self, action: Action, carried: Iterable[Rule] = ()) -> tuple[Judged, list[Rule]]:
         """Judge one action; also return the allow rules that hold for it, for the operands it carries.
@@ -136,21 +138,31 @@ class Bench:
         if action.command is not None and action.command.strict_only:
             yield "it may be read in more than one way"
         if action.strays and not any(rule.encloses for rule in allows):
-            strays = [word for word in action.strays if not self.covered(word, action)]
+            strays = self.uncovered(action)
             if strays:
                 yield f"it names {', '.join(strays)} outside the workspace"
 
-    def covered(self, word: str, action: Action) -> bool:
+    def uncovered(self, action: Action) -> list[str]:
+        """Return the words of a command that name a path outside which no rule and no default lets it reach."""
+        if not self.named:
+            for one in self.actions:
+                if one.path is not None:
+                    self.named.setdefault(one.path.text, []).append(one)
+        within: dict[str, list[PathRef]] = {}
+        for ref in action.within:
+            if ref is not None:
+                within.setdefault(ref.text, []).append(ref)
+        return [word for word in action.strays if not self.covered(word, action, within.get(word, []))]
+
+    def covered(self, word: str, action: Action, within: list[PathRef]) -> bool:
         """Say whether an allow rule with `path`, or rules and ground together, let a command reach a path outside.
 
         A file whose use is known is judged by that use; any other as read and edited.
         """
-        same = [one for one in self.actions if one.path is not None and one.path.text == word]
+        same = self.named.get(word, [])
         known = [one for one in same if one.role is not Role.MENTION]
         if not known:
-            refs = [
-                ref for ref in (*action.within, *(one.path for one in same)) if ref is not None and ref.text == word
-            ]
+            refs = [*within, *(one.path for one in same if one.path is not None)]
             bare = replace(action, kinds=UNKNOWN_USE, command=None, strays=(), within=())
             known = [replace(bare, path=ref) for ref in refs]
         return bool(known) and all(self.path_allowed(one) or self.judge(one)[0].effect is ALLOW for one in known)
