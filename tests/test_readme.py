@@ -13,6 +13,7 @@ import pytest
 from policyd.actions import Machine
 from policyd.authorizer import check_examples
 from policyd.cli import COMMANDS
+from policyd.cli.suite import read as read_suite
 from policyd.cli.tree import Tree
 from policyd.model import Layer
 from policyd.policy import PolicySource, load
@@ -38,6 +39,15 @@ def test_every_policy_shown_loads_and_its_examples_come_out(info: str, text: str
     disk = Tree({}, {}, "/home/dev")
     policy = load([source], home="/home/dev", tmpdir="/tmp", fs=disk, version="0.1.0")
     assert check_examples(policy, Machine("/home/dev", disk)) == []
+
+
+@pytest.mark.parametrize("text", blocks("toml", "suite"))
+def test_every_suite_shown_passes(text: str, tmp_path: Path) -> None:
+    (tmp_path / "default.toml").write_text((ROOT / "policies" / "default.toml").read_text())
+    (tmp_path / "shown_test.toml").write_text(text)
+    outcomes = read_suite(str(tmp_path / "shown_test.toml")).run()
+    assert outcomes
+    assert [outcome for outcome in outcomes if outcome.failure] == []
 
 
 SESSIONS = [
