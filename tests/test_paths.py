@@ -628,3 +628,23 @@ def test_a_relative_directory_to_start_at_is_opaque_and_ends() -> None:
         ref("src/a", base=("app",), workspace=space, fs=FakeFilesystem({}))
     index = PathIndex([(PathPattern.compile(".env", home="/home/dev", tmpdir="/tmp"), 1)])
     assert 1 in index.candidates(PathRef("x/.env", ("x/.env",), Reach.ENTRY), space)
+
+
+@pytest.mark.parametrize(
+    ("source", "pattern", "truth"),
+    [
+        ("build", ".env", Truth.NO),
+        ("conf", ".env", Truth.MAYBE),
+        ("conf", "**/*.pem", Truth.NO),
+        ("none", ".env", Truth.NO),
+    ],
+)
+def test_a_directory_that_is_filled_holds_what_fills_it(source: str, pattern: str, truth: Truth) -> None:
+    fs = FakeFilesystem({f"{APP}/build/o": "", f"{APP}/conf/.env": "", f"{APP}/new/.env": ""})
+    space = open_workspace(APP, (), home=HOME, fs=fs)
+    place = ref("new", base=(APP,), workspace=space, fs=fs, reach=Reach.CONTENT)
+    filled = dataclasses.replace(place, filled_from=(f"{APP}/{source}",))
+    compiled = PathPattern.compile(pattern, home=HOME, tmpdir="/tmp")
+    assert compiled.maybe(filled, space, fs, widen=True) is truth
+    assert compiled.maybe(place, space, fs, widen=True) is (Truth.MAYBE if pattern == ".env" else Truth.NO)
+    assert compiled.maybe(filled, space, None, widen=True) is Truth.MAYBE

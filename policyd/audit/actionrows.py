@@ -78,6 +78,8 @@ def path_row(ref: PathRef) -> Row:
     for name in ("glob", "folded", "skips_hidden"):
         if getattr(ref, name):
             row[name] = True
+    if ref.filled_from:
+        row["filled_from"] = list(ref.filled_from)
     return row
 
 

@@ -51,11 +51,13 @@ class PathRow(msgspec.Struct):
     glob: bool = False
     folded: bool = False
     skips_hidden: bool = False
+    filled_from: list[str] = []
 
     def ref(self) -> PathRef:
         """Return the path."""
         forms = tuple(self.forms) or (self.path,)
-        return PathRef(self.path, forms, self.reach, self.glob, not self.outside, self.folded, self.skips_hidden)
+        hidden, filled = self.skips_hidden, tuple(self.filled_from)
+        return PathRef(self.path, forms, self.reach, self.glob, not self.outside, self.folded, hidden, filled)
 
 
 class CommandRow(msgspec.Struct):

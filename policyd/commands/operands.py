@@ -117,7 +117,7 @@ def uses(command: SimpleCommand, index: int, *, home: str = "", fs: Filesystem |
     files, urls = list(found.files), list(found.urls)
     if found.targets is not None:
         files.extend(_targets(found, found.targets, inner.cwd, fs))
-    placed = [replace(use, command=index, cwd=inner.cwd) for use in files]
+    placed = [replace(use, command=index, cwd=inner.cwd, filled_from=_sources(found.targets, use)) for use in files]
     return placed, [replace(url, command=index) for url in urls] if index else urls, list(found.opaque)
 
 
@@ -304,6 +304,14 @@ def _remote(found: _Uses, word: Word) -> bool:
         found.url(word, sure=True)
     found.mention(word)
     return False
+
+
+def _sources(targets: _Targets | None, use: FileUse) -> tuple[str, ...]:
+    """Return what fills a directory that is written."""
+    if targets is None or use.reach is not Reach.CONTENT or use.kind != "edit" or use.word not in targets.places:
+        return ()
+    known = all(source.kind is WordKind.CONST for source in targets.sources)
+    return tuple(source.text for source in targets.sources) if known else ()
 
 
 def _places(program: Program, parsed: Parsed, paired: list[tuple[str, Word]]) -> _Targets:

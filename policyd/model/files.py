@@ -65,6 +65,8 @@ class PathRef:
     """Compare without regard to case (macOS); only ever widens strict rules."""
     skips_hidden: bool = False
     """What lies below under a name with a leading dot is not reached (`rg` without `--hidden`)."""
+    filled_from: tuple[str, ...] = ()
+    """The directories whose content is put here: of what lies below, only what they hold is reached."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,8 @@ class FileUse:
     """Why the operand cannot be told; it is then an opaque action of its kind."""
     skips_hidden: bool = False
     """See `PathRef.skips_hidden`."""
+    filled_from: tuple[str, ...] = ()
+    """What is copied or moved here, as written; empty = nothing, or it cannot be told."""
 
 
 @dataclass(frozen=True, slots=True)

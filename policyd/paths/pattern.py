@@ -242,8 +242,17 @@ def _look(fs: Filesystem | None, directory: str, names: tuple[str, ...], ref: Pa
         names = tuple(name for name in names if not _hidden(name))
     if not names:
         return Truth.NO
-    found = None if fs is None else fs.contains(directory, names)
-    return Truth.NO if found is False else Truth.MAYBE
+    if ref.filled_from:
+        names = tuple(dict.fromkeys(each for name in names for each in _ends(name)))
+    places = ref.filled_from or (directory,)
+    nothing = fs is not None and all(fs.contains(place, names) is False for place in places)
+    return Truth.NO if nothing else Truth.MAYBE
+
+
+def _ends(name: str) -> Iterator[str]:
+    """Yield a pattern and its ends: its first names may be the directory itself, put there under its own name."""
+    parts = name.split("/")
+    yield from ("/".join(parts[at:]) for at in range(len(parts)) if parts[at:] != ["**"] or at == 0)
 
 
 def _glob_hit(place: Place, text: str, form: str, ref: PathRef, fs: Filesystem | None) -> Truth:
