@@ -187,8 +187,10 @@ def _steps(text: str) -> list[str]:
     return text.replace("[]", ".[]").replace("{", ".{").split(".")
 
 
-def each(refs: tuple[Ref, ...], evidence: Evidence) -> Iterator[Found]:
-    """Yield what every one of `refs` leads to, in their order, with the reference's place as rank."""
+def each(refs: tuple[Ref, ...], evidence: Evidence) -> list[Found]:
+    """Return what every one of `refs` leads to, in their order, with the reference's place as rank."""
+    every: list[Found] = []
     for rank, ref in enumerate(refs):
-        for found in ref.find(evidence):
-            yield Found(found.value, found.origin, rank)
+        found = ref.find(evidence)
+        every += [Found(one.value, one.origin, rank) for one in found] if rank else found
+    return every
