@@ -137,6 +137,7 @@ class Reader:
         """Read the commands inside a node that is not understood."""
         here = self.state.cwd
         if node.type != "ERROR":
+            self.run.spend()
             self.opaque(f"`{self.text(node.start_byte, node.end_byte)[:SHOWN]}` is not understood")
         for child in node.children:
             self.state.cwd = here
