@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections import Counter
 
 import pytest
 
 from policyd.session import Command, Connection, Frame, Record, Send, Settings, Side, Tick
-from tests.playbook import MACROS, ScriptedDecider, moment
+from tests.playbook import MACROS, Play, ScriptedDecider, moment
 
 
 def frame(connection: Connection, side: Side, message: dict[str, object], at: float = 0.0) -> list[Command]:
@@ -113,3 +114,18 @@ def test_every_decision_has_a_record_of_its_own() -> None:
         commands = frame(connection, Side.AGENT, MACROS["permission"](str(at), f"c{at}", "x"))
         ids |= {str(one.record["id"]) for one in commands if isinstance(one, Record)}
     assert len(ids) == 50
+
+
+def test_what_was_allowed_is_not_kept() -> None:
+    play = Play(ScriptedDecider({"/w/big": "allow"}))
+    play.event("client", "new 1")
+    play.event("agent", "opened 1 default")
+    text = "x" * 100_000
+    tracemalloc.start()
+    for number in range(200):
+        params = {"sessionId": "s", "path": "/w/big", "content": text}
+        play.message("agent", id=number, method="fs/write_text_file", params=params)
+        play.commands.clear()
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert held < 5_000_000

@@ -26,7 +26,7 @@ from policyd.session.report import Report
 from policyd.session.state import Held, Session, Talk
 from policyd.session.tripwire import Tripwire
 
-RECORDED_KEPT = 1_000
+RECORDED_KEPT = 10_000
 HELD_MOST = 2_000
 
 
@@ -40,8 +40,8 @@ class Permissions:
         self._records = records
         self._report = Report(core)
         self._asker = Asker(core, self.close)
-        self._recorded: OrderedDict[int, Held] = OrderedDict()
-        """Allows by the key of their record, until it is certain that the record was written."""
+        self._recorded: OrderedDict[int, tuple[Held, str | None]] = OrderedDict()
+        """Allows by the key of their record, until it is certain that the record was written, and what rejects them."""
 
     # ---- arrival ------------------------------------------------------------------------------------
 
@@ -210,7 +210,7 @@ class Permissions:
 
     def failed(self, command: int, why: str) -> None:
         """A record or an ask failed."""
-        held = self._recorded.pop(command, None)
+        held, option = self._recorded.pop(command, (None, None))
         if held is None:
             self._asker.failed(command, why)
             return
@@ -219,7 +219,7 @@ class Permissions:
         held.session.permits.clear()
         if held.door:
             self._core.answered(Side.CLIENT, held.key)
-        self._refuse(held, reason, rejecting(held))
+        self._refuse(held, reason, option)
 
     # ---- the end ------------------------------------------------------------------------------------
 
@@ -296,7 +296,7 @@ class Permissions:
             return key
         if not held.door and option is None:
             raise RuntimeError("an allow without an option")
-        self._recorded[key] = held
+        self._recorded[key] = held.emptied(), rejecting(held)
         while len(self._recorded) > RECORDED_KEPT:
             self._recorded.popitem(last=False)
         if not held.door:

@@ -142,6 +142,10 @@ class Held:
     talk: Talk | None = None
     """The open question whose outcome it waits for."""
 
+    def emptied(self) -> Held:
+        """Return what is needed to answer it, without what it carries."""
+        return Held(self.number, self.session, self.ident, self.key, self.method, b"", b"", {}, self.started)
+
     @property
     def door(self) -> bool:
         """Whether it came through a side door."""
