@@ -53,9 +53,14 @@ def command_truth(pattern: str, action: Action, *, strict: bool, widen: bool) ->
     vocabulary = ["frob", "push", "status", "x", "zzz"]
     unknown = [[word] for word in vocabulary]
     choices = [unknown if word.kind is WordKind.UNKNOWN else [[word.text]] for word in argv]
-    seen = {words_match(pattern.split(), list(chain.from_iterable(choice)), widen) for choice in product(*choices)}
+    lines = [list(chain.from_iterable(choice)) for choice in product(*choices)]
+    seen = {words_match(pattern.split(), line, widen) for line in lines}
+    if strict and True not in seen:  # a program nobody knows may run the words behind it
+        starts = [at for at, word in enumerate(argv) if at and word.kind is WordKind.CONST]
+        behind = (line[at:] for line in lines for at in starts)
+        return MAYBE if any(words_match(pattern.split(), rest, widen) for rest in behind) else NO
     if strict:
-        return YES if seen == {True} else MAYBE if True in seen else NO
+        return YES if seen == {True} else MAYBE
     unsure = any(word.kind is WordKind.UNKNOWN for word in argv)
     return YES if seen == {True} and (not unsure or pattern.endswith("**")) else NO
 
