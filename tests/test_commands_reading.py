@@ -293,3 +293,23 @@ def test_of_very_many_files_the_first_are_kept_and_the_rest_is_opaque() -> None:
     found = reading("cat " + " ".join(f"f{number}" for number in range(PARTS + 10)))
     assert len(found.files) == PARTS
     assert any("files" in reason for reason in found.opaque)
+
+
+@pytest.mark.parametrize(
+    ("text", "opaque"),
+    [
+        ("ln -s conf c; cp a c/x", True),
+        ("ln -s conf c && cd c && touch x", True),
+        ("ln --symbolic .github/workflows/ci.yml w; cp src/a w", True),
+        ("ln -s conf d/; rm d/conf/x", True),
+        ("ln -s conf c; echo x > c/x", True),
+        ("ln -s conf c; touch $X", True),
+        ("ln -s conf c; touch x", False),
+        ("ln -s conf c; cat c/x", False),
+        ("ln -s conf c", False),
+    ],
+)
+def test_a_write_through_a_link_of_the_same_text_is_opaque(text: str, opaque: bool) -> None:
+    assert any("link" in reason or "not known" in reason for reason in reading(text).opaque) == opaque or (
+        opaque and any(use.unknown for use in reading(text).files)
+    )

@@ -247,7 +247,10 @@ def _operands(found: _Uses, program: Program, parsed: Parsed) -> None:
     before = len(found.files)
     for role, word in paired:
         if role in LINKED:
-            _linked(found, word, reach, hard=parsed.has("-l") if role == "copy" else not parsed.has("-s"))
+            soft = parsed.has("-s")
+            _linked(
+                found, word, Reach.CONTENT if soft else reach, hard=parsed.has("-l") if role == "copy" else not soft
+            )
             continue
         _operand(found, program.deep_as if deep and program.deep_as and role == "read" else role, word, reach)
     bare = len(found.files) == before and not any(role in FILE_ROLES | LINKED for role, _ in paired)

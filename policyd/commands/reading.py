@@ -20,7 +20,16 @@ from policyd.commands.rough import pieces
 from policyd.commands.run import LENGTH, PARTS, FullError, Run
 from policyd.commands.source import odd_characters
 from policyd.commands.state import NO_NAMES, Pair, State, then, union
-from policyd.model import Assignment, Filesystem, Reading, SimpleCommand
+from policyd.model import (
+    READ_KINDS,
+    Assignment,
+    Filesystem,
+    FileUse,
+    Reading,
+    Role,
+    SimpleCommand,
+    WordKind,
+)
 
 _KEPT = 2_048
 _KEPT_LENGTH = 4_096
@@ -61,7 +70,35 @@ def _filled(bare: Reading, home: str, fs: Filesystem | None) -> Reading:
             del files[PARTS:], urls[PARTS:]
             reasons.append(f"the command names more than {PARTS} files; the rest was not looked at")
             break
+    if len(bare.commands) > 1:
+        reasons += _through_links(bare.commands, files)
     return Reading(bare.commands, tuple(files), tuple(urls), tuple(reasons))
+
+
+def _through_links(commands: tuple[SimpleCommand, ...], files: list[FileUse]) -> Iterator[str]:
+    """Yield what is written through a name that a symbolic link of the same text has: it is not there yet."""
+    makers = {index for index, command in enumerate(commands) if _makes_links(command)}
+    names = {use.word.text.rstrip("/").rpartition("/")[2] for use in files if use.command in makers and _changes(use)}
+    for use in files if names else ():
+        if use.command not in makers and _changes(use):
+            where = {name for path in (use.word.text, *use.cwd) for name in path.split("/")}
+            if where & names or use.word.kind is not WordKind.CONST:
+                yield f"`{use.word.text}` may lead through a link that is made here"
+
+
+def _makes_links(command: SimpleCommand) -> bool:
+    while command.inner is not None:
+        command = command.inner
+    name = command.argv[0].text.rpartition("/")[2] if command.argv else ""
+    options = [word.text for word in command.argv[1:] if word.text.startswith("-")]
+    soft = any(
+        "s" in text if text[1:2] != "-" else text[2:3] == "s" and "--symbolic-link".startswith(text) for text in options
+    )
+    return name in {"ln", "gln", "cp", "gcp"} and soft
+
+
+def _changes(use: FileUse) -> bool:
+    return use.role is not Role.MENTION and use.kind not in READ_KINDS
 
 
 @lru_cache(_KEPT)
