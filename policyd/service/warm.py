@@ -7,6 +7,7 @@ what it could not make is made by whoever needs it, where a fault is a refusal.
 
 from __future__ import annotations
 
+import gc
 from contextlib import suppress
 from threading import Thread
 
@@ -30,3 +31,4 @@ def prepare(policy: Policy) -> None:
         policy.ready()
         commands.read(LINE, cwd=("/",), home="/")
         audit.mask("TOKEN=x")
+    gc.freeze()  # what lives as long as the process need not be looked at again and again
