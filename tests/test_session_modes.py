@@ -223,3 +223,17 @@ def test_requests_of_sessions_that_were_only_named_are_cancelled_with_them_howev
         wire.update("tool_call", session=f"other-{number}", toolCallId="t")
     sent = wire.client(method="session/cancel", params={"sessionId": "first"})
     assert [one["id"] for one in sent if one["to"] == "agent" and "result" in one] == [5]
+
+
+@pytest.mark.parametrize(
+    ("method", "fields"),
+    [("session/prompt", {"prompt": []}), ("session/set_mode", {"modeId": "auto"}), ("session/Set_mode ", {})],
+)
+def test_no_prompt_or_change_passes_without_an_id_or_under_another_spelling(
+    method: str, fields: dict[str, object]
+) -> None:
+    wire = Wire(agent=CLAUDE)
+    wire.open(modes=modes("auto", "default"))
+    ident = {"id": 9} if method.endswith(" ") else {}
+    sent = wire.client(**ident, method=method, params={"sessionId": "s", **fields})
+    assert methods(sent, "agent") == []

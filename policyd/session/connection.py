@@ -31,6 +31,8 @@ CALLS = frozenset({"tool_call", "tool_call_update"})
 WATCHED = CALLS | SWITCHES | {"?"}
 UNDERSTOOD = OPENINGS | CHANGES | CLOSINGS | {"initialize"}
 """Requests of the client whose response is read too."""
+ORDERED = UNDERSTOOD | {"session/prompt"}
+"""Requests of the client that may have to wait, or are refused."""
 JUDGED = DOORS | {PERMISSION}
 CANCEL_REQUEST = "$/cancel_request"
 NULL = ("null", None)
@@ -286,6 +288,8 @@ class Connection:
 
     def _client_request(self, method: str, message: acp.Envelope, line: bytes) -> None:
         ident = message.id or b"null"
+        if method not in ORDERED and method.strip().casefold() in ORDERED:
+            raise acp.ProtocolError(f"{method!r} is a variant of a method that is watched")
         if method == PERMISSION:
             text = "session/request_permission is a request of agents"
             self._core.send(Side.CLIENT, messages.error(ident, messages.UNKNOWN_METHOD, text))
@@ -323,6 +327,8 @@ class Connection:
             self._core.track(Side.CLIENT, message.key, Passing("session/prompt", session_id))
 
     def _client_notification(self, method: str, message: acp.Envelope, line: bytes) -> None:
+        if method in ORDERED:
+            raise acp.ProtocolError(f"{method} without an id")
         if method == "session/cancel":
             params = self._object(message)
             self._observe(Side.CLIENT, message, params)
