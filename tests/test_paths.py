@@ -648,3 +648,20 @@ def test_a_directory_that_is_filled_holds_what_fills_it(source: str, pattern: st
     assert compiled.maybe(filled, space, fs, widen=True) is truth
     assert compiled.maybe(place, space, fs, widen=True) is (Truth.MAYBE if pattern == ".env" else Truth.NO)
     assert compiled.maybe(filled, space, None, widen=True) is Truth.MAYBE
+
+
+@pytest.mark.parametrize(
+    ("text", "reach", "inside"),
+    [
+        (".*/x", Reach.ENTRY, False),
+        (".?/x", Reach.ENTRY, False),
+        ("src/.*", Reach.CONTENT, False),
+        ("src/.*", Reach.ENTRY, True),
+        (".e*/x", Reach.ENTRY, True),
+        ("*/x", Reach.ENTRY, True),
+    ],
+)
+def test_a_glob_that_may_be_two_dots_may_lead_out(text: str, reach: Reach, inside: bool) -> None:
+    fs = FakeFilesystem({f"{APP}/src/a": ""})
+    space = open_workspace(APP, (), home=HOME, fs=fs)
+    assert ref(text, base=(APP,), workspace=space, fs=fs, reach=reach, glob=True).inside is inside

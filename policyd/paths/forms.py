@@ -67,7 +67,7 @@ def ref(
     if not all(each.startswith("/") for each in spellings):
         raise OpaquePath("the path starts at a directory that is not known")
     try:
-        forms = _glob_forms(spellings, fs) if glob else _forms(spellings, fs)
+        forms = _glob_forms(spellings, fs, reach) if glob else _forms(spellings, fs)
     except OpaquePath as error:
         forms = tuple(dict.fromkeys(compose(fold(each)) for each in spellings))
         error.written = PathRef(text, forms, reach, glob, folded=workspace.fold_case)
@@ -201,25 +201,30 @@ def _is_file(path: str, fs: Filesystem) -> bool:
 # ---- globs -----------------------------------------------------------------------------------------
 
 
-def _glob_forms(spellings: tuple[str, ...], fs: Filesystem | None) -> tuple[str, ...]:
+def _glob_forms(spellings: tuple[str, ...], fs: Filesystem | None, reach: Reach) -> tuple[str, ...]:
     forms: dict[str, None] = {}
     for each in spellings:
         forms[compose(fold(each))] = None
         names = [name for name in each.split("/") if name not in {"", "."}]
         if fs is None:
             continue
-        if _climbs(names):
+        if _climbs(names, deep=reach is not Reach.ENTRY):
             forms[globs.ANYWHERE] = None
         else:
             forms.update(dict.fromkeys(_expanded(each, fs)))
     return tuple(forms)
 
 
-def _climbs(names: list[str]) -> bool:
-    """Whether a `..` stands behind a wildcard."""
+def _climbs(names: list[str], *, deep: bool) -> bool:
+    """Whether a `..` stands behind a wildcard, or may come from one: `.*/x` is `../x` to many shells.
+
+    `deep`: the last name counts too, for what lies below it is reached.
+    """
     parts = globs.segments("/".join(names))
     wild = next((i for i, each in enumerate(parts) if each.literal is None), len(parts))
-    return any(each.literal == ".." for each in parts[wild:])
+    led = parts if deep else parts[:-1]
+    dotted = any(each.literal is None and each.tokens[:1] == (".",) and each.matches("..") for each in led)
+    return dotted or any(each.literal == ".." for each in parts[wild:])
 
 
 def _expanded(form: str, fs: Filesystem) -> Iterator[str]:
