@@ -48,7 +48,11 @@ class Daemon:
         """Start it; return when it takes connections."""
         log = (self.scene.root / "daemon.log").open("ab")
         self.process = subprocess.Popen(
-            self.command("--socket", self.path), env=self.scene.environ, stdin=subprocess.DEVNULL, stderr=log
+            self.command("--socket", self.path),
+            env=self.scene.environ,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
         )
         log.close()
         until(lambda: answers(self.path), f"the daemon listens at {self.path}")

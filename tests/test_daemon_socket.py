@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -354,38 +355,44 @@ os.execvp(sys.argv[1], sys.argv[1:])
 """
 
 
-def activated(daemon: Daemon, listener: socket.socket) -> subprocess.Popen[bytes]:
-    """Start a daemon as systemd would, with a listening socket as descriptor 3."""
-    read, write = os.pipe()
-    os.close(write)
+@contextmanager
+def activated(daemon: Daemon, listener: socket.socket) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a daemon as systemd would, with a listening socket as descriptor 3; end it in order."""
     words = [sys.executable, "-c", ACTIVATE, *daemon.command()]
 
     def hand() -> None:
         os.dup2(listener.fileno(), 3)
 
-    process = subprocess.Popen(words, env=daemon.scene.environ, pass_fds=(3,), preexec_fn=hand)
-    os.close(read)
-    return process
+    with (daemon.scene.root / "daemon.log").open("ab") as log:
+        process = subprocess.Popen(
+            words, env=daemon.scene.environ, pass_fds=(3,), preexec_fn=hand, stdout=log, stderr=log
+        )
+    try:
+        yield process
+        process.terminate()
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait()
 
 
 @pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.slow)])
 def test_a_restart_under_socket_activation_refuses_no_connection(tmp_path: Path, times: int) -> None:
     daemon = Daemon(scene(tmp_path))
+    cwd = str(daemon.scene.work)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(daemon.path)
         listener.listen(1024)
         for _ in range(times):
-            process = activated(daemon, listener)
-            peers = [raw(daemon) for _ in range(5)]
-            assert [chosen(peer.greet(cwd=str(daemon.scene.work)).ask("ls")) for peer in peers] == ["yes"] * 5
-            process.terminate()
-            late = raw(daemon)
-            assert process.wait(20) == 0 and all(peer.ended() for peer in peers)
-            assert Path(daemon.path).is_socket()
-            process = activated(daemon, listener)
-            assert chosen(late.greet(cwd=str(daemon.scene.work)).ask("ls")) == "yes"
-            process.terminate()
-            assert process.wait(20) == 0
+            with activated(daemon, listener) as process:
+                peers = [raw(daemon) for _ in range(5)]
+                assert [chosen(peer.greet(cwd=cwd).ask("ls")) for peer in peers] == ["yes"] * 5
+                process.terminate()
+                late = raw(daemon)
+                assert process.wait(20) == 0 and all(peer.ended() for peer in peers)
+                assert Path(daemon.path).is_socket()
+            with activated(daemon, listener):
+                assert chosen(late.greet(cwd=cwd).ask("ls")) == "yes"
             for peer in (*peers, late):
                 peer.close()
 
