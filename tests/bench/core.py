@@ -21,7 +21,7 @@ from pathlib import Path
 
 from policyd import engine
 from policyd.commands import read
-from policyd.model import Action, Agent, Context, Layer, PathRef, Request, Tool, Workspace
+from policyd.model import Action, Agent, Context, Effect, Layer, PathRef, Request, Tool, Workspace
 from policyd.policy import Policy, PolicySource, load
 from policyd.storage.readings import Readings
 from tests.bench.rules import policy, requests
@@ -119,8 +119,12 @@ def deciding() -> dict[str, float]:
     for count in (10, 1_000, 10_000):
         some = [asked(kind, what) for kind, what in requests(3_000, count)]
         rows[count] = decisions(loaded(policy(count)), some)
-    answers = {request.title: "allow" for request in some}
-    floor = spread(lambda request: answers.get(request.title), some)
+    answers = {(one.session_id, one.title): Effect.ALLOW for one in some}
+
+    def known(request: Request) -> str:
+        return answers[request.session_id, request.title].word
+
+    floor = spread(known, some)
     names = {}
     for count in (10, 10_000):
         rules = "".join(f'[[rule]]\neffect = "allow"\ntool = "srv/t{n}*"\n' for n in range(count))
