@@ -101,7 +101,7 @@ def test_warnings_are_not_given_beside_mistakes(home: Path, capsys: pytest.Captu
     assert check(home, SPARE + '[[rule]]\neffect = "alow"\nkind = "read"\n') == 2
     said = capsys.readouterr().err
     assert "warning: " not in said
-    assert "1 mistake in 1 policy files" in said
+    assert "1 mistake in 1 policy file" in said
 
 
 def test_a_thousand_rules_are_compared_by_index(home: Path) -> None:

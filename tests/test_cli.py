@@ -46,6 +46,39 @@ def test_help_lists_every_command(home: Path) -> None:
     assert all(f"  {name} " in said.stdout for name in COMMANDS)
 
 
+def test_an_empty_home_is_told_where_to_begin(home: Path) -> None:
+    assert "policyd init default --write" in policyd("status", cwd=home, home=home).stdout
+    missing = policyd("status", "--policy", "gone.toml", cwd=home, home=home)
+    assert missing.returncode == 1
+    assert "gone.toml" in missing.stdout
+    assert "no policy file" not in missing.stdout
+
+
+def test_an_audit_log_that_cannot_be_written_is_told(home: Path) -> None:
+    (home / ".config/policyd").mkdir(parents=True)
+    (home / "file").write_text("")
+    (home / ".config/policyd/policyd.toml").write_text(f'[audit]\npath = "{home}/file/below"\n')
+    for command in ("status", "doctor"):
+        said = policyd(command, cwd=home, home=home)
+        assert said.returncode == 1
+        assert f"{home}/file is no directory; every decision is refused" in said.stdout
+
+
+def test_a_managed_directory_without_a_policy_is_a_mistake(home: Path) -> None:
+    (home / "etc/policies.d").mkdir(parents=True)
+    said = policyd("explain", "--example", "execute ls", "--managed", "etc", cwd=home, home=home)
+    assert said.returncode == 2
+    assert "name the directory that holds the *.toml files itself" in said.stderr
+
+
+def test_a_suite_with_unknown_keys_says_which_are_known(home: Path) -> None:
+    (home / "a_test.toml").write_text('policies = ["a.toml"]\n[[case]]\nrequest = "execute ls"\nexpect = "ask"\n')
+    said = policyd("test", cwd=home, home=home)
+    assert said.returncode == 2
+    assert "case.1.effect: is missing" in said.stderr
+    assert "case.1.expect: unknown key; known are " in said.stderr
+
+
 def test_an_unknown_command_is_a_usage_error(home: Path) -> None:
     assert policyd("decid", cwd=home, home=home).returncode == 2
     assert policyd(cwd=home, home=home).returncode == 2

@@ -97,6 +97,13 @@ def transcript(house: Path, *lines: Any) -> str:
     return str(file)
 
 
+def test_an_example_without_a_kind_is_a_usage_error(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "--example", "git push", "--home", str(house), "--cwd", str(house)]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert '`git` is no kind; write the kind first: --example "execute git push"' in said.err
+
+
 def test_the_evidence_is_shown_with_its_place(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = request(title="Edit", kind="edit", rawInput={"path": "src/a.py"}, locations=[{"path": "src/b.py"}])
     said = explain(house, transcript(house, asked), capsys=capsys)

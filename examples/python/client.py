@@ -9,6 +9,7 @@ answered by a person on the terminal, or by `--answer`.
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from typing import Any
 
@@ -89,7 +90,7 @@ def main(argv: list[str]) -> int:
     answer = "ask"
     if words[0] == "--answer":
         answer, words = words[1], words[2:]
-    reason = asyncio.run(run(words[0], words[1], command, answer))
+    reason = asyncio.run(run(os.path.abspath(words[0]), words[1], command, answer))
     print(f"turn ended: {reason}")
     return 0
 

@@ -86,4 +86,5 @@ def overview() -> str:
     """Return the list of commands."""
     width = max(map(len, COMMANDS))
     rows = (f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items())
-    return "usage: policyd COMMAND …\n\n" + "\n".join(rows)
+    more = "`policyd COMMAND --help` says more; begin with `policyd init default --write`"
+    return "\n".join(["usage: policyd COMMAND …", "", *rows, "", more])

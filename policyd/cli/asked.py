@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from policyd.audit.rebuild import Undecidable
@@ -11,6 +11,7 @@ from policyd.cli import auditcases, auditfilters, loading
 from policyd.cli.audit import log_in_force
 from policyd.cli.auditfilters import Record
 from policyd.display import safe
+from policyd.model import KINDS
 from policyd.storage import auditchain, settings
 
 NAMED = ("kind", "path", "command", "url", "tool", "mode")
@@ -60,6 +61,21 @@ def named(args: argparse.Namespace) -> dict[str, object]:
     if args.input:
         found["input"] = dict(args.input)
     return found
+
+
+def check_kinds(examples: Iterable[str]) -> None:
+    """Refuse an example whose first word is no kind: it would be explained as a tool nobody meant.
+
+    Raises:
+        UsageError: with what to write.
+    """
+    for text in examples:
+        kind = text.partition(" ")[0]
+        if kind not in KINDS and not kind.startswith("_"):
+            raise loading.UsageError(
+                f"policyd explain: `{safe(kind, limit=WIDTH)}` is no kind; write the kind first: "
+                f'--example "execute {safe(text, limit=WIDTH)}" for a command, else one of {", ".join(KINDS)}'
+            )
 
 
 def past(args: argparse.Namespace) -> Past:

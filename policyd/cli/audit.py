@@ -20,7 +20,17 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import BinaryIO
 
-from policyd.cli.auditfilters import Record, add_filters, add_log, add_policies, chosen, listed, parsed, values, wanted
+from policyd.cli.auditfilters import (
+    Record,
+    add_filters,
+    add_log,
+    add_policies,
+    chosen,
+    listed,
+    parsed,
+    wanted,
+)
+from policyd.cli.auditfilters import agent as agent_name
 from policyd.display import safe
 from policyd.storage import auditchain, places, settings
 
@@ -150,7 +160,7 @@ def write_text(record: Record) -> None:
 
 def in_words(record: Record) -> Iterator[str]:
     """Yield the lines that tell a record: number, time, effect, what, why; then the actions."""
-    agent = next((str(name) for name in values(record.get("agent"), "profile", "name") if name), "")
+    agent = agent_name(record)
     what = record.get("effect") if record.get("event") == "decision" else record.get("event")
     by = str(record.get("by") or "policy")
     whose = "" if by == "policy" else f" by {by}"

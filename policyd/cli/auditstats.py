@@ -145,8 +145,9 @@ def facts(stats: Stats) -> dict[str, object]:
 def lines(stats: Stats) -> Iterator[str]:
     """Yield the report."""
     total = stats.total
+    days = len(stats.days)
     yield (
-        f"{total.decisions} decisions on {len(stats.days)} days: "
+        f"{total.decisions} decision{'' if total.decisions == 1 else 's'} on {days} day{'' if days == 1 else 's'}: "
         f"{total.allow} allowed, {total.deny} denied, {total.ask} left open"
     )
     yield f"{total.prompts} prompts, {prompts_a_day(stats):.1f} a day{approved(total)}"
@@ -190,7 +191,7 @@ def took(ms: float | None) -> str:
     """Return a time in the unit people read it in."""
     if ms is None:
         return "-"
-    return f"{ms / 1000:.1f} s" if ms >= 1000 else f"{ms:.2f} ms"
+    return f"{ms / 1000:.1f} s" if ms >= 1000 else f"{ms:.2f} ms" if ms >= 0.01 else "under 0.01 ms"
 
 
 def shown(value: object) -> str:

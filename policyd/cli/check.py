@@ -132,10 +132,14 @@ def show(report: Report) -> None:
     for note in report.notes:
         print(f"note: {note}", file=sys.stderr)
     if report.mistakes:
-        print(f"{counted(len(report.mistakes), 'mistake')} in {report.files} policy files", file=sys.stderr)
+        print(f"{counted(len(report.mistakes), 'mistake')} in {counted(report.files, 'policy file')}", file=sys.stderr)
     elif report.policy is not None:
-        rules, examples = len(report.policy.rules), len(report.policy.examples)
-        said = f"ok: {report.files} policy files, {rules} rules, {examples} examples, revision {report.policy.revision}"
+        found = (
+            (report.files, "policy file"),
+            (len(report.policy.rules), "rule"),
+            (len(report.policy.examples), "example"),
+        )
+        said = f"ok: {', '.join(counted(*one) for one in found)}, revision {report.policy.revision}"
         print(said + (f"; {counted(len(report.warnings), 'warning')}" if report.warnings else ""))
 
 

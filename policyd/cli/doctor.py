@@ -96,7 +96,7 @@ def findings(state: InForce, agent: str | None, client: str | None, cwd: str) ->
 
 def state_problems(state: InForce) -> list[str]:
     """Name what keeps a proxy from starting, or this project from being decided."""
-    found = [*map(str, state.mistakes), *state.problems]
+    found = [*map(str, state.mistakes), *state.problems, *filter(None, [state.mute])]
     if state.broken:
         found.append(f"everything in this project is at least ask: {state.broken}")
     return found

@@ -31,6 +31,10 @@ from policyd.policy import PolicyError
 from policyd.storage.places import PlaceError
 
 PLAIN = (Option("allow", "Allow", "allow_once"), Option("reject", "Reject", "reject_once"))
+NOTHING = (
+    'policyd explain: explain what? Write `--example "execute git push"`, `--record N` for what `policyd audit show` '
+    "lists, or a transcript's name"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
 def explained(args: argparse.Namespace) -> Iterator[Explained]:
     """Yield every decision with what it rests on."""
     table = asked.named(args)
+    asked.check_kinds(args.example)
     past = asked.past(args) if args.record else None
     if past is not None:
         yield recorded(past, args)
@@ -75,6 +80,8 @@ def explained(args: argparse.Namespace) -> Iterator[Explained]:
     loaded = loading.load(args)
     for request in (*args.example, *([table] if table else ())):
         yield example(request, args, loading.authorizer(args, loaded))
+    if not (args.files or args.example or table) and sys.stdin.isatty():
+        raise loading.UsageError(NOTHING)
     for name in args.files or ([] if args.example or table else ["-"]):
         point = loading.authorizer(args, loaded)
         replay = Replay(point, unattended=args.unattended, now=datetime.now(UTC))

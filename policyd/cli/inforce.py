@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -32,6 +33,9 @@ class InForce:
     loaded: Loaded | None = None
     trusted: bool | None = None
     """Whether the project's policy is trusted; None where it has none."""
+
+    mute: str = ""
+    """Why no decision can be recorded, so that all are refused; empty where nothing is known against it."""
 
     @property
     def holds(self) -> bool:
@@ -83,6 +87,21 @@ def load_settings(state: InForce) -> None:
         state.loaded = settings.load(state.places, locks=locks, defaults={"prompt": ("client",)})
     except SettingsError as error:
         state.problems += error.problems
+        return
+    state.mute = unwritable(audit_place(state))
+
+
+def unwritable(path: str) -> str:
+    """Say why the audit log cannot be written, as far as that is seen without writing."""
+    held = path = os.path.abspath(path)
+    while not os.path.lexists(held):
+        held = os.path.dirname(held)
+    file = held == path and not os.path.isdir(held)
+    if not file and not os.path.isdir(held):
+        return f"the audit log {path} cannot be written: {held} is no directory; every decision is refused"
+    if not os.access(held, os.W_OK if file else os.W_OK | os.X_OK):
+        return f"the audit log {path} cannot be written: {held} does not let you; every decision is refused"
+    return ""
 
 
 def look_at_trust(state: InForce) -> None:

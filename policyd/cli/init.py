@@ -69,7 +69,11 @@ def known(name: str) -> str:
 def preset(words: list[str], where: Places, *, write: bool) -> int:
     """Print or write a starter policy."""
     if not words:
-        print("starter policies:", *(f"  {n:<10} {t}" for n, t in presets.PRESETS.items()), sep="\n")
+        print(
+            "starter policies (`policyd init NAME` prints one, `policyd init NAME --write` puts it in force):",
+            *(f"  {n:<10} {t}" for n, t in presets.PRESETS.items()),
+            sep="\n",
+        )
         print("for a client: --client NAME [--agent NAME] [-- AGENT ARG…]; for an agent: --agent NAME")
         return 0
     if len(words) > 1 or words[0] not in presets.PRESETS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 
 from policyd.actions import profiles
 from policyd.cli.findings import Desk
@@ -119,11 +120,11 @@ def texts(value: object) -> Iterator[str]:
 
 
 def agents(desk: Desk, rule: Rule) -> None:
-    """Note an agent's name that no profile has, where one is near."""
+    """Note an agent's name that no profile has, where one is so near that it must be meant: others are wire names."""
     names = {profile.short: profile for profile in profiles.shipped().values()} if rule.table.get("agent") else {}
     for text in written(rule.table, "agent"):
         short = text.rpartition("@")[0] if "@" in text[1:] else text
-        near = nearest(short, names)
+        near = next(iter(get_close_matches(short, names, 1, cutoff=0.75)), "")
         if short not in names and near and profiles.named(short) is None:
             found = f"no agent is known as `{short}`"
             desk.warn("unknown-agent", rule.ref, found, f"write `{near}`", key="agent", text=text)

@@ -15,7 +15,7 @@ from policyd.actions import Machine, Session
 from policyd.authorizer import Authorizer, Claims, Grants, check_examples
 from policyd.cli import options
 from policyd.model import Layer
-from policyd.policy import Policy, PolicyError
+from policyd.policy import Diagnostic, Policy, PolicyError
 from policyd.storage import places, policies
 from policyd.storage.filesystem import RealFilesystem
 from policyd.storage.places import Places
@@ -100,7 +100,12 @@ def managed(args: argparse.Namespace, where: Places) -> Found:
     if args.no_managed:
         return Found()
     if args.managed:
-        return policies.managed([os.path.abspath(args.managed)], own_owners(), start=os.path.abspath(args.managed))
+        folder = os.path.abspath(args.managed)
+        found = policies.managed([folder], own_owners(), start=folder)
+        if not found.sources:
+            said = "no policy lies here; name the directory that holds the *.toml files itself"
+            raise PolicyError([Diagnostic(folder, 0, "", said)])
+        return found
     return policies.managed(where.managed_policies)
 
 

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(inforce.facts(state)))
     else:
         print(*lines(state), sep="\n")
-    return 0 if state.holds and not state.broken else 1
+    return 0 if state.holds and not state.broken and not state.mute else 1
 
 
 def lines(state: InForce) -> list[str]:
@@ -48,7 +48,7 @@ def lines(state: InForce) -> list[str]:
     facts = inforce.facts(state)
     said = [f"policyd {facts['version']}, revision {facts['revision'] or 'none'}, {facts['rules']} rules"]
     said += [f"  {row['layer']:<8} {row['file']}{trust_words(row)}" for row in inforce.layer_facts(state)]
-    if not state.found.sources:
+    if not state.found.sources and not facts["errors"]:
         said.append("  no policy file: everything asks (`policyd init default --write` writes a starter)")
     if state.policy and state.policy.lock.refuse:
         said.append(f"  lock     refuses {', '.join(sorted(state.policy.lock.refuse))}")
@@ -57,6 +57,8 @@ def lines(state: InForce) -> list[str]:
     said.append(f"  audit    {facts['audit']}")
     said += [f"  note     {note}" for note in facts["notes"]]  # type: ignore[attr-defined]
     said += [f"  error    {error}" for error in facts["errors"]]  # type: ignore[attr-defined]
+    if state.mute:
+        said.append(f"  error    {state.mute}")
     if state.broken:
         said.append(f"  project  everything here is at least ask: {state.broken}")
     said.append("in force" if state.holds else "a proxy would not start")

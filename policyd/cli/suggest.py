@@ -75,6 +75,7 @@ def suggest(args: Namespace, answers: Answers, court: Court) -> Suggestions:
     rules += candidates(refused, Effect.DENY, args.min, answers.blind)
     proof = Proof(args, questions, before, Page(rules, refused, approved))
     proof.settle()
+    unsaid += proof.doubted
     proof.page.rules.sort(key=lambda rule: (-rule.saves, rule.id))
     return Suggestions(proof.page, proof.settled, answers, unsaid)
 

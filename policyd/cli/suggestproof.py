@@ -11,6 +11,7 @@ Rules of this module:
 from __future__ import annotations
 
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -58,6 +59,8 @@ class Proof:
     page: Page
     settled: int = 0
     """Prompts of people that would not have been."""
+    doubted: Counter[str] = field(default_factory=Counter)
+    """What `policyd check` warned of, and how many approvals led to it."""
 
     def settle(self) -> None:
         """Drop what does harm or no good, until all that is left holds."""
@@ -134,8 +137,10 @@ class Proof:
         found = lint(
             court.own(), court.loaded.base.sources, home=places.home, tmpdir=places.tmpdir, now=datetime.now(UTC)
         )
-        named = {one.at.rule for one in found if one.at.file == FILE}
+        named = {one.at.rule: one for one in found if one.at.file == FILE}
         for rule in [one for one in self.page.rules if one.id in named]:
+            if not rule.instead:
+                self.doubted[f"`policyd check` would warn of {named[rule.id].name}"] += rule.answers
             self.drop(rule)
         return bool(named)
 

@@ -31,6 +31,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 import policyd
 from policyd.acp import Answer
@@ -196,8 +197,15 @@ def read(path: str) -> Suite:
     except tomllib.TOMLDecodeError as error:
         raise SuiteError([f"{path}: {error}"]) from error
     except ValidationError as error:
-        raise SuiteError([f"{path}: {where(each['loc'])}: {each['msg']}" for each in error.errors()]) from error
+        raise SuiteError([f"{path}: {where(each['loc'])}: {mistake(each)}" for each in error.errors()]) from error
     return compile_suite(path, table)
+
+
+def mistake(error: ErrorDetails) -> str:
+    """Say what is wrong with a value in the words of the file."""
+    known = CaseTable.model_fields if error["loc"][0] == "case" else SuiteTable.model_fields
+    said = {"missing": "is missing; write it", "extra_forbidden": f"unknown key; known are {', '.join(known)}"}
+    return said.get(error["type"], error["msg"])
 
 
 def where(place: tuple[int | str, ...]) -> str:
