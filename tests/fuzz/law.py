@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import signal
 import time
 import traceback
@@ -30,6 +31,8 @@ class Target:
     seeds: Callable[[], list[bytes]]
     words: tuple[bytes, ...] = ()
     """What mutations insert: the words of the language."""
+    twist: Callable[[random.Random, bytes], bytes] | None = None
+    """Mutation that knows the language."""
     seconds: float = 1.0
     """Processor time one input may take."""
 

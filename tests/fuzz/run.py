@@ -93,8 +93,24 @@ def _coverage_guided(args: argparse.Namespace, crashes: Path, scratch: Path) -> 
     words.write_text("".join(f'"{word}"\n' for word in quoted), "ascii")
     limits = [f"-max_total_time={args.seconds:.0f}", f"-max_len={LONGEST}", f"-dict={words}", "-timeout=60"]
     limits += [f"-seed={args.seed}", f"-artifact_prefix={crashes}/"]
-    atheris.Setup(["fuzz", str(corpus), *limits], keeper(target, crashes, "atheris"))
+    atheris.Setup(
+        ["fuzz", str(corpus), *limits], keeper(target, crashes, "atheris"), **_mutator(target, atheris.Mutate)
+    )
     atheris.Fuzz()
+
+
+def _mutator(target: Target, plain: Callable[[bytes, int], bytes]) -> dict[str, Callable[[bytes, int, int], bytes]]:
+    """Return the mutator of a target that has one: every other time the engine's own."""
+    twist = target.twist
+    if twist is None:
+        return {}
+
+    def mutator(data: bytes, longest: int, seed: int) -> bytes:
+        if seed % 2:
+            return plain(data, longest)
+        return twist(random.Random(seed), data)[:longest]  # noqa: S311
+
+    return {"custom_mutator": mutator}
 
 
 def keeper(target: Target, crashes: Path, engine: str) -> Callable[[bytes], None]:
@@ -143,7 +159,8 @@ def mutate(target: Target, try_one: Callable[[bytes], None], seconds: float, see
         try_one(data[:LONGEST])
         count += 1
     while time.monotonic() < end:
-        try_one(changed(dice, seeds, target.words))
+        twist = target.twist if dice.randrange(2) else None
+        try_one(twist(dice, dice.choice(seeds))[:LONGEST] if twist else changed(dice, seeds, target.words))
         count += 1
     return count
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.fuzz import files, places, seeds, shell, talk, wire
 from tests.fuzz.law import Target
+from tests.fuzz.twist import twisted
 
 JSON = (
     *(
@@ -59,11 +60,11 @@ SHELL = tuple(word.encode() for word in shell.WORDS)
 TARGETS = {
     "shell": Target(shell.check, seeds.commands, SHELL),
     "pattern": Target(shell.check_pattern, seeds.patterns, (*SHELL, b"**", b"@read-only")),
-    "wire": Target(wire.check, seeds.lines, JSON),
+    "wire": Target(wire.check, seeds.lines, JSON, twisted),
     "policy": Target(files.check_policy, seeds.policies, TOML, seconds=3.0),
     "grants": Target(files.check_grants, seeds.grants, TOML),
-    "hook": Target(files.check_hook, seeds.hooks, (*JSON, b"NONCE", b"DIGEST", b'"decision":"allow"')),
-    "session": Target(talk.check, seeds.conversations, JSON, seconds=3.0),
+    "hook": Target(files.check_hook, seeds.hooks, (*JSON, b"NONCE", b"DIGEST", b'"decision":"allow"'), twisted),
+    "session": Target(talk.check, seeds.conversations, JSON, twisted, seconds=3.0),
     "path": Target(places.check_path, seeds.paths, PLACES),
     "url": Target(places.check_url, seeds.urls, PLACES),
 }
