@@ -71,6 +71,12 @@ def test_a_managed_directory_without_a_policy_is_a_mistake(home: Path) -> None:
     assert "name the directory that holds the *.toml files itself" in said.stderr
 
 
+def test_a_managed_rule_is_said_to_be_the_administrators(home: Path) -> None:
+    folder = ROOT / "policies/enterprise/managed"
+    said = policyd("explain", "--example", "read .env", "--managed", str(folder), cwd=home, home=home)
+    assert "managed:no-secrets, which is your administrator's" in said.stdout
+
+
 def test_a_suite_with_unknown_keys_says_which_are_known(home: Path) -> None:
     (home / "a_test.toml").write_text('policies = ["a.toml"]\n[[case]]\nrequest = "execute ls"\nexpect = "ask"\n')
     said = policyd("test", cwd=home, home=home)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from policyd.cli.auditcases import Court
 from policyd.cli.auditfilters import chosen, wanted
+from policyd.cli.check import counted
 from policyd.cli.suggestlog import Answers, collect, echoed
 from policyd.cli.suggestproof import Before, Proof
 from policyd.cli.suggestrules import Candidate, asked, candidates
@@ -86,15 +87,16 @@ def suggest(args: Namespace, answers: Answers, court: Court) -> Suggestions:
 def head(found: Suggestions) -> Iterator[str]:
     """Yield what a file of suggestions begins with."""
     answers, rules = found.answers, len(found.page.rules)
-    yield f"{rules} rules suggested by `policyd audit suggest`: they would have settled {found.settled} of"
-    yield f"{answers.prompts} prompts. Every request in the log was decided with them: nothing refused is allowed."
+    yield f"{counted(rules, 'rule')} suggested by `policyd audit suggest`: would have settled {found.settled} of"
+    prompts = counted(answers.prompts, "prompt")
+    yield f"{prompts}. Every request in the log was decided with them: nothing refused is allowed."
     if answers.blind.count:
         yield f"{answers.blind.count} refusals were masked or cut in the log and could not be tried."
     if answers.unreadable:
         yield f"{answers.unreadable} approvals were masked or cut in the log and are left out."
     for why, number in found.unsaid.most_common():
         if number:
-            yield f"left out, {number} approvals: {why}"
+            yield f"left out, {counted(number, 'approval')}: {why}"
 
 
 def as_json(found: Suggestions) -> str:

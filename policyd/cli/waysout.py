@@ -14,7 +14,7 @@ from policyd.cli.facts import shown_kind
 from policyd.display import safe
 from policyd.grants import conditions, key
 from policyd.grants.literal import PLAIN, escape
-from policyd.model import Action, Decision, Effect, Judged, Role, WordKind
+from policyd.model import Action, Decision, Effect, Judged, Layer, Role, WordKind
 
 WIDTH = 200
 USUAL = {"https": ":443/", "http": ":80/"}
@@ -27,7 +27,8 @@ def ways_out(decision: Decision, effect: Effect, roots: tuple[str, ...]) -> Iter
     if effect is Effect.DENY:
         for rule in decision.rules:
             if not rule.default:
-                yield f"add an `unless` to {safe(rule.label)}, or do it another way"
+                whose = ", which is your administrator's" if rule.layer is Layer.MANAGED else ""
+                yield f"add an `unless` to {safe(rule.label)}{whose}, or do it another way"
         return
     told: set[str] = set()
     for judged in decision.actions:
