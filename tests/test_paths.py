@@ -357,6 +357,47 @@ def test_a_glob_is_judged_by_what_it_can_match(pattern: str, path: str, surely: 
     assert compiled.maybe(given, here.workspace, here.fs, widen=True) is widely
 
 
+# pattern, glob, what exists, widely
+EXPANDED = [
+    ("*.pem", "src/*", [], NO),
+    ("*.pem", "s*/*", ["secrets/k.pem"], YES),
+    ("*.pem", "s[q-r]c/*", [], MAYBE),
+    ("*.pem", "src/**", [], MAYBE),
+    ("*.pem", "nodir/*", [], MAYBE),
+    ("*.pem", "docs/*", ["docs/.x.pem"], NO),
+    ("*.pem", "docs/.*", ["docs/.x.pem", "docs/.y"], YES),
+    ("*.pem", "docs/*", ["docs/x.pem"], YES),
+    ("*.pem", "docs/*", [f"docs/{n}" for n in range(401)], MAYBE),
+    ("*.pem", "docs/*", [*(f"docs/{n}" for n in range(300)), "docs/x.pem"], YES),
+    ("docs/*.pem", "docs/*", [], MAYBE),
+    ("k.pem", "alias/*", [], YES),
+    ("alias/**", "alias/*", [], YES),
+    ("**/alias/*.pem", "alias/*", [], YES),
+    ("**/alias/*.key", "alias/*", [], NO),
+    ("b.py", "src/*", [], NO),
+    ("x.md", "src/*/x*", [], MAYBE),
+]
+
+
+@pytest.mark.parametrize(("pattern", "path", "files", "widely"), EXPANDED)
+def test_a_floating_pattern_sees_what_a_glob_expands_to(
+    pattern: str, path: str, files: list[str], widely: Truth
+) -> None:
+    here = scene(pattern)
+    assert isinstance(here.fs, FakeFilesystem)
+    here.fs.files = {**here.fs.files, **{f"{APP}/{name}": "" for name in files}}
+    given = ref(path, base=(APP,), workspace=here.workspace, fs=here.fs, glob=True, expands=True)
+    assert here.pattern(pattern).maybe(given, here.workspace, here.fs, widen=True) is widely
+
+
+def test_what_lies_below_the_matches_of_a_glob_is_reached() -> None:
+    here = scene("b.py", "*.pem")
+    given = ref("s*/*", base=(APP,), workspace=here.workspace, fs=here.fs, glob=True, reach=CONTENT, expands=True)
+    assert here.pattern("b.py").maybe(given, here.workspace, here.fs, widen=True) is MAYBE
+    given = ref("src/*", base=(APP,), workspace=here.workspace, fs=here.fs, glob=True, reach=CONTENT, expands=True)
+    assert here.pattern("*.pem").maybe(given, here.workspace, here.fs, widen=True) is NO
+
+
 class _Crowded(FakeFilesystem):
     """A file system with a directory too large to list."""
 

@@ -60,7 +60,9 @@ class Builder:
         """Add an opaque action: something that cannot be told, and why."""
         self.add(Action(kinds or self.kinds, opaque=why, name=self.name, args=self.args, origin=origin))
 
-    def ref(self, text: object, base: tuple[str, ...], reach: Reach, *, glob: bool = False) -> PathRef:
+    def ref(
+        self, text: object, base: tuple[str, ...], reach: Reach, *, glob: bool = False, expands: bool = False
+    ) -> PathRef:
         """Return the path `text` in every form; OpaquePath says why not."""
         if not isinstance(text, str) or len(text) > LONGEST_PATH:
             raise paths.OpaquePath("a path is no text, or longer than any path")
@@ -72,6 +74,7 @@ class Builder:
             reach=reach,
             glob=glob,
             uri=text[:7].lower() == "file://",
+            expands=expands,
         )
 
     def path(

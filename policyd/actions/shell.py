@@ -15,6 +15,8 @@ from policyd.actions.builder import Builder
 from policyd.model import Action, FileUse, PathRef, Reach, Reading, Role, SimpleCommand, Word, WordKind
 
 EXECUTE = frozenset({"execute"})
+READING = frozenset({"read", "search", "delete"})
+"""What is done only to files that exist."""
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
 META = frozenset("|&;<>()$`\\\"'*?[]#~=%{}!^\n\t ")
 
@@ -89,7 +91,7 @@ def wrapped_text(words: Sequence[object]) -> str | None:
 
 def reading_actions(build: Builder, reading: Reading, origin: str, *, known: bool, strict: bool = False) -> None:
     """Add the actions of `reading`."""
-    uses = [(use, _ref(build, use)) for use in reading.files]
+    uses = [(use, _ref(build, use, _expands(use, reading))) for use in reading.files]
     own: dict[int, list[tuple[FileUse, PathRef | str]]] = {}
     for use, ref in uses:
         own.setdefault(use.command, []).append((use, ref))
@@ -147,12 +149,28 @@ def _stays(build: Builder, command: SimpleCommand) -> bool:
     return command.chdir is not None and _places(build, (command.chdir,))[1]
 
 
-def _ref(build: Builder, use: FileUse) -> PathRef | str:
+def _expands(use: FileUse, reading: Reading) -> bool:
+    """Say whether the shell at hand puts existing names in place of a glob, and nothing is written under others.
+
+    What runs behind a wrapper may be expanded on another machine; a piece of a word is expanded by its program, if at
+    all; to a loop's value something may have been added, which matters where a file is made.
+    """
+    if use.word.kind is not WordKind.GLOB or use.kind not in READING or not use.cwd:
+        return False
+    if use.command >= len(reading.commands):
+        return False
+    command = reading.commands[use.command]
+    if command.via or command.tainted or command.taint or use.word not in command.argv:
+        return False
+    return use.role is not Role.MENTION or use.word.text in command.text
+
+
+def _ref(build: Builder, use: FileUse, expands: bool) -> PathRef | str:
     """Return the path of `use`, or why it cannot be told."""
     if use.unknown or use.word.kind is WordKind.UNKNOWN:
         return use.unknown or "a word of the command is not constant"
     try:
-        ref = build.ref(use.word.text, use.cwd, use.reach, glob=use.word.kind is WordKind.GLOB)
+        ref = build.ref(use.word.text, use.cwd, use.reach, glob=use.word.kind is WordKind.GLOB, expands=expands)
     except paths.OpaquePath as error:
         return str(error)
     if use.filled_from:

@@ -67,6 +67,8 @@ class PathRef:
     """What lies below under a name with a leading dot is not reached (`rg` without `--hidden`)."""
     filled_from: tuple[str, ...] = ()
     """The directories whose content is put here: of what lies below, only what they hold is reached."""
+    found: tuple[str, ...] | None = field(default=None, compare=False)
+    """The existing paths a shell expands the glob to, absolute, NFC; None: not looked at, none, or not all known."""
 
 
 @dataclass(frozen=True, slots=True)

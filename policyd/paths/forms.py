@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from policyd.model import Filesystem, PathRef, Reach, Workspace
 from policyd.paths import globs
 from policyd.paths.lexical import compose, fold, inside
-from policyd.paths.segments import Segment
+from policyd.paths.segments import DEEP, CharClass, Segment
 
 LONGEST = 4_096
 """Characters of a path; Linux and macOS open no longer one."""
@@ -23,6 +23,8 @@ MATCHES = 1_000
 """Names a glob may expand to before it may lead anywhere."""
 SHOWN = 16
 """Existing matches of a glob that become forms of their own."""
+LISTED = 400
+"""Existing matches of a glob that strict rules are held against one by one."""
 
 _SIMPLE = re.compile(r"[A-Za-z0-9_./@+ -]+\Z")
 """Texts that have one spelling."""
@@ -53,11 +55,13 @@ def ref(
     reach: Reach = Reach.ENTRY,
     glob: bool = False,
     uri: bool = False,
+    expands: bool = False,
 ) -> PathRef:
     """Take a path of a request to all its forms.
 
     `base` holds every absolute directory a relative path may start at, links unresolved. `uri`: the field holds a
-    `file://` URI or a path; any other scheme is refused either way.
+    `file://` URI or a path; any other scheme is refused either way. `expands`: the glob is a whole word a shell expands
+    here, for a program that only reads or removes what exists.
 
     Raises:
         OpaquePath: the path is empty, no text, of another scheme, or cannot be resolved; then its `written` may still
@@ -76,7 +80,8 @@ def ref(
         reach = Reach.ENTRY
     heads = tuple(map(globs.head, forms)) if glob else forms
     lies_inside = bool(workspace.sound) and all(inside(each, workspace.sound) for each in heads)
-    return PathRef(text, forms, reach, glob, lies_inside, workspace.fold_case)
+    found = _found(spellings, fs) if expands and glob and fs is not None and globs.ANYWHERE not in forms else None
+    return PathRef(text, forms, reach, glob, lies_inside, workspace.fold_case, found=found)
 
 
 # ---- spellings: absolute, unfolded -----------------------------------------------------------------
@@ -252,6 +257,32 @@ def _match(path: str, fs: Filesystem, *, shown: bool) -> Iterator[str]:
         yield compose(globs.quote(target))
     if shown and (fs.identity(path) is not None or fs.is_dir(path)):
         yield compose(globs.quote(path))
+
+
+def _found(spellings: tuple[str, ...], fs: Filesystem) -> tuple[str, ...] | None:
+    """The existing paths the globs expand to, below the directory as written and as walked; None: not all are known.
+
+    A range of letters depends on the locale, `**` on the shell, and what matches nothing is left as it is written.
+    """
+    found: dict[str, None] = {}
+    for each in spellings:
+        parts = tuple(part for part in globs.segments(each) if part.literal != ".")
+        wild = next((i for i, part in enumerate(parts) if part.literal is None), len(parts))
+        names, rest = [part.literal or "" for part in parts[:wild]], parts[wild:]
+        if ".." in names or any(part is DEEP or _ranged(part) for part in rest):
+            return None
+        head = "/" + "/".join(names)
+        start = walked(head, fs)
+        matches = _matches(start, rest, fs) if rest else None
+        if not matches or len(matches) > LISTED:
+            return None
+        ends = [path[len(start.rstrip("/")) :] for path in matches]
+        found.update(dict.fromkeys(compose(top.rstrip("/") + end) for top in (head, start) for end in ends))
+    return tuple(found)
+
+
+def _ranged(part: Segment) -> bool:
+    return any(isinstance(token, CharClass) for token in part.tokens)
 
 
 def _matches(directory: str, parts: tuple[Segment, ...], fs: Filesystem) -> list[str] | None:

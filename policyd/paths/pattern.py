@@ -11,7 +11,8 @@ Rules of this module:
    head of a pattern that is a match; a pattern that floats is reached as MAYBE, unless a look says there is nothing.
    An operation that skips hidden names reaches nothing behind a leading dot.
    `sure` then wants a pattern that covers everything below.
-4. A shell glob that may match is MAYBE, one whose every match is covered is YES.
+4. A shell glob that may match is MAYBE, one whose every match is covered is YES. Where it is known what the glob
+   expands to, a floating pattern is held against that.
 """
 
 from __future__ import annotations
@@ -259,7 +260,12 @@ def _glob_hit(place: Place, text: str, form: str, ref: PathRef, fs: Filesystem |
     tail, segments = place.from_root(), globs.segments(text)
     states = tail.run_glob(segments, sure=False)
     if tail.ends(states):
-        return Truth.YES if tail.ends(tail.run_glob(segments, sure=True)) else Truth.MAYBE
+        if tail.ends(tail.run_glob(segments, sure=True)):
+            return Truth.YES
+        if ref.found is None or place.anchored:
+            return Truth.MAYBE
+        if any(_matched(path, (place,)) or (ref.folded and _matched(caseless(path), (place,))) for path in ref.found):
+            return Truth.YES
     if ref.reach is not Reach.CONTENT or not states:
         return Truth.NO
     directory = globs.head(form)
