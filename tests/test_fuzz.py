@@ -56,6 +56,15 @@ def test_the_laws_of_conversations_notice_an_allow() -> None:
     assert found.count("an allow is answered") > len(found) / 2
 
 
+@pytest.mark.parametrize("place", ['"content":[{"type":{}}]', '"status":{}', '"kind":[]', '"locations":[{"path":{}}]'])
+def test_a_field_of_another_type_is_no_failure(place: str) -> None:
+    call = f'"toolCall":{{"toolCallId":"c",{place}}}'
+    asks = f'a{{"jsonrpc":"2.0","id":3,"method":"session/request_permission","params":{{"sessionId":"s",{call}}}}}'
+    update = f'{{"sessionUpdate":"tool_call_update","toolCallId":"c",{place}}}'
+    tells = f'a{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{update}}}}}'
+    talk.check(f"{asks}\n{tells}".encode())
+
+
 def test_the_laws_of_shell_text_notice_an_rm() -> None:
     with pytest.raises(LawBroken, match="is allowed"):
         shell.check_under(shell.POLICY.replace('"deny"', '"allow"'), b"ls; rm x")

@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 from policyd.actions.readers import Fault, json_text
 from policyd.model import EMPTY
 
-FINISHED = frozenset({"completed", "failed", "cancelled"})
+FINISHED = ("completed", "failed", "cancelled")
 COLLECTIONS = ("locations", "content")
-SHOWN = frozenset({"content", "terminal"})
+SHOWN = ("content", "terminal")
 """Blocks of `content` that only show something."""
 CHANGED = ("path", "oldPath", "newPath", "from", "to")
 """Keys of a diff's `changes` that name a file."""

@@ -210,7 +210,7 @@ class Builder:
 
     def ground(self, parsed: Parsed, key: Voice) -> None:
         """Take in `[defaults]`, without the allows that do not count."""
-        table = {name: word for name, word in parsed.file.defaults.items() if word in EFFECTS}
+        table = {name: word for name, word in parsed.file.defaults.items() if isinstance(word, str) and word in EFFECTS}
         void = self.lock.voids(key[0], trusted=key[1])
         delegate = parsed.file.defaults.get("delegate") is True
         found: dict[str, Entry] = {}

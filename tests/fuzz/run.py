@@ -93,22 +93,20 @@ def _coverage_guided(args: argparse.Namespace, crashes: Path, scratch: Path) -> 
     words.write_text("".join(f'"{word}"\n' for word in quoted), "ascii")
     limits = [f"-max_total_time={args.seconds:.0f}", f"-max_len={LONGEST}", f"-dict={words}", "-timeout=60"]
     limits += [f"-seed={args.seed}", f"-artifact_prefix={crashes}/"]
-    atheris.Setup(
-        ["fuzz", str(corpus), *limits], keeper(target, crashes, "atheris"), **_mutator(target, atheris.Mutate)
-    )
+    atheris.Setup(["fuzz", str(corpus), *limits], keeper(target, crashes, "atheris"), **_mutator(target))
     atheris.Fuzz()
 
 
-def _mutator(target: Target, plain: Callable[[bytes, int], bytes]) -> dict[str, Callable[[bytes, int, int], bytes]]:
-    """Return the mutator of a target that has one: every other time the engine's own."""
+def _mutator(target: Target) -> dict[str, Callable[[bytes, int, int], bytes]]:
+    """Return the mutator of a target that has one of its own."""
     twist = target.twist
     if twist is None:
         return {}
 
     def mutator(data: bytes, longest: int, seed: int) -> bytes:
-        if seed % 2:
-            return plain(data, longest)
-        return twist(random.Random(seed), data)[:longest]  # noqa: S311
+        dice = random.Random(seed)  # noqa: S311
+        new = twist(dice, data) if seed % 2 else changed(dice, [data], target.words)
+        return new[:longest]
 
     return {"custom_mutator": mutator}
 

@@ -90,8 +90,9 @@ def _never_allows(commands: list[Command], said: list[tuple[Side, bytes]]) -> No
 
 
 def _objects(line: bytes) -> Iterable[dict[str, Any]]:
+    text = line.decode("utf-8", "replace")
     try:
-        found = json.loads(line), json.loads(line, object_pairs_hook=lambda pairs: dict(reversed(pairs)))
+        found = json.loads(text), json.loads(text, object_pairs_hook=lambda pairs: dict(reversed(pairs)))
     except (ValueError, RecursionError):
         return
     yield from (one for one in found if isinstance(one, dict))

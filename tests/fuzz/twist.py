@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
+from typing import Any
 
 ODD: tuple[object, ...] = (
     *(None, True, False, 0, 1, -1, 1.5, 10**30, "", "s", "c", "yes", "allow_once", "reject_once", "tool_call", "\x00"),
@@ -50,9 +51,9 @@ def _change(dice: random.Random, value: dict[str, object]) -> None:
             holder[key] = dice.choice(ODD)
 
 
-def _places(value: object) -> Iterator[tuple[dict[object, object], object]]:
+def _places(value: object) -> Iterator[tuple[Any, Any]]:
     """Yield every container with each of its keys or positions."""
     if isinstance(value, (dict, list)):
         for key in list(value) if isinstance(value, dict) else range(len(value)):
             yield value, key
-            yield from _places(value[key])  # type: ignore[call-overload]
+            yield from _places(value[key])
