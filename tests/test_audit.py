@@ -192,6 +192,7 @@ def test_a_line_is_at_most_16_kib_and_says_what_was_cut() -> None:
     assert "[cut " in kept["title"] and kept["actions_cut"] > 0 and kept["whole"].startswith("sha256:")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(30)
 def test_a_flood_of_secrets_is_masked_in_reasonable_time() -> None:
     text = " ".join(f"password=hunter{number}" for number in range(20_000))

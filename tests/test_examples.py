@@ -212,6 +212,7 @@ def test_a_repository_takes_the_wrapper_from_acpx_and_doctor_says_so(acpx: House
     assert f"mend  acpx: {acpx.work}/.acpxrc.json: claude the repository chooses" in said.stdout
 
 
+@pytest.mark.slow
 def test_the_acpx_script_runs_a_task_under_policy_whatever_the_repository_says(acpx: House) -> None:
     needs_acpx()
     script = acpx.install("run-example", acpx.read("acpx/run"))
@@ -290,6 +291,7 @@ def test_the_github_job_runs_under_the_policy_of_the_protected_branch(checkout: 
     assert "rm -rf keep" in (temp / "summary.md").read_text()
 
 
+@pytest.mark.slow
 def test_the_gitlab_job_fails_where_something_was_refused(checkout: House) -> None:
     said = shell(checkout, gitlab_script(), TASK=TASK)
     assert said.returncode == 1, said.stderr
@@ -297,6 +299,7 @@ def test_the_gitlab_job_fails_where_something_was_refused(checkout: House) -> No
     assert (checkout.work / "keep/file").exists()
 
 
+@pytest.mark.slow
 def test_the_gitlab_job_passes_where_nothing_was_refused(checkout: House) -> None:
     said = shell(checkout, gitlab_script(), TASK="run ls")
     assert said.returncode == 0, said.stderr

@@ -86,6 +86,7 @@ def always(place: Place) -> str:
     return shown.decode()
 
 
+@pytest.mark.slow
 def test_an_always_holds_for_exactly_what_was_shown_until_it_is_revoked(place: Place) -> None:
     shown = always(place)
     assert "4. Always allow `echo hi` in this project" in shown

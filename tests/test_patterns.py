@@ -133,6 +133,7 @@ def test_long_words_match_as_short_ones(pattern: str, text: str, wanted: bool) -
     assert compiled(pattern).sure(command(text)) is wanted
 
 
+@pytest.mark.slow
 def test_ten_thousand_words_are_judged() -> None:
     flood = command("docker " + "$$X -z word " * 4000)
     assert compiled("docker ** --privileged").maybe(flood, widen=True) is Truth.MAYBE

@@ -191,6 +191,7 @@ def test_every_way_to_change_a_file_is_noticed(tmp_path: Path, monkeypatch: pyte
     assert looks.complaints == []
 
 
+@pytest.mark.slow
 def test_a_storm_of_changes_is_few_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "DELAY", 0.0)
     looks = Looks()

@@ -22,6 +22,7 @@ def sent(commands: list[Command], side: Side) -> list[dict[str, object]]:
     return [json.loads(line) for line in lines]
 
 
+@pytest.mark.slow
 def test_a_flood_of_a_thousand_requests_asks_at_most_twenty_times_a_minute() -> None:
     connection = Connection(ScriptedDecider(), Settings(), nonce="n")
     asked, answered = 0, 0

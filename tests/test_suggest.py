@@ -304,6 +304,7 @@ def answer(client: Client, text: str, kind: str, ident: int) -> None:
     client.until(id=ident)
 
 
+@pytest.mark.slow
 def test_what_was_suggested_after_a_day_with_the_proxy_settles_the_next_day(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     client = Client(scene.start("ask", "1"))

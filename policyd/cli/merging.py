@@ -75,7 +75,7 @@ def merge(current: dict[str, object], wanted: dict[str, object], key: str = "") 
         there, where = merged.get(name), f"{key}.{name}".lstrip(".")
         if name not in merged:
             merged[name] = value
-        elif isinstance(there, dict) and isinstance(value, dict) and not is_command(there):
+        elif isinstance(there, dict) and isinstance(value, dict) and not (is_command(there) or is_command(value)):
             merged[name] = merge(there, value, where)
         elif isinstance(there, list) and isinstance(value, list) and not is_command(current):
             merged[name] = [*there, *(item for item in value if item not in there)]
