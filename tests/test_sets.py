@@ -180,3 +180,36 @@ def test_a_pattern_that_lets_in_more_than_it_seems_is_advised_on(text: str, part
     found = advice(CommandPattern.compile(text, home="/home/dev"))
     assert bool(found) is bool(parts)
     assert all(part in found for part in parts)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "black --check --config x .",
+        "black --check --frob .",
+        "black . --check=no",
+        "gofmt -l -w .",
+        "prettier --check --write .",
+        "rustfmt --check a.rs",
+        "shellcheck -x a.sh",
+        "gzip -d a.gz",
+        "gzip a",
+        "zstd -c --rm a",
+        "unzip a.zip",
+        "pip install x",
+        "pip list --outdated",
+        "npm ls --prefix /tmp",
+        "go env -w X=y",
+        "cargo metadata --manifest-path /tmp/x",
+        "git clean -fd",
+        "git clean -n --frob",
+        "git frob -h",
+        "git help -w log",
+        "ulimit -n 5",
+        "set -a",
+        "set -o posix",
+    ],
+)
+def test_neighbours_of_the_showing_forms_ask(text: str) -> None:
+    policy = '[[rule]]\neffect = "allow"\ncommand = ["@read-only", "@git-read", "@test-runners"]\n'
+    assert decide("version = 1\n" + policy, text).effect.word == "ask"

@@ -227,12 +227,26 @@ def slots(program: Program, parsed: Parsed) -> Iterable[tuple[str, Word]]:
         middle = max(0, count - len(before) - len(after))
         roles = [*before, *[roles[repeat].rstrip("*")] * middle, *after]
     roles.extend("mention" for _ in range(count - len(roles)))
+    if peeks(program, parsed):
+        roles = ["read" if role in {"edit", "delete"} else role for role in roles]
     return zip(roles, parsed.operands, strict=False)
+
+
+def peeks(program: Program, parsed: Parsed) -> bool:
+    """Say whether its options make a program only show what it would do; a word nobody knows may undo or eat them."""
+    if not program.peek or parsed.unknown or parsed.loose or not parsed.has(*program.peek):
+        return False
+    return all(item.exact and not item.option.harms and item.word.kind is WordKind.CONST for item in parsed.given)
+
+
+def _names_only(program: Program, parsed: Parsed) -> bool:
+    """Say whether a program that only shows what it would do shows no more than names."""
+    return peeks(program, parsed) and not parsed.has(*(program.peek - program.shallow))
 
 
 def reach_of(program: Program, parsed: Parsed) -> Reach:
     """Return how far the program reaches below its operands with these options."""
-    if program.shallow and parsed.has(*program.shallow):
+    if program.shallow and parsed.has(*program.shallow) and (not program.peek or _names_only(program, parsed)):
         return Reach.NAMES
     if program.deep and parsed.has(*program.deep):
         return Reach.CONTENT
@@ -256,7 +270,7 @@ def _operands(found: _Uses, program: Program, parsed: Parsed) -> None:
     bare = len(found.files) == before and not any(role in FILE_ROLES | LINKED for role, _ in paired)
     if program.empty and bare and not (program.fed and found.fed) and (deep or not program.deep):
         kind, _, path = program.empty.partition(" ")
-        found.file(kind, Word(path), reach)
+        found.file("search" if peeks(program, parsed) else kind, Word(path), reach)
     if program.target:
         found.targets = _places(program, parsed, paired)
 

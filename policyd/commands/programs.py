@@ -18,6 +18,8 @@ A table entry holds:
 - `reach` of the operands; `deep`, `shallow`: options that make it content, names; `deep_as`: their kind then;
   `hidden`: the options without which names with a leading dot below are skipped
 - `role`: `reader` carries reads, `writer` what its operands say; `verb`: it changes something whatever its options
+- `peek`: options that make it only read what it would write or remove, beside others that are known;
+  `shallow` are then those of them that show names only
 - `listing`: options without which an operand makes something (`git branch NAME`); `check`: a checker of `scripts.py`
 - `posix`, `dash`, `raw`, `bundle`: see `Syntax`; `fed`: fed from a pipe it reads that instead of `empty`;
   `help = false`: it has no harmless `--help` and `--version`
@@ -58,6 +60,7 @@ class Program:
     instead: frozenset[str] = frozenset()
     target: frozenset[str] = frozenset()
     listing: frozenset[str] = frozenset()
+    peek: frozenset[str] = frozenset()
     verb: bool = False
     asks: bool = True
     """`--help` and `--version` are harmless."""
@@ -121,6 +124,7 @@ def _program(name: str, entry: Entry, above: Program | None = None, groups: Mapp
         instead=frozenset(_names(entry, "instead")),
         target=frozenset(_names(entry, "target")),
         listing=frozenset(_names(entry, "listing")),
+        peek=frozenset(_names(entry, "peek")),
         verb=bool(entry.get("verb")),
         asks=asks,
         check=_text(entry, "check"),
