@@ -182,6 +182,18 @@ def test_the_schema_accepts_every_shipped_policy(path: Path, home: Path) -> None
     jsonschema.validate(tomllib.loads(path.read_text()), schema)
 
 
+def test_the_shipped_schema_is_the_one_that_is_printed(home: Path) -> None:
+    shipped = json.loads((ROOT / "policies" / "policy.schema.json").read_text())
+    assert shipped == json.loads(policyd("schema", cwd=home, home=home).stdout)
+
+
+def test_a_written_policy_points_editors_at_a_schema_that_is_there(home: Path) -> None:
+    assert policyd("init", "default", "--write", cwd=home, home=home).returncode == 0
+    folder = home / ".config/policyd/policies.d"
+    line = (folder / "default.toml").read_text().splitlines()[0]
+    assert json.loads((folder / line.removeprefix("#:schema ")).read_text())["title"] == "PolicyFile"
+
+
 def test_the_schema_refuses_a_misspelt_key(home: Path) -> None:
     schema = json.loads(policyd("schema", "policy", cwd=home, home=home).stdout)
     with pytest.raises(jsonschema.ValidationError):

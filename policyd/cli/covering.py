@@ -93,7 +93,8 @@ class Coverer:
             return True  # a program nobody knows may run the words behind it
         if condition.name in SESSION or condition.name in {"url", "tool"}:
             return True
-        if condition.name in {"path", "command"} and action.path is action.command is action.url is action.tool:
+        resources = (action.path, action.command, action.url, action.tool)
+        if condition.name in {"path", "command"} and all(each is None for each in resources):
             return True  # a stand-in of kinds alone: what it stands for has every resource
         if condition.name == "kind":
             return placed(condition, Place.SPARE).truth(action, self.context, None) is not Truth.NO

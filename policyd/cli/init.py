@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from contextlib import suppress
 
 from policyd.actions import profiles
 from policyd.cli import advice, merging, presets, programs
@@ -93,9 +94,20 @@ def write_preset(name: str, where: Places) -> int:
     except FileExistsError:
         return wrong(f"{path} is there already and was left as it is")
     with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
-        opened.write(presets.text(name))
+        opened.write(presets.text(name).replace(presets.SCHEMA_HERE, presets.SCHEMA_ABOVE))
+    write_schema(os.path.join(where.config, presets.SCHEMA))
     print(f"wrote {path}; `policyd check` validates it, `policyd status` shows what is in force")
     return 0
+
+
+def write_schema(path: str) -> None:
+    """Write what the policy's first line points editors at; of no account to policyd itself."""
+    import json
+
+    from policyd.policy.file import schema
+
+    with suppress(OSError), open(path, "w", encoding="utf-8") as opened:
+        json.dump(schema(), opened, indent=2)
 
 
 def client(name: str, agent_name: str | None, words: list[str], where: Places, *, write: bool) -> int:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
+SCHEMA = "policy.schema.json"
+SCHEMA_HERE, SCHEMA_ABOVE = f"#:schema ./{SCHEMA}", f"#:schema ../{SCHEMA}"
+"""What editors read the schema by: beside the shipped policies, above the directory of a user's own."""
 PRESETS = {
     "default": "a developer at a screen",
     "read-only": "look, never touch",
