@@ -197,6 +197,8 @@ def test_a_pattern_that_lets_in_more_than_it_seems_is_advised_on(text: str, part
         "zstd -c --rm a",
         "unzip a.zip",
         "pip install x",
+        "printenv",
+        "printenv TOKEN",
         "pip list --outdated",
         "npm ls --prefix /tmp",
         "go env -w X=y",
