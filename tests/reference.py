@@ -77,9 +77,9 @@ def truth(key: str, table: dict[str, Any], action: Action, context: Context, pla
             return NO if loose else YES
         return YES if any(mode.unsafe if word == "@unsafe" else word == mode.name for word in as_list(value)) else NO
     if key == "label":
-        held = {**context.labels, **context.managed_labels}
-        held = dict(context.managed_labels) if managed and loose else held
-        return YES if all(held.get(k) == v for k, v in value.items()) else NO
+        labels = {**context.labels, **context.managed_labels}
+        labels = dict(context.managed_labels) if managed and loose else labels
+        return YES if all(labels.get(k) == v for k, v in value.items()) else NO
     if key == "until":
         return YES if context.now < value else NO
     assert key == "interactive"
