@@ -76,7 +76,8 @@ def _never_fails(commands: list[Command]) -> None:
 
 def _never_allows(commands: list[Command], said: list[tuple[Side, bytes]]) -> None:
     asked = [message for side, line in said if side is Side.AGENT for message in _objects(line)]
-    allows = {option for message in asked for option in _allowing(message)}
+    rejects = {option for message in asked for option in _stated(message, "reject")}
+    allows = {option for message in asked for option in _stated(message, "allow")} - rejects
     others = {_key(message.get("id")) for message in asked if message.get("method") != PERMISSION}
     for command in commands:
         if not isinstance(command, Send):
@@ -98,11 +99,11 @@ def _objects(line: bytes) -> Iterable[dict[str, Any]]:
     yield from (one for one in found if isinstance(one, dict))
 
 
-def _allowing(message: dict[str, Any]) -> Iterable[str]:
+def _stated(message: dict[str, Any], kind: str) -> Iterable[str]:
     params = message.get("params")
     options = params.get("options") if isinstance(params, dict) else None
     for option in options if isinstance(options, list) else ():
-        if isinstance(option, dict) and str(option.get("kind")).startswith("allow"):
+        if isinstance(option, dict) and str(option.get("kind")).startswith(kind):
             yield str(option.get("optionId"))
 
 
