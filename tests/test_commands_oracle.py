@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
@@ -138,8 +140,10 @@ def ran(text: str, stubs: Path, scratch: Path) -> list[list[str]]:
     (work / "d").mkdir(parents=True)
     for name in ("f.txt", "1.q", "2.q"):
         (work / name).touch()
-    log = scratch / "log"
-    log.write_bytes(b"")
+    # A log of its own for each text: a stub in the background of one may be late.
+    descriptor, name = tempfile.mkstemp(dir=scratch)
+    os.close(descriptor)
+    log = Path(name)
     env = {"PATH": str(stubs), "LOG": str(log), "HOME": "/h"}
     try:
         subprocess.run(
