@@ -227,6 +227,7 @@ def test_a_killed_daemons_question_is_rejected_by_the_next(tmp_path: Path, capsy
         daemon.start()
         [row] = listed(words, capsys)
         assert "ended" in str(row["rejected"])
+        until(lambda: any(row["event"] == "inbox" for row in daemon.scene.records()), "the rejection is on record")
         rows = [row for row in daemon.scene.records() if row["event"] == "inbox"]
         assert [(row["entry"], row["outcome"]) for row in rows] == [(listed(words, capsys)[0]["id"], "rejected")]
         peer.close()
