@@ -117,7 +117,8 @@ def user(args: argparse.Namespace, where: Places) -> Found:
 def authorizer(args: argparse.Namespace, loaded: Loaded) -> Authorizer:
     """Return the decision point the options describe."""
     policy, _ = loaded.of((args.cwd,) if args.cwd else ())
-    claims = Claims(options.labels(args.label), {}, *_person(), interactive=bool(args.prompt) and not args.unattended)
+    asks = bool(args.prompt) and not args.unattended
+    claims = Claims(options.labels(args.label), {}, *places.person(), interactive=asks)
     return Authorizer(
         policy,
         policies=loaded.session,
@@ -136,21 +137,3 @@ def _grants(args: argparse.Namespace, loaded: Loaded) -> Grants | None:
 
     bind: Callable[..., object] = Remembered(loaded.places.grants, "").bind
     return bind  # type: ignore[return-value]
-
-
-def _person() -> tuple[str, tuple[str, ...]]:
-    """Return name and groups of the process's user."""
-    import grp
-    import pwd
-
-    try:
-        name = pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        name = ""
-    groups = []
-    for number in {os.getgid(), *os.getgroups()}:
-        try:
-            groups.append(grp.getgrgid(number).gr_name)
-        except KeyError:
-            continue
-    return name, tuple(sorted(groups))
