@@ -97,6 +97,20 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
     ),
     ("qwen-code", {"title": "delete", "kind": "other", "rawInput": {"id": "42"}}, ["other opaque: the MCP server"]),
     (
+        "qwen-code",
+        {
+            "title": "mcp__notes__list;rm${IFS}-rf${IFS}src (notes MCP Server)",
+            "kind": "execute",
+            "rawInput": {"command": "mcp__notes__list;rm${IFS}-rf${IFS}src", "description": "notes MCP Server"},
+        },
+        [
+            "execute $ mcp__notes__list",
+            "execute $ rm -rf src",
+            "delete /home/dev/project/src to content (operand, carried by 1)",
+            "execute opaque: words are split with `$IFS`",
+        ],
+    ),
+    (
         "agentao",
         {
             "title": "run_shell_command",
