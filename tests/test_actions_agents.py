@@ -292,6 +292,12 @@ def test_a_request_stands_for_what_its_agent_means(name: str, fields: dict[str, 
     assert all(line.startswith(start) for line, start in zip(found, expected, strict=True)), found
 
 
+def test_a_command_that_looks_like_an_mcp_name_is_none() -> None:
+    assert asked(opened("nobody"), title="mcp__notes__list;rm${IFS}-rf${IFS}src", kind="execute") == [
+        "execute opaque: nothing announced this tool call"
+    ]
+
+
 def test_an_agent_without_a_name_is_known_by_what_it_offers() -> None:
     raw = {"file_path": "src/app.py", "old_string": "a", "new_string": "b"}
     assert asked(opened(""), DEEP, title="Edit `src/app.py`", rawInput=raw) == ["edit /src/app.py"]

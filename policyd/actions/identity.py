@@ -25,13 +25,15 @@ PROSE = frozenset({"title", "first_title"})
 def identify(evidence: Evidence, profile: Profile) -> tuple[str, ToolSpec | None]:
     """Return the tool's name (`""` if it is not stated) and how its calls are read (None if nothing says).
 
-    A name out of a title counts only where the profile has a table for it: a title may be the model's own prose.
+    A name out of a title counts only where it is made of a name's characters and the profile has a table for it: a
+    title may be the model's own prose, or a command.
     """
     for ref in profile.identify:
         for found in ref.find(evidence):
             if isinstance(found.value, str) and is_name(found.value):
-                spec = _named(profile, found.value, evidence)
-                if spec or ref.place not in PROSE:
+                prose = ref.place in PROSE
+                spec = None if prose and not is_plain(found.value) else _named(profile, found.value, evidence)
+                if spec or not prose:
                     return found.value, spec or _fallback(evidence, profile, found.value)
     for template, name in profile.titled:
         title = evidence.titles[0] if evidence.titles else ""
@@ -52,6 +54,11 @@ def _named(profile: Profile, name: str, evidence: Evidence) -> ToolSpec | None:
 def is_name(text: str) -> bool:
     """Say whether `text` can be a tool's name: one word, not prose."""
     return 0 < len(text) <= LONGEST_NAME and not any(char.isspace() or not char.isprintable() for char in text)
+
+
+def is_plain(text: str) -> bool:
+    """Say whether `text` holds nothing that a shell would read as more than one word."""
+    return all(char.isalnum() or char in "_-./:" for char in text)
 
 
 def mcp_tool(evidence: Evidence, spec: ToolSpec, name: str, servers: tuple[str, ...]) -> Tool | None:
