@@ -15,8 +15,10 @@ Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from policyd import engine
 from policyd.actions import Conversation, Machine, Session
@@ -32,8 +34,7 @@ Policies = Callable[[Session], tuple[Policy, str]]
 """The policy of a session, and why everything in it is at least ask (empty: it is not)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
+class Claims(Struct, frozen=True):
     """What policies may ask about the process and the person, beside what the wire tells."""
 
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import cast
+
+from msgspec import Struct
 
 from policyd.model import Tool, Truth
 
@@ -81,16 +82,23 @@ def _plain(server: str) -> str:
 # ---- patterns over names ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ToolPattern:
+class ToolPattern(Struct, frozen=True):
     """`server/tool` with `*`, or the name of a built-in tool."""
 
     source: str
     server: str | None
     """None: a built-in tool's name."""
     tool: str
-    _server: Callable[[str], bool] = field(repr=False, compare=False)
-    _tool: Callable[[str], bool] = field(repr=False, compare=False)
+    _server: Callable[[str], bool]
+    _tool: Callable[[str], bool]
+
+    def __eq__(self, other: object) -> bool:
+        """Compare what was written; what is made of it follows."""
+        return isinstance(other, ToolPattern) and self.source == other.source
+
+    def __hash__(self) -> int:
+        """Hash what was written."""
+        return hash(self.source)
 
     @classmethod
     def compile(cls, text: str) -> ToolPattern:
@@ -163,12 +171,19 @@ def whole(pattern: str) -> Callable[[str], bool]:
 Test = Callable[[object], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class InputPattern:
+class InputPattern(Struct, frozen=True):
     """What the arguments of a call must hold: every key, each by one of its values."""
 
     source: Mapping[str, object]
-    tests: tuple[tuple[str, Test], ...] = field(repr=False, compare=False)
+    tests: tuple[tuple[str, Test], ...]
+
+    def __eq__(self, other: object) -> bool:
+        """Compare what was written; what is made of it follows."""
+        return isinstance(other, InputPattern) and self.source == other.source
+
+    def __hash__(self) -> int:
+        """Hash what was written."""
+        return hash(self.source)
 
     @classmethod
     def compile(cls, table: Mapping[str, object]) -> InputPattern:

@@ -18,7 +18,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from policyd.model import Truth, Url
 
@@ -204,8 +206,7 @@ def _end(run: str) -> int:
 # ---- patterns --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class UrlPattern:
+class UrlPattern(Struct, frozen=True):
     """A URL pattern, ready to be judged."""
 
     source: str
@@ -217,15 +218,23 @@ class UrlPattern:
     path: str
     """Empty for all."""
     query: str | None
-    covers: Matcher = field(init=False, repr=False, compare=False)
-    reaches: Matcher = field(init=False, repr=False, compare=False)
-    asks: Matcher = field(init=False, repr=False, compare=False)
+    covers: Matcher = bool
+    reaches: Matcher = bool
+    asks: Matcher = bool
 
     def __post_init__(self) -> None:
         """Compile what matches the path, what also lies below it, and what matches the query."""
-        object.__setattr__(self, "covers", _matcher(self.path, below=False))
-        object.__setattr__(self, "reaches", _matcher(self.path, below=True))
-        object.__setattr__(self, "asks", _query(self.query))
+        force_setattr(self, "covers", _matcher(self.path, below=False))
+        force_setattr(self, "reaches", _matcher(self.path, below=True))
+        force_setattr(self, "asks", _query(self.query))
+
+    def __eq__(self, other: object) -> bool:
+        """Compare what was written; what is made of it follows."""
+        return isinstance(other, UrlPattern) and self.source == other.source
+
+    def __hash__(self) -> int:
+        """Hash what was written."""
+        return hash(self.source)
 
     @classmethod
     def compile(cls, text: str) -> UrlPattern:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
+
+from msgspec.structs import replace
 
 from policyd.grants import Clock
 from policyd.model import (
@@ -45,33 +46,33 @@ def run(*words: str, cwd: str = ROOT, env: Mapping[str, str] | None = None, **mo
     assigned = tuple(Assignment(name, Word(value)) for name, value in (env or {}).items())
     command = SimpleCommand(tuple(map(Word, words)), " ".join(words), env=assigned, cwd=(cwd,))
     action = Action(frozenset({"execute"}), command=command, cwd=(cwd,), cwd_inside=cwd.startswith(ROOT))
-    return replace(action, **more)  # type: ignore[arg-type]
+    return replace(action, **more)
 
 
 def touch(kind: str, path: str, *, role: Role = Role.PRIMARY, **more: object) -> Action:
     """Something done to one path."""
     kinds = frozenset() if role is Role.MENTION else frozenset({kind})
     action = Action(kinds, role=role, path=PathRef(path, (path,), inside=path.startswith(ROOT)))
-    return replace(action, **more)  # type: ignore[arg-type]
+    return replace(action, **more)
 
 
 def fetch(host: str, path: str = "/", **more: object) -> Action:
     """A URL fetched."""
     text = f"https://{host}{path}"
     action = Action(frozenset({"fetch"}), url=Url(text, "https", host, 443, (path,)))
-    return replace(action, **more)  # type: ignore[arg-type]
+    return replace(action, **more)
 
 
 def call(server: str, tool: str, args: Mapping[str, object] | None = None, **more: object) -> Action:
     """A call of an MCP tool."""
     known = Tool(f"mcp__{server}__{tool}", ((server, tool),))
     action = Action(frozenset({"other"}), tool=known, args={} if args is None else args, mcp=True)
-    return replace(action, **more)  # type: ignore[arg-type]
+    return replace(action, **more)
 
 
 def request(*actions: Action, session: str = "s1", call_id: str = "c1", **more: object) -> Request:
     """A request for `actions` with the usual three options."""
-    return replace(Request(session, call_id, "a title", OPTIONS, actions), **more)  # type: ignore[arg-type]
+    return replace(Request(session, call_id, "a title", OPTIONS, actions), **more)
 
 
 def context(agent: str = "claude-code", cwd: str = ROOT) -> Context:
@@ -88,4 +89,4 @@ def decision(asking: Request, rule: RuleRef = ASKS, **more: object) -> Decision:
     """A decision that asks about every action of `asking`."""
     actions = tuple(asked(action, rule) for action in asking.actions)
     found = Decision(Effect.ASK, Source.RULE, "user:asks asks", (rule,), (rule,), actions, remember=rule.remember)
-    return replace(found, **more)  # type: ignore[arg-type]
+    return replace(found, **more)

@@ -6,12 +6,12 @@ their forms, commands their words, as the readers of `policyd.actions` would han
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
 import tomli_w
+from msgspec.structs import replace
 
 from policyd import policy
 from policyd.model import (

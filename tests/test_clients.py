@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from policyd.model import Effect, Option, Request
 from policyd.prompts import Choice, Client, Outcome, Prompt, ask, find, parse_chain, usable

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 
 from policyd import engine, paths, policy
 from policyd.model import (

@@ -9,11 +9,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from policyd.grants import Clock, Grant
 from policyd.model import Effect
@@ -322,7 +322,7 @@ def test_without_a_session_nothing_of_a_project_counts(project: Path) -> None:
 
 WRITER = """
 import sys
-from dataclasses import replace
+from msgspec.structs import replace
 from policyd.storage import clock as clocks
 from policyd.storage.grants import Remembered
 from policyd.grants.grant import Grant, grant_id

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from msgspec import structs
 
 from policyd.model import PathRef, Reach, Truth
 from policyd.paths import OpaquePath, PathIndex, PathPattern, PatternError, escape, open_workspace, ref
@@ -286,7 +287,7 @@ HIDDEN = [
 @pytest.mark.parametrize(("pattern", "path", "widely"), HIDDEN)
 def test_a_search_that_skips_hidden_names_reaches_none(pattern: str, path: str, widely: Truth) -> None:
     here = scene(pattern)
-    given = dataclasses.replace(here.path(path, reach=CONTENT), skips_hidden=True)
+    given = structs.replace(here.path(path, reach=CONTENT), skips_hidden=True)
     assert here.pattern(pattern).maybe(given, here.workspace, here.fs, widen=True) is widely
 
 
@@ -660,7 +661,7 @@ def test_a_reference_keeps_what_was_stated() -> None:
     given = scene().path("src/../src/a.py")
     assert given.text == "src/../src/a.py"
     assert given.forms == (f"{APP}/src/a.py",)
-    assert dataclasses.replace(given, inside=False) != given
+    assert structs.replace(given, inside=False) != given
 
 
 def test_a_relative_directory_to_start_at_is_opaque_and_ends() -> None:
@@ -684,7 +685,7 @@ def test_a_directory_that_is_filled_holds_what_fills_it(source: str, pattern: st
     fs = FakeFilesystem({f"{APP}/build/o": "", f"{APP}/conf/.env": "", f"{APP}/new/.env": ""})
     space = open_workspace(APP, (), home=HOME, fs=fs)
     place = ref("new", base=(APP,), workspace=space, fs=fs, reach=Reach.CONTENT)
-    filled = dataclasses.replace(place, filled_from=(f"{APP}/{source}",))
+    filled = structs.replace(place, filled_from=(f"{APP}/{source}",))
     compiled = PathPattern.compile(pattern, home=HOME, tmpdir="/tmp")
     assert compiled.maybe(filled, space, fs, widen=True) is truth
     assert compiled.maybe(place, space, fs, widen=True) is (Truth.MAYBE if pattern == ".env" else Truth.NO)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import select
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from time import monotonic
 
 import pytest
+from msgspec.structs import replace
 
 from policyd.model import Effect, Filesystem
 from policyd.policy import Policy, PolicyError

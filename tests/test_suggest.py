@@ -9,11 +9,12 @@ import tomllib
 import zlib
 from argparse import ArgumentParser
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from policyd import audit, engine
 from policyd.actions import Conversation, Machine

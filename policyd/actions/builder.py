@@ -7,7 +7,8 @@ do) and never drops a thing it cannot understand: what is not a path, a URL or a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from policyd import paths, urls
 from policyd.actions.evidence import Evidence
@@ -17,8 +18,7 @@ NOT_PATH = frozenset({"execute", "think", "switch_mode"})
 LONGEST_PATH = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """What is true around a call: the session's workspace, the machine, the shell."""
 
     workspace: Workspace
@@ -32,8 +32,7 @@ class Surroundings:
     """Where the agent's shell may stand, absolute; empty = unknown."""
 
 
-@dataclass(slots=True)
-class Builder:
+class Builder(Struct):
     """The actions of one call, as they are found."""
 
     evidence: Evidence

@@ -14,7 +14,9 @@ file but through the `Filesystem` handed in.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from policyd import paths
 from policyd.actions import guard, profiles, resources
@@ -34,8 +36,7 @@ SIDE_DOORS = ("fs/read_text_file", "fs/write_text_file", "terminal/create")
 ASKING = "session/request_permission"
 
 
-@dataclass(slots=True)
-class _Waiting:
+class _Waiting(Struct):
     """A request of one side whose answer has not been seen."""
 
     method: str

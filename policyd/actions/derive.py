@@ -14,7 +14,8 @@ Rules (design, section 3):
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from policyd.actions import guard, resources
 from policyd.actions.builder import Builder, Surroundings

@@ -17,7 +17,8 @@ Nothing here knows an agent; what a field means is the profile's affair.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from policyd.actions.readers import Fault, json_text
 from policyd.model import EMPTY
@@ -33,8 +34,7 @@ LONGEST_KEPT = 4096
 """Characters of a text that is kept beyond its request."""
 
 
-@dataclass(frozen=True, slots=True)
-class Diff:
+class Diff(Struct, frozen=True):
     """A change of a file as shown to the person."""
 
     path: str
@@ -44,8 +44,7 @@ class Diff:
     """The old and new text it shows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """A tool call as one request finds it."""
 
     call_id: str
@@ -79,8 +78,7 @@ class Evidence:
     """Whether any update named the call."""
 
 
-@dataclass(slots=True)
-class Call:
+class Call(Struct):
     """What the updates of one tool call said, newest last."""
 
     call_id: str

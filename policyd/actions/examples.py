@@ -8,7 +8,8 @@ on tools it is a tool.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from policyd.actions import guard, shell
 from policyd.actions.builder import Builder, Surroundings

@@ -12,9 +12,10 @@ the values of a table, `{}` through the keys of a table, `{type=delete}` through
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from policyd.actions.evidence import Evidence
 from policyd.actions.readers import Fault, Template, json_text
@@ -38,8 +39,7 @@ LISTS = {"locations": "locations", "diff": "diffs", "content": "texts", "options
 """Places that are lists, and where they stand in the evidence."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A value and where it stood."""
 
     value: object
@@ -48,8 +48,7 @@ class Found:
     """Which of several references led to it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ref:
+class Ref(Struct, frozen=True):
     """A compiled field reference."""
 
     place: str
@@ -59,17 +58,17 @@ class Ref:
     json: bool = False
     where: tuple[str, str] = ("", "")
     field: tuple[str, ...] = ()
-    key: str = dataclasses.field(init=False)
+    key: str = ""
     """The key of `rawInput` this reference claims, or nothing."""
-    bare: bool = dataclasses.field(init=False)
+    bare: bool = False
     """It is that key's value and nothing more."""
 
     def __post_init__(self) -> None:
         """Note what is asked at every call."""
         key = self.steps[0] if self.place == "rawInput" and self.steps and self.steps[0] != "[]" else ""
         read = self.template or self.json or self.where[0] or self.field
-        object.__setattr__(self, "key", key)
-        object.__setattr__(self, "bare", bool(key) and len(self.steps) == 1 and key[0] != "{" and not read)
+        force_setattr(self, "key", key)
+        force_setattr(self, "bare", bool(key) and len(self.steps) == 1 and key[0] != "{" and not read)
 
     @classmethod
     def compile(cls, source: object) -> Ref:

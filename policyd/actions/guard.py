@@ -8,7 +8,8 @@ link to one of theirs.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from policyd.actions.builder import Surroundings
 from policyd.actions.running import runs_policyd

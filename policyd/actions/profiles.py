@@ -19,12 +19,12 @@ The schema is the structures below; an unknown key is an error of the package, f
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct, field
 
 from policyd.actions.fields import Ref
 from policyd.actions.readers import Template
@@ -177,8 +177,7 @@ class ProfileTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     kind: dict[str, ToolTable] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSpec:
+class ToolSpec(Struct, frozen=True):
     """A tool table with its references compiled."""
 
     table: ToolTable
@@ -198,8 +197,7 @@ class ToolSpec:
         return (not table.stated or stated <= set(table.stated)) and set(table.needs) <= raw
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Struct, frozen=True):
     """A profile in force."""
 
     short: str

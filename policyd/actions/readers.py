@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 PATCH_HEADS = {"*** Add File: ": "edit", "*** Update File: ": "edit", "*** Delete File: ": "delete"}
 MOVE_HEAD = "*** Move to: "
@@ -19,8 +20,7 @@ class Fault(ValueError):  # noqa: N818 - the text is at fault, not the reader
     """The text is not what the reader reads; the message says why, in words."""
 
 
-@dataclass(frozen=True, slots=True)
-class PatchFile:
+class PatchFile(Struct, frozen=True):
     """One file a patch names."""
 
     path: str
@@ -94,8 +94,7 @@ def _patch_path(text: str) -> str:
     return path
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(Struct, frozen=True):
     """A literal text with named holes: `{tool} ({server} MCP Server)`.
 
     The first literal must begin the text, the last must end it; a literal between two holes is taken where it first

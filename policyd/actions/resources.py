@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from policyd import paths, urls
 from policyd.actions import shell
@@ -184,8 +186,7 @@ def _written(build: Builder, spec: ToolSpec) -> str:
     return "edit" if unstated and any(build.evidence.raw.get(key) for key in spec.table.written) else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """What is done to a path, and where it was found."""
 
     kinds: frozenset[str]

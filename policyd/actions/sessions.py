@@ -9,7 +9,8 @@ its nature stays where it is).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from policyd import commands
 from policyd.actions.evidence import FINISHED, Call, table
@@ -22,8 +23,7 @@ SOURCES = frozenset({"source", "."})
 QUOTES = str.maketrans("", "", "\\'\"")
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Struct, frozen=True):
     """What the conversation is told about the machine it runs on."""
 
     home: str
@@ -37,8 +37,7 @@ class Machine:
     fold_case: bool = False
 
 
-@dataclass(slots=True)
-class Session:
+class Session(Struct):
     """One ACP session of the connection."""
 
     id: str

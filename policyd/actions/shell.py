@@ -8,7 +8,8 @@ and which files `within` has to hold for.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from policyd import commands, paths
 from policyd.actions.builder import Builder

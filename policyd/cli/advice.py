@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import os
 import tomllib
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from policyd.cli import jsonc
 from policyd.storage.places import Places
@@ -58,8 +58,7 @@ class Advice(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     file: list[File] = []
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """Whether one of an agent's files says what helps."""
 
     path: str

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
+from msgspec import Struct, to_builtins
 
 from policyd.actions import profiles
 from policyd.actions.profiles import GENERIC, ModeTable, Profile
@@ -15,8 +14,7 @@ UNKNOWN = "unknown"
 DOORS = {"set_mode": "session/set_mode", "set_config_option": "session/set_config_option"}
 
 
-@dataclass(frozen=True, slots=True)
-class AgentFacts:
+class AgentFacts(Struct, frozen=True):
     """One agent, in words. A list may be empty."""
 
     name: str
@@ -38,7 +36,7 @@ class AgentFacts:
 
     def as_json(self) -> dict[str, object]:
         """Return everything as JSON takes it."""
-        return dataclasses.asdict(self)
+        return dict(to_builtins(self))
 
 
 def facts(name: str, state: InForce) -> AgentFacts:

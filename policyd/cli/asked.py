@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from policyd.audit.rebuild import Undecidable
 from policyd.cli import auditcases, auditfilters, loading
@@ -18,8 +19,7 @@ NAMED = ("kind", "path", "command", "url", "tool", "mode")
 WIDTH = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
+class Past(Struct, frozen=True):
     """A record of the audit log and the request it is about."""
 
     record: Record

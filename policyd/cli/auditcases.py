@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from policyd import acp, engine, paths
 from policyd.actions import profiles
@@ -30,8 +32,7 @@ UNRECORDED = frozenset({"input", "group"})
 """Conditions on what records do not hold: arguments of anything but tools, and groups."""
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """One past request."""
 
     record: Record
@@ -42,8 +43,7 @@ class Case:
     now: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Redecided:
+class Redecided(Struct, frozen=True):
     """What rules say of a past request."""
 
     effect: Effect

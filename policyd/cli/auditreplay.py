@@ -13,7 +13,8 @@ import sys
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from policyd.audit.rebuild import Undecidable
 from policyd.cli.auditcases import Case, Court, Redecided, cases
@@ -27,8 +28,7 @@ EFFECTS = {"allow": Effect.ALLOW, "ask": Effect.ASK, "deny": Effect.DENY}
 LOOKED = "rests on what a directory holds now"
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """A past request that is decided otherwise now."""
 
     case: Case
@@ -60,8 +60,7 @@ class Change:
         }
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(Struct):
     """What came of a replay."""
 
     same: int = 0

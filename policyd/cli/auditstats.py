@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from policyd.cli.auditfilters import Record, answered, chosen, kinds, listed, values, wanted
 from policyd.display import safe
@@ -19,8 +20,7 @@ TIRED_PROMPTS = 50
 TIRED_RATE = 0.95
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(Struct):
     """Decisions of one rule, one kind, one day, or all."""
 
     allow: int = 0
@@ -60,8 +60,7 @@ class Tally:
         return {**counts, "approval_rate": rate, "flagged": self.tired}
 
 
-@dataclass(slots=True)
-class Stats:
+class Stats(Struct):
     """Everything counted."""
 
     total: Tally = field(default_factory=Tally)

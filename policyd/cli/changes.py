@@ -7,7 +7,9 @@ the request it was seen on.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from policyd.cli.comparing import Comparison, compare, counting
 from policyd.cli.covering import Coverer
@@ -25,8 +27,7 @@ UNKNOWN = ("agent", "mode", "user", "group")
 MOST_REQUESTS = 3_000
 
 
-@dataclass(slots=True)
-class Change:
+class Change(Struct):
     """Decisions that change alike: from the same rules to the same rules."""
 
     request: str
@@ -45,8 +46,7 @@ class Change:
         return strength(self.new) < strength(self.old)
 
 
-@dataclass(slots=True)
-class Changes:
+class Changes(Struct):
     """Everything that was tried, and what came of it."""
 
     comparison: Comparison

@@ -18,8 +18,9 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
+
+from msgspec import Struct, field
 
 import policyd
 from policyd.actions import Machine
@@ -35,8 +36,7 @@ from policyd.storage.policies import Found
 from policyd.storage.trust import TrustStore
 
 
-@dataclass(slots=True)
-class Report:
+class Report(Struct):
     """What was found in all layers."""
 
     files: int = 0

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from policyd.cli.covering import Coverer
 from policyd.cli.lintreach import carries
@@ -38,8 +39,7 @@ from policyd.policy.conditions import (
 Signature = tuple[object, ...]
 
 
-@dataclass(slots=True)
-class Comparison:
+class Comparison(Struct):
     """What differs between two policies."""
 
     added: list[Rule] = field(default_factory=list)

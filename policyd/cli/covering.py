@@ -7,9 +7,12 @@ the session is what the other says, and its exceptions cannot meet the other. No
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from policyd.cli.standins import StandIn, Yard, dotted
 from policyd.model import Action, Context, Effect, Role, Truth
@@ -22,23 +25,20 @@ NARROWING = ("cwd", "within", "env")
 MET = MET_IN_EXAMPLES | {"input"}
 
 
-@dataclass(frozen=True, slots=True)
-class Coverer:
+class Coverer(Struct, frozen=True, dict=True):
     """Compares rules in one place."""
 
     yard: Yard
     now: datetime
     exact: bool = False
     """An action may be of any kinds whatever its resource is; otherwise of the usual ones."""
-    context: Context = field(init=False)
-    """A session in the yard."""
-    known: dict[tuple[int, tuple[str, ...]], tuple[Condition, Truth]] = field(default_factory=dict, repr=False)
+    known: dict[tuple[int, tuple[str, ...]], tuple[Condition, Truth]] = field(default_factory=dict)
     """What was told of path conditions: the kinds of an action change nothing about its path."""
 
-    def __post_init__(self) -> None:
-        """Open the session."""
-        context = Context(self.yard.workspace, self.now, interactive=True, resolved=True)
-        object.__setattr__(self, "context", context)
+    @cached_property
+    def context(self) -> Context:
+        """A session in the yard."""
+        return Context(self.yard.workspace, self.now, interactive=True, resolved=True)
 
     def covers(self, wide: Rule, narrow: Rule, one: StandIn) -> bool:
         """Say whether `wide` surely holds for all that `one`, a stand-in of `narrow`, stands for."""

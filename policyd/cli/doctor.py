@@ -7,12 +7,12 @@ It looks and changes nothing. Exit code 0: all well; 1: something to mend, each 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field, to_builtins
 
 from policyd.cli import agentfacts, inforce, options, status, tiers, wrapped
 from policyd.cli.agentfacts import AgentFacts
@@ -24,8 +24,7 @@ from policyd.storage import grants
 from policyd.storage.places import PlaceError
 
 
-@dataclass(slots=True)
-class Findings:
+class Findings(Struct):
     """Everything that was looked at."""
 
     state: InForce
@@ -183,10 +182,10 @@ def as_json(found: Findings) -> dict[str, object]:
         "schema": 1,
         "inforce": inforce.facts(found.state),
         "chain": list(found.state.loaded.settings.prompt) if found.state.loaded else None,
-        "tier": dataclasses.asdict(found.tier),
+        "tier": to_builtins(found.tier),
         "agent": found.agent.as_json() if found.agent else None,
-        "client": dataclasses.asdict(found.client) if found.client else None,
-        "clients": {"files": found.files, "agents": [dataclasses.asdict(entry) for entry in found.entries]},
+        "client": to_builtins(found.client) if found.client else None,
+        "clients": {"files": found.files, "agents": [to_builtins(entry) for entry in found.entries]},
         "notes": found.notes,
         "problems": found.problems,
     }

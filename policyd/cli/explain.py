@@ -13,8 +13,10 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from policyd.acp import Answer
 from policyd.actions import Evidence
@@ -37,8 +39,7 @@ NOTHING = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Explained:
+class Explained(Struct, frozen=True):
     """One result and what it rests on."""
 
     result: Result

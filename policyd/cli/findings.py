@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+
+from msgspec import Struct, field
 
 from policyd.cli.covering import Coverer
 from policyd.cli.standins import Yard
@@ -23,8 +24,7 @@ from policyd.policy.read import Parsed
 MEANT = re.compile(r"#[^\n]*?\bok:[ ]*([a-z, -]+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One warning."""
 
     name: str
@@ -35,8 +35,7 @@ class Finding:
         return f"{self.at} [{self.name}]"
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """A `[[rule]]` or `[[default]]` where it stands in its file."""
 
     parsed: Parsed
@@ -48,8 +47,7 @@ class Block:
         return self.parsed.lines.find(self.name, self.number, key, text)
 
 
-@dataclass
-class Desk:
+class Desk(Struct, dict=True):
     """A policy with everything its checks look at."""
 
     policy: Policy

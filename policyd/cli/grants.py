@@ -12,8 +12,9 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
+
+from msgspec import Struct
 
 from policyd.cli import presence
 from policyd.cli.options import directory
@@ -34,8 +35,7 @@ MOST_COLOURED = 500
 PROMOTED = ".policyd/promoted.toml"
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """A grant and the file it is in."""
 
     grant: Grant

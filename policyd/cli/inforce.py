@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 import policyd
 from policyd.model import Layer
@@ -18,8 +19,7 @@ from policyd.storage.strictfile import InsecureFileError
 from policyd.storage.trust import TrustStore, read_project
 
 
-@dataclass(slots=True)
-class InForce:
+class InForce(Struct):
     """Layers, settings and memory as a proxy started here would find them."""
 
     places: Places

@@ -8,7 +8,8 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 import policyd
 from policyd.actions import Machine, Session
@@ -28,8 +29,7 @@ class UsageError(Exception):
     """What the command line asks for cannot be done; exit code 2."""
 
 
-@dataclass(slots=True)
-class Loaded:
+class Loaded(Struct):
     """Policies of the options, kept by the roots of the sessions they are for."""
 
     args: argparse.Namespace

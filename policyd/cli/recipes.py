@@ -13,7 +13,8 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from policyd.cli.advice import Advice
 
@@ -25,8 +26,7 @@ ACPX_FLAGS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(Struct, frozen=True):
     """Configuration of one client for one agent."""
 
     text: str

@@ -6,7 +6,8 @@ A record that does not hold what a decision needs (masked, cut) is left out and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from policyd.actions import Conversation
 from policyd.audit.rebuild import Undecidable
@@ -21,8 +22,7 @@ from policyd.storage import auditchain
 Record = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(Struct, frozen=True):
     """One request of a log."""
 
     title: str
@@ -31,8 +31,7 @@ class Recorded:
     """As it was."""
 
 
-@dataclass(slots=True)
-class Log:
+class Log(Struct):
     """An audit log (with the files put aside before it) or a transcript; the first line tells which."""
 
     path: str

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from policyd.acp import Answer, answer
 from policyd.actions import ASKING
@@ -21,8 +22,7 @@ from policyd.model import Decision, Effect, Layer, Request
 MALFORMED = Request("", "", "", (), ())
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """What was decided of one line."""
 
     line: Line

@@ -11,7 +11,10 @@ Where a pattern has no stand-in, None says so: nothing may be concluded from the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from policyd import urls
 from policyd.commands.patterns import CommandPattern
@@ -45,8 +48,7 @@ FRESH = "zqx0"
 RESOURCE_KINDS = {"path": ("read", "edit", "delete", "move", "search"), "command": ("execute",), "url": ("fetch",)}
 
 
-@dataclass(frozen=True, slots=True)
-class StandIn:
+class StandIn(Struct, frozen=True):
     """An action that stands for every action one pattern of a rule can match."""
 
     action: Action
@@ -61,20 +63,18 @@ class StandIn:
         return self.action.path is not None and self.action.path.reach is not Reach.ENTRY
 
 
-@dataclass(frozen=True, slots=True)
-class Yard:
+class Yard(Struct, frozen=True, dict=True):
     """Where stand-ins live."""
 
     home: str
     tmpdir: str = "/tmp"
-    workspace: Workspace = field(init=False)
-    known: dict[Rule, list[StandIn] | None] = field(default_factory=dict, repr=False)
+    known: dict[Rule, list[StandIn] | None] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        """Open a workspace of its own."""
+    @cached_property
+    def workspace(self) -> Workspace:
+        """A workspace of its own."""
         roots = (WORKSPACE,)
-        space = Workspace(WORKSPACE, roots, roots, home=self.home, tmpdir=self.tmpdir)
-        object.__setattr__(self, "workspace", space)
+        return Workspace(WORKSPACE, roots, roots, home=self.home, tmpdir=self.tmpdir)
 
     def of(self, rule: Rule) -> list[StandIn] | None:
         """Return the stand-ins of everything `rule` can be about; None where there are none."""

@@ -14,7 +14,8 @@ import sys
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from policyd.cli.auditcases import Court
 from policyd.cli.auditfilters import chosen, wanted
@@ -28,8 +29,7 @@ from policyd.policy import PolicyError
 from policyd.storage.places import PlaceError
 
 
-@dataclass(frozen=True, slots=True)
-class Suggestions:
+class Suggestions(Struct, frozen=True):
     """What came out of a log."""
 
     page: Page

@@ -13,15 +13,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from policyd.audit.rebuild import Undecidable
 from policyd.cli.auditcases import Case, case, signature
 from policyd.cli.auditfilters import PEOPLE, Record, Wanted, answered, listed, table
 
 
-@dataclass(slots=True)
-class Question:
+class Question(Struct):
     """One question, asked once or often."""
 
     case: Case
@@ -49,8 +50,7 @@ class Question:
         self.by[str(record.get("by"))] += 1
 
 
-@dataclass(slots=True)
-class Blind:
+class Blind(Struct):
     """What is known of refusals that cannot be read back."""
 
     count: int = 0
@@ -74,8 +74,7 @@ class Blind:
                     held.add(str(row[key]))
 
 
-@dataclass(slots=True)
-class Answers:
+class Answers(Struct):
     """All questions of a log."""
 
     questions: dict[tuple[object, ...], Question] = field(default_factory=dict)

@@ -13,8 +13,9 @@ from __future__ import annotations
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
+
+from msgspec import Struct, field
 
 from policyd.audit.rebuild import Undecidable
 from policyd.cli.auditcases import Court, Redecided
@@ -28,8 +29,7 @@ from policyd.policy import PolicyError, PolicySource
 ROUNDS = 40
 
 
-@dataclass(slots=True)
-class Before:
+class Before(Struct):
     """What the rules in force say of every question."""
 
     effects: dict[int, Effect] = field(default_factory=dict)
@@ -49,8 +49,7 @@ class Before:
         return before
 
 
-@dataclass(slots=True)
-class Proof:
+class Proof(Struct):
     """One attempt: suggestions, what they are tried on, and what came of it."""
 
     args: Namespace

@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from policyd.cli.suggestlog import Blind, Question
 from policyd.cli.suggestwrite import (
@@ -42,8 +44,7 @@ OWN = {"path": ["@auto-run", "@secrets"]}
 """What an allow for a whole directory leaves out."""
 
 
-@dataclass(slots=True, eq=False)
-class Candidate:
+class Candidate(Struct, eq=False):
     """A rule that may be suggested."""
 
     effect: Effect

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 import tomli_w
+from msgspec import Struct, field
 
 from policyd.cli.suggestrules import Candidate
 from policyd.cli.suggestwrite import Ask, Table, example, likeness, near
@@ -18,8 +18,7 @@ MOST_EXAMPLES = 5
 MOST_NEAR = 3
 
 
-@dataclass(slots=True)
-class Page:
+class Page(Struct):
     """The rules of a file, named, and which of their examples are left out because they do not come out."""
 
     rules: list[Candidate]

@@ -11,8 +11,9 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from dataclasses import dataclass
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from policyd.cli.auditfilters import agent
 from policyd.cli.suggestlog import Question
@@ -27,8 +28,7 @@ class Unwritable(ValueError):  # noqa: N818 - a fact about the language
     """The policy language has no words for something."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Ask:
+class Ask(Struct, frozen=True, eq=False):
     """The one thing of a question that needed an answer."""
 
     question: Question

@@ -26,10 +26,10 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
+from msgspec import Struct, field
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
@@ -105,8 +105,7 @@ class SuiteTable(Table):
     case: Annotated[list[CaseTable], Field(min_length=1)]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """How one request of one case came out."""
 
     case: str
@@ -118,8 +117,7 @@ class Outcome:
     """Labels of the rules that decided."""
 
 
-@dataclass(slots=True)
-class Suite:
+class Suite(Struct):
     """A suite that can be run."""
 
     path: str

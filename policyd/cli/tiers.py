@@ -11,8 +11,9 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from policyd.cli.inforce import InForce
 from policyd.storage import sockets
@@ -32,8 +33,7 @@ UNPROVEN = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One of policyd's own files or directories."""
 
     what: str
@@ -42,8 +42,7 @@ class Part:
     """Why this user could change it; empty: it cannot."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tier:
+class Tier(Struct, frozen=True):
     """What holds here."""
 
     word: str

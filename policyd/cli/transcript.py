@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from policyd.acp import ProtocolError, strict_object
 from policyd.actions import ASKING, SIDE_DOORS
@@ -17,8 +18,7 @@ FROM_AGENT = frozenset({ASKING, "session/update", "$/cancel_request", "elicitati
 PREFIXES = ("fs/", "terminal/")
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One line of a transcript."""
 
     number: int

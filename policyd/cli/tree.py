@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import posixpath
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from policyd.model import Workspace
 from policyd.paths import PathPattern, ref
@@ -13,8 +14,7 @@ from policyd.paths import PathPattern, ref
 MOST_LINKS = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(Struct, frozen=True):
     """Files, links and the directories above them; `model.Filesystem` over two tables of absolute paths."""
 
     files: Mapping[str, str] = field(default_factory=dict)

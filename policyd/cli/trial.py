@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from policyd import engine
 from policyd.actions import Conversation, Machine
@@ -55,8 +57,7 @@ class EmptyDisk:
         return ()
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(Struct, frozen=True):
     """A session in which nothing has happened yet."""
 
     talk: Conversation

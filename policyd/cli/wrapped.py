@@ -14,7 +14,8 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from policyd.cli import jsonc
 from policyd.proxy.options import Options, UsageError, parse
@@ -29,8 +30,7 @@ NOTES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One agent in a client's settings."""
 
     client: str
@@ -42,8 +42,7 @@ class Entry:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A settings file of a client."""
 
     client: str

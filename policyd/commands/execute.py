@@ -10,7 +10,8 @@ Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from policyd.commands import builtins, wrappers
 from policyd.commands.inner import Inner, Unwrapped, Words, base, unknown_script
@@ -47,8 +48,7 @@ _KEEPS_PREFIX = frozenset(
 """Builtins after which a POSIX shell keeps the assignments in front of them."""
 
 
-@dataclass(slots=True)
-class Call:
+class Call(Struct):
     """One simple command about to run."""
 
     argv: Words
@@ -61,8 +61,7 @@ class Call:
     """The here-document it is fed, where it is constant."""
 
 
-@dataclass(slots=True)
-class _Level:
+class _Level(Struct):
     argv: Words
     env: tuple[Assignment, ...]
     cwd: Cwd

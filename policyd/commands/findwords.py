@@ -6,7 +6,8 @@ Source: find(1), GNU findutils 4.10; BSD find. A word that is no known test or a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from policyd.commands.options import may_be_option
 from policyd.model import Reach, Word, WordKind
@@ -28,8 +29,7 @@ _NEWER = re.compile(r"-newer[aBcm][aBcmt]").fullmatch
 Use = tuple[str, Word, Reach]
 
 
-@dataclass(slots=True)
-class FindWords:
+class FindWords(Struct):
     """What a `find` would do."""
 
     uses: list[Use] = field(default_factory=list)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from policyd.commands.plain import constant
 from policyd.model import Assignment, Word, WordKind
@@ -14,8 +15,7 @@ MORE_INPUT = Word("…", WordKind.UNKNOWN, "", many=True)
 """The words that `xargs` and its kin read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Inner:
+class Inner(Struct, frozen=True):
     """One command, or shell text, that a wrapper runs."""
 
     via: str
@@ -33,8 +33,7 @@ class Inner:
     """Only strict rules see it (another shell's text, one of two readings)."""
 
 
-@dataclass(slots=True)
-class Unwrapped:
+class Unwrapped(Struct):
     """What is inside a command."""
 
     transparent: Inner | None = None

@@ -16,7 +16,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from policyd.commands import scripts, views
 from policyd.commands.mentions import file_url, mounted, parts
@@ -33,8 +35,7 @@ _NO_FILE = re.compile(r"-?|/dev/(?:null|zero|tty|std(?:in|out|err)|fd/[0-9]+)").
 Found = tuple[list[FileUse], list[UrlUse], list[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Targets:
+class _Targets(Struct, frozen=True):
     """What `cp`, `mv`, `ln` put where."""
 
     sources: tuple[Word, ...]
@@ -43,8 +44,7 @@ class _Targets:
     """The place is a directory (`-t`)."""
 
 
-@dataclass(slots=True)
-class _Uses:
+class _Uses(Struct):
     """What has been found so far, without the place of the command."""
 
     fed: bool = False

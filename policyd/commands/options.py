@@ -13,16 +13,16 @@ Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cache
+
+from msgspec import Struct, field
 
 from policyd.model import Word, WordKind
 
 HARMS = frozenset({"edit", "delete", "move", "run", "code"})
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(Struct, frozen=True):
     """One option of a program."""
 
     names: tuple[str, ...]
@@ -58,8 +58,7 @@ def options(notation: str) -> Mapping[str, Option]:
     return {name: option for option in table for name in option.names}
 
 
-@dataclass(frozen=True, slots=True)
-class Syntax:
+class Syntax(Struct, frozen=True):
     """How a program reads its words."""
 
     options: Mapping[str, Option] = field(default_factory=dict)
@@ -75,8 +74,7 @@ class Syntax:
     """The first word may be a cluster without a dash (`tar xf`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Struct, frozen=True):
     """An option as given."""
 
     option: Option
@@ -89,8 +87,7 @@ class Given:
     """What the value is; of an option with two values (`=data+read`) one `Given` each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(Struct, frozen=True):
     """The words behind a program (or subcommand) taken apart."""
 
     given: tuple[Given, ...] = ()
@@ -167,8 +164,7 @@ def abbreviated(name: str, table: Mapping[str, Option]) -> tuple[Option | None, 
     return max(found, key=lambda option: option.unsafe, default=None), False
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(Struct):
     syntax: Syntax
     words: tuple[Word, ...]
     at: int = 0

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from policyd.commands import strict, views
 from policyd.commands.patternwords import PatternError, PatternWord, fits, fold, read
@@ -82,8 +83,7 @@ def program_names(command: SimpleCommand) -> frozenset[str] | None:
     return frozenset(names)
 
 
-@dataclass(frozen=True, slots=True)
-class CommandPattern:
+class CommandPattern(Struct, frozen=True):
     """A pattern over one simple command."""
 
     source: str

@@ -14,9 +14,11 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 STAR, STARS = "*", "**"
 SYNTAX = frozenset("|&;<>()`$\n\r")
@@ -34,8 +36,7 @@ class PatternError(ValueError):
     """A command pattern that cannot be read; the text says what to write."""
 
 
-@dataclass(frozen=True, slots=True)
-class PatternWord:
+class PatternWord(Struct, frozen=True):
     """One word of a command pattern."""
 
     pieces: tuple[Piece, ...]
@@ -43,20 +44,20 @@ class PatternWord:
     """The text of a word without wildcards, folded if it is a path."""
     path: bool
     """A literal part holds a `/`."""
-    any: bool = field(init=False)
+    any: bool = False
     """A lone `*`: one word that is no option."""
-    many: bool = field(init=False)
+    many: bool = False
     """A lone `**`: zero or more words."""
-    option: bool = field(init=False)
+    option: bool = False
     """It begins with a literal `-` and is more than that."""
 
     def __post_init__(self) -> None:
         """Note what is asked of it at every match."""
         text, wild = self.pieces[0] if self.pieces else ("", True)
         dashed = not wild and text.startswith("-") and (text != "-" or len(self.pieces) > 1) and text != "--"
-        object.__setattr__(self, "any", self.pieces == ((STAR, True),))
-        object.__setattr__(self, "many", self.pieces == ((STARS, True),))
-        object.__setattr__(self, "option", dashed)
+        force_setattr(self, "any", self.pieces == ((STAR, True),))
+        force_setattr(self, "many", self.pieces == ((STARS, True),))
+        force_setattr(self, "option", dashed)
 
     @property
     def text(self) -> str:

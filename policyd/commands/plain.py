@@ -11,7 +11,8 @@ Rules of this module:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from policyd.model import Word, WordKind
 
@@ -38,8 +39,7 @@ _WORDS_KEPT = 8_192
 _OPERATOR, _BARE, _GLOB, _REDIRECT = 1, 2, 5, 6
 
 
-@dataclass(slots=True)
-class Part:
+class Part(Struct):
     """One simple command of a plain list."""
 
     operator: str

@@ -29,9 +29,11 @@ A table entry holds:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from policyd.commands.options import Option, Syntax, options
 from policyd.model import Word, WordKind
@@ -39,8 +41,7 @@ from policyd.model import Word, WordKind
 Entry = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Struct, frozen=True):
     """A program or one of its subcommands."""
 
     name: str
@@ -164,8 +165,7 @@ def known() -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name, _ in _entries().values()))
 
 
-@dataclass(frozen=True, slots=True)
-class Called:
+class Called(Struct, frozen=True):
     """A program with the subcommand it was called with."""
 
     program: Program

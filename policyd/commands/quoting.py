@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from policyd.commands.plain import constant
 from policyd.commands.source import BOTH, BRACE, STRING, TOKEN

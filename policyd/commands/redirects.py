@@ -11,10 +11,10 @@ Rules of this module:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import tree_sitter
+from msgspec import Struct
 
 from policyd.commands.quoting import decoded
 from policyd.commands.source import BOTH, STRING, TOKEN
@@ -41,8 +41,7 @@ _DOCUMENT = re.compile(f"{TOKEN}(\\d+){TOKEN}")
 _VARIABLE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(\[.*\])?\}").fullmatch
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(Struct, frozen=True):
     """A file of a redirection."""
 
     kind: str

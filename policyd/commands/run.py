@@ -8,7 +8,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from policyd.commands.source import Document
 from policyd.model import FileUse, Reading, SimpleCommand, UrlUse
@@ -24,8 +24,7 @@ class FullError(Exception):
     """A cap is reached."""
 
 
-@dataclass(slots=True)
-class Run:
+class Run(Struct):
     """Everything found so far in one text and the scripts inside it."""
 
     strict: bool = False

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from policyd.commands import sedscript
 from policyd.commands.awkscript import awk_harm
@@ -24,8 +25,7 @@ from policyd.model import Reach, Word, WordKind
 NOTHING = frozenset({"--help", "--version", "-V", "-v", "-h"})
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(Struct, frozen=True):
     """A file and what is done to it (kind of action)."""
 
     kind: str
@@ -33,8 +33,7 @@ class Use:
     reach: Reach = Reach.ENTRY
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """What a checker found."""
 
     uses: tuple[Use, ...] = ()

@@ -9,14 +9,13 @@ Rules of this module:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 PLAIN = frozenset("=dDgGhHnNpPxzF")
 BLANK = " \t"
 
 
-@dataclass(slots=True)
-class SedScript:
+class SedScript(Struct):
     """What a script would do."""
 
     files: list[tuple[str, str]] = field(default_factory=list)
@@ -29,8 +28,7 @@ class _BadScriptError(ValueError):
     pass
 
 
-@dataclass(slots=True)
-class _Script:
+class _Script(Struct):
     text: str
     brackets: bool
     at: int = 0

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from typing import cast
+
+from msgspec import Struct, field
 
 from policyd.commands import closed, programs
 from policyd.commands.options import key, parse
@@ -28,8 +29,7 @@ from policyd.model import SimpleCommand, Truth, Word, WordKind
 Table = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class SetEntry:
+class SetEntry(Struct, frozen=True):
     """One entry of a command set: a program, or a few that are alike."""
 
     name: str
@@ -173,8 +173,7 @@ def _target(words: tuple[PatternWord, ...]) -> Program | None:
     return program
 
 
-@dataclass(frozen=True, slots=True)
-class ShippedSet:
+class ShippedSet(Struct, frozen=True):
     """A set that ships with policyd."""
 
     name: str

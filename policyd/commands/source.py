@@ -16,7 +16,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 TOKEN = "\x03"  # noqa: S105
 """Stands on both sides of the number of a here-document that was cut out."""
@@ -67,8 +68,7 @@ def odd_characters(text: str) -> tuple[str, str]:
     return text, f"the text holds a control or invisible character ({found})"
 
 
-@dataclass(slots=True)
-class Document:
+class Document(Struct):
     """A here-document."""
 
     body: str
@@ -77,15 +77,13 @@ class Document:
     """Its delimiter was quoted, so nothing in it is expanded."""
 
 
-@dataclass(slots=True)
-class _Pending:
+class _Pending(Struct):
     number: int
     delimiter: str
     tabs: bool
 
 
-@dataclass(slots=True)
-class _Scan:
+class _Scan(Struct):
     """One pass over a text, with a stack of what is open."""
 
     text: str

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from policyd.commands.plain import constant
 from policyd.commands.quoting import unknown
@@ -76,8 +78,7 @@ def enter(cwd: Cwd, directory: str) -> Cwd:
     return tuple(dict.fromkeys(posixpath.normpath(posixpath.join(place, directory)) for place in cwd))
 
 
-@dataclass(slots=True)
-class State:
+class State(Struct):
     """The shell's state at one point of the text."""
 
     home: str

@@ -6,7 +6,8 @@ An option that is not listed may take the next word or not: both readings are gi
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from policyd.commands.inner import Words, constant_text
 from policyd.commands.plain import constant
@@ -17,8 +18,7 @@ _NUMBER_OPTION = re.compile(r"-\d+").fullmatch
 _READINGS = 4
 
 
-@dataclass(slots=True)
-class Options:
+class Options(Struct):
     """A wrapper's words taken apart."""
 
     rest: list[Words] = field(default_factory=list)

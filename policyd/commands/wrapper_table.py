@@ -8,12 +8,12 @@ may not take the next word; both are read then, and the command is opaque.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Wrapper:
+
+class Wrapper(Struct, frozen=True):
     """How a wrapper reads its words."""
 
     flags: frozenset[str] = frozenset()
@@ -349,8 +349,7 @@ BASH_LIKE = frozenset(["sh", "bash", "dash", "ash", "ksh", "ksh93", "mksh", "oks
 """Shells whose text is read as bash text; the text of the others is only seen by strict rules."""
 
 
-@dataclass(frozen=True, slots=True)
-class Interpreter:
+class Interpreter(Struct, frozen=True):
     """How a language's interpreter finds its program."""
 
     code: frozenset[str]

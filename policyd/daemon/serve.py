@@ -6,7 +6,8 @@ import gc
 import os
 import selectors
 import sys
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from policyd.daemon.listen import Door, ListenError, listen, myself, unlink
 from policyd.daemon.server import Server, signals
@@ -17,8 +18,7 @@ from policyd.storage import sockets
 from policyd.storage.sockets import SocketError
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """What the command line said."""
 
     choices: Choices = field(default_factory=lambda: Choices(transport="daemon"))

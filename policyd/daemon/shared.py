@@ -15,9 +15,11 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from time import monotonic
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from policyd import audit
 from policyd.authorizer import Authorizer, Claims
@@ -38,8 +40,7 @@ PENDING = 1_000
 """Permission requests of one uid that may be open at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Who:
+class Who(Struct, frozen=True):
     """A peer as the kernel names it."""
 
     uid: int
@@ -172,7 +173,7 @@ class Shared:
     def enforced(self, chain: tuple[str, ...], run: str, client: str, **changes: object) -> Settings:
         """Return the settings of one connection."""
         settings = enforced(self.settings, self.choices, run)
-        return replace(settings, prompt=chain, client=client or settings.client, **changes)  # type: ignore[arg-type]
+        return replace(settings, prompt=chain, client=client or settings.client, **changes)
 
     def _remembered(self, who: Who, run: str) -> Remembered:
         """Return the grants of a uid as one peer sees them: the files are shared, session grants are its own."""

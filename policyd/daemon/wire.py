@@ -10,7 +10,8 @@ One JSON object a line, at most `relayed.FRAME` bytes. Reading only: nothing her
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from policyd import acp
 from policyd.acp import messages
@@ -32,8 +33,7 @@ class WireError(ValueError):
     """A message that cannot be taken; the text says why, for whoever wrote the peer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hello:
+class Hello(Struct, frozen=True):
     """What a peer says first."""
 
     client: str = ""
@@ -51,8 +51,7 @@ class Hello:
     """Relay: requests it rejected because there was no daemon."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """The short form of a session that was opened."""
 
     session: str

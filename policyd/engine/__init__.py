@@ -21,7 +21,8 @@ Rules of this room:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from policyd.engine.bench import Bench
 from policyd.engine.reasons import SILENCE, deciding, remember, source_of, unique

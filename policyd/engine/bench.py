@@ -6,7 +6,9 @@ This is the page that decides. Everything it needs is in its arguments; it looks
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from policyd.model import Action, Context, Effect, Filesystem, Judged, Layer, PathRef, Role, Truth
 from policyd.policy import Entry, Policy, Rule
@@ -18,8 +20,7 @@ UNKNOWN_USE = frozenset({"read", "edit"})
 """What a command may do with a file nobody knows the use of."""
 
 
-@dataclass(slots=True)
-class Bench:
+class Bench(Struct):
     """A request and everything it is judged by."""
 
     policy: Policy

@@ -12,7 +12,8 @@ Rules of this module:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from policyd.model import Action, Context, Decision, Judged, Reach, Role, SimpleCommand
 from policyd.policy import Policy
@@ -25,8 +26,7 @@ MOST_ACTIONS = 8
 Key = tuple[object, ...]
 
 
-@dataclass(slots=True)
-class Verdict:
+class Verdict(Struct):
     """What was judged of the actions with one key."""
 
     commands: tuple[SimpleCommand, ...]
@@ -36,8 +36,7 @@ class Verdict:
     """What followed for a request that is no menu, if no remembered answer was asked about."""
 
 
-@dataclass(slots=True)
-class Verdicts:
+class Verdicts(Struct):
     """The verdicts of one session under one policy."""
 
     context: Context

@@ -7,9 +7,11 @@ is empty, and looks grants up by their key, so that ten thousand of them cost no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import force_setattr, replace
 
 from policyd.grants.grant import SCOPES, Clock, Grant
 from policyd.grants.keys import Key, agent_name, key, relative, significant
@@ -22,8 +24,7 @@ K = TypeVar("K")
 Settle = Callable[[Judged], Effect | None]
 
 
-@dataclass(frozen=True, slots=True)
-class GrantBook:
+class GrantBook(Struct, frozen=True):
     """The grants that may count for one project and one policyd process."""
 
     root: str
@@ -31,9 +32,9 @@ class GrantBook:
     grants: tuple[Grant, ...] = ()
     run: str = ""
     """Random word of this process: session grants of others never count."""
-    _exact: Mapping[tuple[str, tuple[Key, ...]], tuple[Grant, ...]] = field(init=False, repr=False, compare=False)
-    _open: Mapping[tuple[str, tuple[str, ...]], tuple[Grant, ...]] = field(init=False, repr=False, compare=False)
-    _denials: Mapping[tuple[str, str, str], tuple[Grant, ...]] = field(init=False, repr=False, compare=False)
+    _exact: Mapping[tuple[str, tuple[Key, ...]], tuple[Grant, ...]] = field(default_factory=dict)
+    _open: Mapping[tuple[str, tuple[str, ...]], tuple[Grant, ...]] = field(default_factory=dict)
+    _denials: Mapping[tuple[str, str, str], tuple[Grant, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Index the grants by agent and key."""
@@ -48,9 +49,9 @@ class GrantBook:
                 opened.setdefault((grant.agent, grant.members[0].words), []).append(grant)
             else:
                 exact.setdefault((grant.agent, _named(grant.members)), []).append(grant)
-        object.__setattr__(self, "_exact", _frozen(exact))
-        object.__setattr__(self, "_open", _frozen(opened))
-        object.__setattr__(self, "_denials", _frozen(denials))
+        force_setattr(self, "_exact", _frozen(exact))
+        force_setattr(self, "_open", _frozen(opened))
+        force_setattr(self, "_denials", _frozen(denials))
 
     def bind(self, request: Request, context: Context, clock: Clock, *, allows: bool = True) -> Settle:
         """Return what this book says of each judged action of `request` at `clock`.

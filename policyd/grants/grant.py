@@ -9,9 +9,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import sha256
+
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from policyd.grants.keys import Key
 from policyd.model import Effect
@@ -22,8 +24,7 @@ SESSION_LIFE = timedelta(hours=12)
 SKEW = timedelta(seconds=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Clock:
+class Clock(Struct, frozen=True):
     """What time it is, by both clocks, as the rim reads them."""
 
     wall: datetime
@@ -34,8 +35,7 @@ class Clock:
     """Which start of the machine; empty = cannot be told, then only the wall clock counts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(Struct, frozen=True):
     """One remembered answer."""
 
     id: str
@@ -63,8 +63,16 @@ class Grant:
     """Who answered: `client`, `command`, `inbox`, `callable`, or `cli`."""
     client: str = ""
     """Name of the client the answer came through, for people."""
-    project: str = field(default="", compare=False)
+    project: str = ""
     """Real path of the project it was given in: a file of grants says it once, for all of them."""
+
+    def __eq__(self, other: object) -> bool:
+        """Compare what was granted: not where, which a file of grants says once."""
+        return isinstance(other, Grant) and astuple(self)[:-1] == astuple(other)[:-1]
+
+    def __hash__(self) -> int:
+        """Hash what it covers."""
+        return hash(self.id)
 
     def alive(self, clock: Clock) -> bool:
         """Say whether it still holds at `clock`, by both clocks."""

@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from hashlib import sha256
+
+from msgspec import Struct
 
 from policyd.model import Action, Agent, Reach, Role, SimpleCommand, Url, WordKind
 
 RESOURCES = ("command", "path", "url", "tool")
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """What one action was."""
 
     kinds: tuple[str, ...]

@@ -10,8 +10,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from policyd.display import safe
 from policyd.grants.book import MEMORY, keys_of, memory, spellings, within
@@ -26,8 +28,7 @@ VERBS = {"read": "reading", "edit": "editing", "delete": "deleting", "move": "mo
 SHOWN = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(Struct, frozen=True):
     """One "always" a person may choose."""
 
     effect: Effect

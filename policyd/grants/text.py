@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+
+from msgspec import Struct
 
 from policyd.grants.grant import SCOPES, Grant, grant_id
 from policyd.grants.keys import RESOURCES, Key
@@ -53,8 +54,7 @@ USUAL = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(Struct, frozen=True):
     """Which directory a file's grants are for."""
 
     path: str
@@ -63,8 +63,7 @@ class Project:
     inode: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """What a file held."""
 
     grants: tuple[Grant, ...] = ()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from policyd.model.requests import Action
 from policyd.model.words import Effect, Layer, Source
 
 
-@dataclass(frozen=True, slots=True)
-class RuleRef:
+class RuleRef(Struct, frozen=True):
     """A rule or default as decisions name it."""
 
     layer: Layer
@@ -28,8 +27,7 @@ class RuleRef:
         return f"{self.layer.word}:{self.id}"
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """One action with everything that spoke about it."""
 
     action: Action
@@ -47,8 +45,7 @@ class Judged:
     """What a remembered answer says of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """The answer to one request and everything it rests on."""
 
     effect: Effect

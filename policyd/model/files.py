@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
+
+from msgspec import Struct, field
 
 
 class Filesystem(Protocol):
@@ -48,8 +49,7 @@ class Reach(StrEnum):
     """Reads, copies, moves or removes what lies below (`grep -r`, `rm -r`, `tar`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class PathRef:
+class PathRef(Struct, frozen=True):
     """One path a request names, in every spelling it may stand for."""
 
     text: str
@@ -67,12 +67,11 @@ class PathRef:
     """What lies below under a name with a leading dot is not reached (`rg` without `--hidden`)."""
     filled_from: tuple[str, ...] = ()
     """The directories whose content is put here: of what lies below, only what they hold is reached."""
-    found: tuple[str, ...] | None = field(default=None, compare=False)
+    found: tuple[str, ...] | None = None
     """The existing paths a shell expands the glob to, absolute, NFC; None: not looked at, none, or not all known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Workspace:
+class Workspace(Struct, frozen=True):
     """The roots of a session, resolved when it opened."""
 
     cwd: str | None

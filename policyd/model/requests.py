@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from msgspec import Struct, field
 
 from policyd.model.files import PathRef, Workspace
 from policyd.model.shell import SimpleCommand
 from policyd.model.words import Role
 
 
-@dataclass(frozen=True, slots=True)
-class Url:
+class Url(Struct, frozen=True):
     """A URL taken apart and normalised."""
 
     text: str
@@ -26,8 +26,7 @@ class Url:
     query: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """A tool by name: a built-in one, or every server and tool a joined MCP name may mean."""
 
     name: str
@@ -40,8 +39,7 @@ class Tool:
         return bool(self.splits)
 
 
-@dataclass(frozen=True, slots=True)
-class Mode:
+class Mode(Struct, frozen=True):
     """A session mode and what the agent's profile says of it."""
 
     name: str
@@ -50,8 +48,7 @@ class Mode:
     """An unknown mode is unsafe."""
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Struct, frozen=True):
     """One atomic thing a request would do: kinds and at most one resource."""
 
     kinds: frozenset[str]
@@ -92,8 +89,7 @@ class Action:
     """Where in the evidence it was found: `rawInput.command`, `locations[0].path`, …"""
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(Struct, frozen=True):
     """One option of a permission request."""
 
     id: str
@@ -101,8 +97,7 @@ class Option:
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """One `session/request_permission` (or side-door call), understood."""
 
     session_id: str
@@ -120,8 +115,7 @@ class Request:
     """The ACP method, where the request is not `session/request_permission`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Agent:
+class Agent(Struct, frozen=True):
     """An agent as it names itself, or as `--agent` names it: a claim."""
 
     name: str = ""
@@ -131,8 +125,7 @@ class Agent:
     """Short name of the profile in force (`claude`, `codex`, …)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """What is true of the session while a request is judged. Time is a field, never read."""
 
     workspace: Workspace

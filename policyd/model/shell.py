@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from policyd.model.files import Reach
 from policyd.model.words import Role
@@ -17,8 +18,7 @@ class WordKind(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Struct, frozen=True):
     """One word of a command after quote removal, brace expansion and folding of what is constant."""
 
     text: str
@@ -30,8 +30,7 @@ class Word:
     """UNKNOWN: unquoted, so it may become no word, one or several."""
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(Struct, frozen=True):
     """A variable set for a command or before it."""
 
     name: str
@@ -39,8 +38,7 @@ class Assignment:
     exported: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SimpleCommand:
+class SimpleCommand(Struct, frozen=True):
     """One simple command a shell text would run."""
 
     argv: tuple[Word, ...]
@@ -71,8 +69,7 @@ class SimpleCommand:
     """
 
 
-@dataclass(frozen=True, slots=True)
-class FileUse:
+class FileUse(Struct, frozen=True):
     """A file a command names, and what is done to it."""
 
     kind: str
@@ -93,8 +90,7 @@ class FileUse:
     """What is copied or moved here, as written; empty = nothing, or it cannot be told."""
 
 
-@dataclass(frozen=True, slots=True)
-class UrlUse:
+class UrlUse(Struct, frozen=True):
     """A URL a command names."""
 
     text: str
@@ -102,8 +98,7 @@ class UrlUse:
     command: int
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """Everything a command text would do, as far as it can be told."""
 
     commands: tuple[SimpleCommand, ...] = ()

@@ -13,8 +13,9 @@ Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import takewhile
+
+from msgspec import Struct
 
 from policyd.model import PathRef, Reach, Truth, Workspace
 from policyd.paths import globs
@@ -28,8 +29,7 @@ SESSIONS = 16
 """Sessions whose walks are remembered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Linear:
+class Linear(Struct, frozen=True):
     """Every pattern, judged one after the other."""
 
     items: tuple[tuple[PathPattern, int], ...]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from policyd.paths.segments import DEEP, Segment
 from policyd.paths.syntax import segment, split
 from policyd.paths.tails import Tail
 
 
-@dataclass(frozen=True, slots=True)
-class LookedFor:
+class LookedFor(Struct, frozen=True):
     """One pattern, relative to the directory of the look."""
 
     tail: Tail

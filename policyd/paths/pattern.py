@@ -18,7 +18,8 @@ Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from policyd.model import Filesystem, PathRef, Reach, Truth, Workspace
 from policyd.paths import globs
@@ -113,17 +114,24 @@ class Alternative:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class PathPattern:
+class PathPattern(Struct, frozen=True):
     """A pattern of the policy language, ready to be judged.
 
     Compiled from its text alone; what `~/` means and the links in the head of an absolute pattern are settled then.
     """
 
     source: str
-    alternatives: tuple[Alternative, ...] = field(repr=False, compare=False)
-    _views: dict[str, View] = field(init=False, repr=False, compare=False, default_factory=dict)
+    alternatives: tuple[Alternative, ...]
+    _views: dict[str, View] = field(default_factory=dict)
     """What the pattern stands for in the last session it was asked about, by polarity."""
+
+    def __eq__(self, other: object) -> bool:
+        """Compare what was written; what is made of it follows."""
+        return isinstance(other, PathPattern) and self.source == other.source
+
+    def __hash__(self) -> int:
+        """Hash what was written."""
+        return hash(self.source)
 
     @classmethod
     def compile(cls, text: str, *, home: str, tmpdir: str, fs: Filesystem | None = None) -> PathPattern:

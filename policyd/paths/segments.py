@@ -12,9 +12,11 @@ Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from policyd.paths.lexical import caseless
 
@@ -30,8 +32,7 @@ class Wild(Enum):
     STAR = "*"
 
 
-@dataclass(frozen=True, slots=True)
-class CharClass:
+class CharClass(Struct, frozen=True):
     """`[a-z]` or, negated, `[!a-z]`: inclusive ranges of characters."""
 
     negated: bool
@@ -50,20 +51,32 @@ Token = str | Wild | CharClass
 Matcher = Callable[[str], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+def never(text: str) -> bool:
+    """Match nothing: what stands for a matcher until it is made."""
+    return False
+
+
+class Segment(Struct, frozen=True):
     """One segment of a pattern or glob; single characters are tokens of their own."""
 
     tokens: tuple[Token, ...]
     folded: bool = False
-    matches: Matcher = field(init=False, compare=False, repr=False)
-    literal: str | None = field(init=False, compare=False, repr=False)
+    matches: Matcher = never
+    literal: str | None = None
     """The one name it matches, or None if it holds a wildcard."""
 
     def __post_init__(self) -> None:
         """Choose the quickest way to match."""
-        object.__setattr__(self, "literal", _text(self.tokens))
-        object.__setattr__(self, "matches", _matcher(self.tokens, self.folded))
+        force_setattr(self, "literal", _text(self.tokens))
+        force_setattr(self, "matches", _matcher(self.tokens, self.folded))
+
+    def __eq__(self, other: object) -> bool:
+        """Compare what was written; what is made of it follows."""
+        return isinstance(other, Segment) and self.tokens == other.tokens and self.folded == other.folded
+
+    def __hash__(self) -> int:
+        """Hash what was written."""
+        return hash((self.tokens, self.folded))
 
     @property
     def source(self) -> str:

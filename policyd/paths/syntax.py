@@ -15,7 +15,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from policyd.paths.segments import DEEP, CharClass, Segment, Token, Wild, literal
 
@@ -31,8 +32,7 @@ class PatternError(ValueError):
     """A pattern that cannot be meant as written; the message says what to write."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """One alternative of a pattern after brace expansion."""
 
     absolute: bool

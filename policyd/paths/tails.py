@@ -8,24 +8,33 @@ keep the set of positions the pattern may be at, which is also how the rest of a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
-from policyd.paths.segments import DEEP, Matcher, Segment, covers, meets
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from policyd.paths.segments import DEEP, Matcher, Segment, covers, meets, never
 
 States = frozenset[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Tail:
+class Tail(Struct, frozen=True):
     """The segments of a pattern behind its directory."""
 
     segments: tuple[Segment, ...]
-    matches: Matcher = field(init=False, compare=False, repr=False)
+    matches: Matcher = never
     """Say whether the tail matches `rest`."""
 
     def __post_init__(self) -> None:
         """Choose the quickest way to match."""
-        object.__setattr__(self, "matches", _matcher(self))
+        force_setattr(self, "matches", _matcher(self))
+
+    def __eq__(self, other: object) -> bool:
+        """Compare what was written; what is made of it follows."""
+        return isinstance(other, Tail) and self.segments == other.segments
+
+    def __hash__(self) -> int:
+        """Hash what was written."""
+        return hash(self.segments)
 
     def widened(self) -> Tail:
         """Return the tail that also covers everything below what it matches."""

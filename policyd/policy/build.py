@@ -13,8 +13,9 @@ from __future__ import annotations
 import hashlib
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from policyd.model import KINDS, Effect, Filesystem, Layer, RuleRef
 from policyd.policy.compile import EFFECTS, Compiler, Written
@@ -149,8 +150,7 @@ def set_mistake(name: str, table: Mapping[str, object]) -> Mistake | None:
     return None
 
 
-@dataclass
-class Builder:
+class Builder(Struct, dict=True):
     """Collects what the files of all layers say."""
 
     compiler: Compiler

@@ -7,8 +7,9 @@ used, because one mistake anywhere refuses the whole policy.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Struct, field
 
 from policyd.commands.patterns import CommandPattern
 from policyd.model import KINDS, READ_KINDS, WRITE_KINDS, Effect, Filesystem, Layer, RuleRef
@@ -48,8 +49,7 @@ Report = Callable[[Mistake], None]
 EFFECTS = {effect.word: effect for effect in Effect}
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """Where a block was written and what it counts as."""
 
     ref: RuleRef
@@ -61,8 +61,7 @@ class Written:
     """No key was left out as misshapen, so it can be judged which keys stand together."""
 
 
-@dataclass
-class Compiler:
+class Compiler(Struct, dict=True):
     """Compiles the blocks of all files of one policy; equal texts are compiled once."""
 
     home: str

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from fnmatch import translate
 from functools import lru_cache
 from typing import Protocol
+
+from msgspec import Struct
 
 from policyd.model import (
     Action,
@@ -100,8 +101,7 @@ def wide_kinds(action: Action) -> frozenset[str]:
     return kinds | OTHER if action.mcp or not kinds else kinds
 
 
-@dataclass(frozen=True, slots=True)
-class KindCondition:
+class KindCondition(Struct, frozen=True):
     """`kind`: a set of kinds; `every` is `"*"`, all but `switch_mode`."""
 
     place: Place
@@ -127,8 +127,7 @@ class KindCondition:
         return kind in self.kinds or (self.every and kind != "switch_mode")
 
 
-@dataclass(frozen=True, slots=True)
-class PathCondition:
+class PathCondition(Struct, frozen=True):
     """`path`: any of the patterns; `outside` is `@outside`, what lies in no root."""
 
     place: Place
@@ -168,8 +167,7 @@ def lies_outside(ref: PathRef, context: Context) -> bool:
     return not ref.glob and not any(form in roots or form.startswith(below) for form in ref.forms)
 
 
-@dataclass(frozen=True, slots=True)
-class CommandCondition:
+class CommandCondition(Struct, frozen=True):
     """`command`, with the `cwd`, `within` and `env` that narrow what is let through."""
 
     place: Place
@@ -227,8 +225,7 @@ class CommandCondition:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class UrlCondition:
+class UrlCondition(Struct, frozen=True):
     """`url`: any of the patterns."""
 
     place: Place
@@ -246,8 +243,7 @@ class UrlCondition:
         return YES if any(pattern.maybe(url, widen=widen) for pattern in self.patterns) else NO
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCondition:
+class ToolCondition(Struct, frozen=True):
     """`tool`: the MCP tool that is the resource, else the name of the request's tool, an attribute of every action."""
 
     place: Place
@@ -264,8 +260,7 @@ class ToolCondition:
         return max(pattern.maybe(tool, widen=self.place.widen) for pattern in self.patterns)
 
 
-@dataclass(frozen=True, slots=True)
-class InputCondition:
+class InputCondition(Struct, frozen=True):
     """`input`: the arguments of the call; missing or incomplete ones count against the requester."""
 
     place: Place
@@ -279,8 +274,7 @@ class InputCondition:
         return self.pattern.maybe(action.args)
 
 
-@dataclass(frozen=True, slots=True)
-class AgentCondition:
+class AgentCondition(Struct, frozen=True):
     """`agent`: short profile names with an optional version glob, or exact wire names. A claim of the agent."""
 
     place: Place
@@ -305,8 +299,7 @@ class AgentCondition:
         return NO
 
 
-@dataclass(frozen=True, slots=True)
-class ModeCondition:
+class ModeCondition(Struct, frozen=True):
     """`mode`: the mode a `switch_mode` leads to, else the session's; `@unsafe`, `@asking` from profiles."""
 
     place: Place
@@ -330,8 +323,7 @@ def is_mode(text: str, mode: Mode) -> bool:
     return bool(glob(text)(mode.name))
 
 
-@dataclass(frozen=True, slots=True)
-class InteractiveCondition:
+class InteractiveCondition(Struct, frozen=True):
     """`interactive`: whether a prompt is configured; the language keeps it out of loosening places."""
 
     place: Place
@@ -343,8 +335,7 @@ class InteractiveCondition:
         return YES if context.interactive is self.value and not self.place.loosens else NO
 
 
-@dataclass(frozen=True, slots=True)
-class LabelCondition:
+class LabelCondition(Struct, frozen=True):
     """`label`: every key has one of the values. Where it loosens a managed rule, only managed labels count."""
 
     place: Place
@@ -368,8 +359,7 @@ def fits(wanted: tuple[tuple[str, tuple[str, ...]], ...], *labels: Mapping[str, 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PersonCondition:
+class PersonCondition(Struct, frozen=True):
     """`user` or `group`: the kernel's word on who runs this."""
 
     place: Place
@@ -384,8 +374,7 @@ class PersonCondition:
         return YES if any(one in self.names for one in held) else NO
 
 
-@dataclass(frozen=True, slots=True)
-class UntilCondition:
+class UntilCondition(Struct, frozen=True):
     """`until`: past this moment the rule does not hold."""
 
     moment: datetime

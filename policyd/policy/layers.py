@@ -16,15 +16,15 @@ Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from policyd.model import Action, Effect, Layer, RuleRef
 from policyd.policy.conditions import IMPLIED
 from policyd.policy.rules import Rule
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One entry of `[defaults]`."""
 
     ref: RuleRef
@@ -36,8 +36,7 @@ class Entry:
     """It stands for a `[[default]]` block that holds: one that allows holds for every kind."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LayerDefaults:
+class LayerDefaults(Struct, frozen=True, eq=False):
     """The ground of one layer."""
 
     rank: Layer
@@ -99,8 +98,7 @@ def strictness(entry: Entry) -> tuple[Effect, bool, str, int]:
     return entry.effect, not entry.delegate, entry.ref.file, entry.ref.line
 
 
-@dataclass(frozen=True, slots=True)
-class Lock:
+class Lock(Struct, frozen=True):
     """What managed files take from everybody below, all files together."""
 
     refuse: frozenset[str] = frozenset()

@@ -7,7 +7,8 @@ headers and keys are read line by line. Every pattern is linear: a project's fil
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 HEADER = re.compile(r"^[ \t]*\[\[[ \t]*\"?(rule|default)\"?[ \t]*\]\]", re.MULTILINE)
 TOKENS = re.compile(
@@ -67,8 +68,7 @@ def blank(text: str) -> str:
     return TOKENS.sub(mask, text)
 
 
-@dataclass(slots=True)
-class Table:
+class Table(Struct):
     """One table of the file: the line of its header and of each key in it."""
 
     name: str

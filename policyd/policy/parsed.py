@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cached_property
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Struct, field
 
 from policyd.policy.errors import Diagnostic, Mistake
 from policyd.policy.lines import Locator, default_keys, headers
@@ -22,8 +23,7 @@ def plain_file(values: dict[str, Any]) -> PolicyFile:
     return cast("PolicyFile", SimpleNamespace(**{**FILE, **values}))
 
 
-@dataclass
-class Parsed:
+class Parsed(Struct, dict=True):
     """One file, read as far as it could be."""
 
     source: PolicySource

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from functools import cached_property
+
+from msgspec import Struct, field
 
 from policyd.model import Action, Context
 from policyd.policy.index import Index
@@ -12,8 +13,7 @@ from policyd.policy.layers import LayerDefaults, Lock
 from policyd.policy.rules import Example, Rule
 
 
-@dataclass(frozen=True, eq=False)
-class Policy:
+class Policy(Struct, frozen=True, eq=False, dict=True):
     """Everything that was written, compiled; one object is one revision and never changes."""
 
     rules: tuple[Rule, ...] = ()
@@ -28,7 +28,7 @@ class Policy:
     """Literal heads of relative path patterns: `open_workspace` resolves them once a session."""
     examples: tuple[Example, ...] = ()
 
-    memory: dict[int, object] = field(init=False, repr=False, default_factory=dict)
+    memory: dict[int, object] = field(default_factory=dict)
     """What the engine keeps of verdicts under this policy, by session; it goes with the policy."""
 
     @cached_property

@@ -7,7 +7,8 @@ A rule is pure data and one method. Whether a rule that holds also *counts* (an 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from policyd.model import EMPTY, Action, Context, Effect, Filesystem, Layer, Role, RuleRef, Truth
 from policyd.policy.conditions import CommandCondition, Condition, InputCondition, UntilCondition
@@ -16,8 +17,7 @@ NO, MAYBE, YES = Truth.NO, Truth.MAYBE, Truth.YES
 NOTHING: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Rule:
+class Rule(Struct, frozen=True, eq=False):
     """One `[[rule]]` or `[[default]]`, ready to be asked."""
 
     ref: RuleRef
@@ -42,7 +42,7 @@ class Rule:
     """Why it never counts, in words."""
     number: int = 0
     """Its place in the policy, the same whatever order the files were read in."""
-    table: Mapping[str, object] = field(default_factory=lambda: EMPTY, repr=False)
+    table: Mapping[str, object] = field(default_factory=lambda: EMPTY)
     """As written, for `check` and `explain`."""
 
     def holds(
@@ -124,8 +124,7 @@ class Rule:
         return tuple(missed)
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(Struct, frozen=True):
     """An example of a rule: a request on which its conditions hold, or do not."""
 
     rule: Rule

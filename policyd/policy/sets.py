@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from policyd.policy.conditions import CommandMatcher
 from policyd.policy.errors import Mistake, nearest
@@ -35,8 +36,7 @@ def shipped() -> Mapping[str, ShippedSet]:
     return read()
 
 
-@dataclass(frozen=True, slots=True)
-class Sets:
+class Sets(Struct, frozen=True):
     """The sets one layer sees, nearest first."""
 
     scopes: tuple[Mapping[str, tuple[str, ...]], ...] = field(default=())

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from policyd.model import Layer
 
 
-@dataclass(frozen=True, slots=True)
-class PolicySource:
+class PolicySource(Struct, frozen=True):
     """One policy file as it was found: bytes and where they come from."""
 
     name: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from policyd.prompts.clients import Client
 
@@ -11,8 +12,7 @@ TIMEOUTS: Mapping[str, float] = {"client": 600.0, "command": 120.0, "inbox": 600
 LONGEST_TIMEOUT = 24 * 3600.0
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One step of the chain."""
 
     road: str

@@ -8,8 +8,9 @@ action, remembered for the session at most.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 MEMORIES = ("never", "session", "project", "user")
 MODES = ("none", "response", "current_mode_update", "config_option_update")
@@ -29,8 +30,7 @@ KEYS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Client:
+class Client(Struct, frozen=True):
     """What is known of a client. The defaults are the careful ones."""
 
     profile: str = "careful"

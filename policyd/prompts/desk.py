@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from policyd.model import Effect
 from policyd.prompts.prompt import Outcome, Prompt
@@ -21,29 +22,25 @@ REJECTIONS = 3
 REMEMBERED = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """Ask: make a prompt and hand it to `Desk.opened`."""
 
     fingerprint: str
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(Struct, frozen=True):
     """An identical question is open: its answer is this one's."""
 
     prompt: Prompt
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Struct, frozen=True):
     """Not asked."""
 
     outcome: Outcome
 
 
-@dataclass(slots=True)
-class Desk:
+class Desk(Struct):
     """The open prompts of one session and what was asked lately."""
 
     open_prompts: int = 8

@@ -7,7 +7,8 @@ then the new.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from policyd.display import safe
 
@@ -15,8 +16,7 @@ LONGEST = 64 * 1024
 MOST = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Detail:
+class Detail(Struct, frozen=True):
     """One diff or text, safe to display."""
 
     kind: str

@@ -8,7 +8,8 @@ say the same. Unknown keys are refused: a misspelt `option` must not become a pl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from policyd.grants.keys import digest
 from policyd.model import Effect
@@ -24,8 +25,7 @@ class AnswerError(ValueError):
     """An answer that is no answer: it counts as a rejection."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What a step decided."""
 
     choice: Choice | None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from policyd.display import safe
 from policyd.grants import Offer
@@ -16,8 +17,7 @@ from policyd.prompts.question import Choice, Question
 HUMAN_MS = 400
 
 
-@dataclass(frozen=True, slots=True)
-class ToClient:
+class ToClient(Struct, frozen=True):
     """Ask the client: a `session/request_permission` with these options."""
 
     step: int
@@ -29,8 +29,7 @@ class ToClient:
     deadline: float
 
 
-@dataclass(frozen=True, slots=True)
-class ToStep:
+class ToStep(Struct, frozen=True):
     """Ask another step with this JSON object."""
 
     step: int
@@ -40,8 +39,7 @@ class ToStep:
     deadline: float
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Struct, frozen=True):
     """A step's answer is no longer wanted."""
 
     step: int
@@ -50,8 +48,7 @@ class Stop:
 PromptCommand = ToClient | ToStep | Stop
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """How a question ended. An answer, not a decision: the caller judges again."""
 
     effect: Effect
@@ -69,8 +66,7 @@ class Outcome:
     """From the asking of that step to its answer."""
 
 
-@dataclass(slots=True)
-class Prompt:
+class Prompt(Struct):
     """An open question."""
 
     chain: Sequence[Step]

@@ -9,7 +9,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from policyd.display import safe
 from policyd.grants import Offer, offers
@@ -26,8 +28,7 @@ LONGEST_TITLE = 1000
 LONGEST_PART = 16 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """One option as it is offered to a person."""
 
     id: str
@@ -47,8 +48,7 @@ class Choice:
         return Effect.ALLOW if self.kind in ALLOWS else Effect.DENY
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """One request, ready to be asked."""
 
     session_id: str

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from time import monotonic
+
+from msgspec.structs import replace
 
 from policyd import __version__, policy
 from policyd.actions import Machine

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from policyd import acp
 from policyd.session import Side
@@ -27,8 +28,7 @@ Key = tuple[Side, object]
 Told = tuple[Side, bytes]
 
 
-@dataclass(slots=True)
-class Open:
+class Open(Struct):
     """A request that has no answer yet."""
 
     side: Side
@@ -46,8 +46,7 @@ class Open:
     answer_block: int = 0
 
 
-@dataclass(slots=True)
-class Ledger:
+class Ledger(Struct):
     """The traffic of one proxy as far as it is not over."""
 
     refused: bool = False

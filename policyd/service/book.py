@@ -12,7 +12,9 @@ Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from policyd.model import Filesystem, Layer
 from policyd.policy import Diagnostic, Policy, PolicyError, PolicySource
@@ -27,8 +29,7 @@ MOST_ROOTS = 1_000
 """Sets of workspace roots that are kept; the files of an older one are read again when it is asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class InForce:
+class InForce(Struct, frozen=True):
     """What holds in sessions with certain roots."""
 
     found: Found
@@ -42,8 +43,7 @@ class InForce:
     """Why those are not the last ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """What a look at the files found to be different."""
 
     base: Found | None = None

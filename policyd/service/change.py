@@ -6,7 +6,8 @@ Pure functions over compiled policies. Where it cannot be shown that a change on
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from policyd.model import Effect
 from policyd.policy import LayerDefaults, Lock, Policy, Rule

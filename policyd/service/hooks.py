@@ -26,8 +26,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -62,8 +63,7 @@ class HookError(Exception):
     """A hook gave no answer, and why."""
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(Struct):
     """One hook that waits or runs."""
 
     ask: int
@@ -74,8 +74,7 @@ class _Run:
     process: Popen[bytes] | None = None
 
 
-@dataclass(slots=True)
-class Hooks:
+class Hooks(Struct):
     """The hooks of one policyd process. `replied` and `failed` are called from threads, once for each `start`.
 
     A hook that was stopped calls neither.

@@ -12,8 +12,9 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct, field
 
 import policyd
 from policyd import audit
@@ -45,8 +46,7 @@ class StartError(Exception):
         super().__init__("\n".join(self.problems))
 
 
-@dataclass(frozen=True, slots=True)
-class Choices:
+class Choices(Struct, frozen=True):
     """What whoever starts a connection chose; None or empty: nothing."""
 
     policies: tuple[str, ...] = ()
@@ -66,8 +66,7 @@ class Choices:
     """How the agent is reached, for the record."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ground:
+class Ground(Struct, frozen=True):
     """What a connection stands on."""
 
     places: Places

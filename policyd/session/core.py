@@ -11,8 +11,10 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from hashlib import sha256
+
+from msgspec import Struct, field
 
 from policyd import acp
 from policyd.display import safe
@@ -25,12 +27,13 @@ from policyd.session.state import Held, Session
 
 PASSING_KEPT = 10_000
 SESSIONS_KEPT = 2_000
+NEVER = Moment(datetime.min.replace(tzinfo=UTC), 0.0)
+"""Before the first event."""
 Mark = tuple[int, list[bytes], int, Side]
 Answered = Callable[[acp.Envelope], None]
 
 
-@dataclass(slots=True)
-class Passing:
+class Passing(Struct):
     """A request that passed and awaits its response."""
 
     method: str
@@ -40,14 +43,13 @@ class Passing:
     """Its response is read too."""
 
 
-@dataclass(slots=True)
-class Core:
+class Core(Struct):
     """Shared state of one connection."""
 
     decider: Decider
     settings: Settings
     nonce: str
-    now: Moment = field(init=False)
+    now: Moment = NEVER
     fs: Filesystem | None = None
     sessions: dict[str, Session] = field(default_factory=dict)
     held: dict[int, Held] = field(default_factory=dict)

@@ -15,10 +15,11 @@ commands it gets back **in order**. Rules for the rim:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
+
+from msgspec import Struct
 
 NOTHING: Mapping[str, object] = MappingProxyType({})
 
@@ -35,8 +36,7 @@ class Side(StrEnum):
         return Side.CLIENT if self is Side.AGENT else Side.AGENT
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Struct, frozen=True):
     """The time, as an argument."""
 
     wall: datetime
@@ -52,8 +52,7 @@ class Moment:
 # ---- events: what happened ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """One line came from a side."""
 
     side: Side
@@ -61,8 +60,7 @@ class Frame:
     """Without the newline."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """A step of the prompt chain answered the `Ask` of this id.
 
     `answer` is the JSON object the step gave, unchecked; None = the step abstains.
@@ -72,26 +70,22 @@ class Reply:
     answer: Mapping[str, object] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Struct, frozen=True):
     """A `Record` (its key) or an `Ask` (its id) failed. Keys and ids never coincide."""
 
     command: int
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(Struct, frozen=True):
     """Time passed: due when `Connection.deadline()` is reached; harmless at any other time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reloaded:
+class Reloaded(Struct, frozen=True):
     """The policy or the grants changed: open questions are judged again, a deny wins at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
+class Closed(Struct, frozen=True):
     """A side is gone: prompts are withdrawn, open requests answered without an allow, nothing is remembered."""
 
     side: Side
@@ -103,8 +97,7 @@ Event = Frame | Reply | Failed | Tick | Reloaded | Closed
 # ---- commands: what is to be done, in order -----------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(Struct, frozen=True):
     """Write whole lines to a side."""
 
     side: Side
@@ -114,16 +107,14 @@ class Send:
     """Key of the record that must have been written before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """Append one audit record. Sequence and chain are added by the rim (`audit.line`)."""
 
     key: int
     record: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class Remember:
+class Remember(Struct, frozen=True):
     """Keep answers of a person; `grants` are `policyd.grants.Grant`. Comes after the record of the answer."""
 
     grants: tuple[object, ...]
@@ -131,8 +122,7 @@ class Remember:
     """Key of the record that must have been written before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """Ask a step of the prompt chain other than the client (`command:/path`, `inbox`, `callable`)."""
 
     id: int
@@ -143,15 +133,13 @@ class Ask:
     """`Moment.mono` at which an answer no longer counts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Withdraw:
+class Withdraw(Struct, frozen=True):
     """The answer to an `Ask` is no longer wanted: end its hook, take it from the inbox."""
 
     ask: int
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """One line for stderr, safe to display, without a newline."""
 
     text: str

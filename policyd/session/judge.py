@@ -9,8 +9,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cache
+
+from msgspec.structs import replace
 
 from policyd.actions import Profile
 from policyd.actions.profiles import GENERIC

@@ -14,7 +14,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from policyd import acp
 from policyd.audit import event

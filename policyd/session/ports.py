@@ -7,8 +7,9 @@ A decider may raise at any point: the enforcement turns that into a denial.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from policyd.model import Action, Context, Decision, Filesystem, Request
 from policyd.session.events import Moment, Side
@@ -16,8 +17,7 @@ from policyd.session.events import Moment, Side
 Message = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """A request, what was decided of it, and in which context."""
 
     request: Request
@@ -25,8 +25,7 @@ class Verdict:
     context: Context
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
+class Asking(Struct, frozen=True):
     """What has to be set so that a session asks, and what the client is then told."""
 
     steps: tuple[tuple[str, Mapping[str, object]], ...] = ()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from policyd.audit import event, record
 from policyd.model import Context, Decision, Effect, Request, Source

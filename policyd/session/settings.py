@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+
+class Settings(Struct, frozen=True):
     """Settings of one connection, final: locks and layers have been applied by the rim."""
 
     agent_mode: str = "enforce"

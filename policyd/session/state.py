@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from policyd.prompts import Desk, Prompt
 from policyd.session.events import Moment, Side
@@ -15,8 +16,7 @@ OPENINGS = frozenset({"session/new", "session/load", "session/resume", "session/
 PERMISSION = "session/request_permission"
 
 
-@dataclass(slots=True)
-class Hold:
+class Hold(Struct):
     """The response that opened a session, kept until the asking mode is confirmed."""
 
     line: bytes
@@ -34,8 +34,7 @@ class Hold:
     """For each step that was confirmed, how many lines had come before."""
 
 
-@dataclass(slots=True)
-class SetBack:
+class SetBack(Struct):
     """A switch of the agent's own that is being undone."""
 
     line: bytes | None
@@ -48,8 +47,7 @@ class SetBack:
     """Switches that came while this one was being undone, and that its steps still to be confirmed do not undo."""
 
 
-@dataclass(frozen=True, slots=True)
-class Permit:
+class Permit(Struct, frozen=True):
     """A permission given for one thing, not yet used by a side door."""
 
     kind: str
@@ -67,8 +65,7 @@ class Permit:
     cwd: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class Session:
+class Session(Struct):
     """One ACP session."""
 
     id: str
@@ -101,8 +98,7 @@ class Session:
     desk: Desk = field(default_factory=Desk)
 
 
-@dataclass(slots=True)
-class Talk:
+class Talk(Struct):
     """An open prompt and the ways on which its answer may come."""
 
     prompt: Prompt
@@ -120,8 +116,7 @@ class Talk:
     remembered: bool = False
 
 
-@dataclass(slots=True)
-class Held:
+class Held(Struct):
     """A request of the agent that policyd answers or lets pass."""
 
     number: int

@@ -21,9 +21,11 @@ import fcntl
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from policyd.grants import Clock, Grant, Loaded, Project, dump, load
 from policyd.grants.text import LONGEST_TEXT
@@ -42,8 +44,7 @@ class GrantFileError(OSError):
     """A change could not be written; what was there still is."""
 
 
-@dataclass(slots=True)
-class GrantFile:
+class GrantFile(Struct):
     """One file of grants."""
 
     directory: str

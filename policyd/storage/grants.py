@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from policyd.grants import LONGEST, Clock, Grant, GrantBook
 from policyd.grants.book import Settle
@@ -20,8 +22,7 @@ from policyd.storage import clock as clocks
 from policyd.storage.grantfile import GrantFile, GrantFileError, name_of, project_of
 
 
-@dataclass(slots=True)
-class Remembered:
+class Remembered(Struct):
     """Grants as one process sees them."""
 
     directory: str

@@ -18,8 +18,9 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
 
 LONGEST = 4 * 1024 * 1024
 MOST = 1_000
@@ -31,8 +32,7 @@ class InboxError(Exception):
     """A question could not be put, or an answer not be given."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One question in the inbox."""
 
     id: str

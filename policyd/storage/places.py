@@ -14,7 +14,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 MANAGED = ("/etc/policyd",)
 MANAGED_MACOS = ("/Library/Application Support/policyd", "/etc/policyd")
@@ -25,8 +26,7 @@ class PlaceError(Exception):
     """No home directory is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(Struct, frozen=True):
     """The directories of one user, absolute; none of them need exist."""
 
     home: str

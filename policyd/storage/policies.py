@@ -20,7 +20,9 @@ import errno
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from policyd.model import Filesystem, Layer
 from policyd.policy import Diagnostic, Policy, PolicyError, PolicySource, load
@@ -41,8 +43,7 @@ from policyd.storage.trust import ProjectFiles, TrustStore, read_project
 ENDING, SUITE = ".toml", "_test.toml"
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """Policy files of one or more layers."""
 
     sources: tuple[PolicySource, ...] = ()

@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+
+from msgspec import Struct, field
+from msgspec.structs import fields, replace
 
 from policyd.storage.places import Places
 from policyd.storage.strictfile import own_owners, read_own, read_strictly
@@ -37,8 +39,7 @@ class SettingsError(Exception):
         super().__init__("\n".join(self.problems))
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """Everything that can be set, with its default."""
 
     prompt: tuple[str, ...] = ()
@@ -79,8 +80,7 @@ class Settings:
     """An "always" that comes back faster counts once and is not remembered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """Settings in force and where they came from."""
 
     settings: Settings
@@ -157,7 +157,7 @@ def merged(managed: list[Layer], others: list[Layer], defaults: Mapping[str, obj
             if final and name == "labels":
                 labels = {**labels, **value}  # type: ignore[dict-item]
             values[name], origins[name] = value, origin
-    settings = replace(Settings(), **values)  # type: ignore[arg-type]
+    settings = replace(Settings(), **values)
     return Loaded(settings, labels, locks, origins, tuple(notes))
 
 

@@ -16,7 +16,8 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 LARGEST = 16 * 1024 * 1024
 LINKS = 40
@@ -33,8 +34,7 @@ class InsecureFileError(OSError):
         self.path, self.why = path, why
 
 
-@dataclass(frozen=True, slots=True)
-class Owners:
+class Owners(Struct, frozen=True):
     """Who may own and write what is trusted."""
 
     users: frozenset[int]

@@ -19,8 +19,9 @@ import secrets
 import stat
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from policyd.storage.grantfile import flush_directory, write_whole
 from policyd.storage.strictfile import InsecureFileError, own_owners, read_all, read_strictly
@@ -29,8 +30,7 @@ FOLDER = ".policyd"
 NOFOLLOW = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectFiles:
+class ProjectFiles(Struct, frozen=True):
     """The policy files of one project, read once."""
 
     root: str
@@ -93,8 +93,7 @@ def read_entry(directory: int, folder: str, name: str) -> bytes:
         os.close(descriptor)
 
 
-@dataclass(frozen=True, slots=True)
-class TrustStore:
+class TrustStore(Struct, frozen=True):
     """What a person trusted, one small file a project in `directory`."""
 
     directory: str
