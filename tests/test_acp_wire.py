@@ -233,6 +233,79 @@ def test_an_envelope_that_is_accepted_reads_the_same_first_last_and_folded(membe
             assert raw.decode() == last[key]
 
 
+_members = st.tuples(_names, st.sampled_from(["1", '"x"', "{}", '"session/update"', "null"]))
+
+
+@given(st.data())
+def test_a_member_put_into_a_message_is_refused_or_changes_no_reading(data: st.DataObject) -> None:
+    names = data.draw(st.sampled_from([("method", "params"), ("id", "method", "params"), ("id", "result"), ("id",)]))
+    drawn = {
+        "method": '"x"',
+        "params": '{"id":2}',
+        "id": data.draw(st.sampled_from(["1", '"a"', "null"])),
+        "result": "{}",
+    }
+    members = [("jsonrpc", '"2.0"'), *((name, drawn[name]) for name in names)]
+    members.insert(data.draw(st.integers(0, len(members))), data.draw(_members))
+    line = "{" + ",".join(f'"{name}":{value}' for name, value in members) + "}"
+    try:
+        found = acp.envelope(line.encode())
+    except (ProtocolError, NotJsonError):
+        return
+    said = [(name, value) for name, value in members if name.casefold() in {"method", "params", "id", "result"}]
+    assert len({name.casefold() for name, _ in said}) == len(said)
+    read = {"method": found.method and f'"{found.method}"', "params": found.params, "id": found.id}
+    assert all(read[name] in (value, value.encode()) for name, value in said if name != "result")
+
+
+STREAMED = (
+    b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":'
+    b'{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"{\\"tool_call\\":1}"}}}}'
+)
+UPDATE_CALL = b'{"sessionUpdate":"tool_call","toolCallId":"c"}'
+
+
+def test_what_an_agent_streams_is_told_in_one_go() -> None:
+    spaced = STREAMED.replace(b":", b" : ", 3).replace(b",", b" , ", 2) + b"\r"
+    assert acp.streams(STREAMED + b"\n" + spaced + b"\n\n" + STREAMED + b"\n")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"agent_message_chunk"', b'"tool_call"'),
+        (b'"agent_message_chunk"', b'"tool_call_update"'),
+        (b'"agent_message_chunk"', b'"current_mode_update"'),
+        (b'"agent_message_chunk"', b'"config_option_update"'),
+        (b'"agent_message_chunk"', b'"new_kind"'),
+        (b'"agent_message_chunk"', b"1"),
+        (b'"sessionUpdate"', b'"SessionUpdate"'),
+        (b'"sessionUpdate":', b'"SESSIONUPDATE":"tool_call","sessionUpdate":'),
+        (b'"sessionUpdate":', b'"sessionUpdate":"tool_call","sessionUpdate":'),
+        (b'"sessionUpdate":', b'"session\\u0055pdate":"tool_call","sessionUpdate":'),
+        (b'"content":', b'"sessionUpdate":"tool_call","content":'),
+        (b'"content":', b'"toolCallId":"c","content":'),
+        (b'"update":', b'"update":' + UPDATE_CALL + b',"update":'),
+        (b'"update":', b'"Update":' + UPDATE_CALL + b',"update":'),
+        (b'"method":', b'"id":1,"method":'),
+        (b'"method":', b'"method":"session/request_permission","method":'),
+        (b'"method":', b'"Method":"session/request_permission","method":'),
+        (b'"params":', b'"params":{"update":' + UPDATE_CALL + b'},"params":'),
+        (b'"params":', b'"Params":{},"params":'),
+        (b'"session/update"', b'"session/request_permission"'),
+        (b'"jsonrpc":"2.0"', b'"jsonrpc":"1.0"'),
+        (b'{"jsonrpc"', b'[{"jsonrpc"'),
+        (b'{"jsonrpc"', b'x{"jsonrpc"'),
+    ],
+)
+def test_a_line_that_any_parser_reads_as_more_than_streaming_is_looked_at(old: bytes, new: bytes) -> None:
+    line = STREAMED.replace(old, new, 1)
+    assert line != STREAMED
+    assert not acp.streams(line + b"\n")
+    assert not acp.streams(STREAMED + b"\n" + line + b"\n")
+    assert not acp.streams(line + b"\n" + STREAMED + b"\n")
+
+
 @pytest.mark.parametrize(
     ("line", "ident"),
     [

@@ -1,7 +1,7 @@
 """The wire, without I/O: framing, envelopes, strict decoding, the option table, the few messages policyd writes.
 
     lines = Lines(); block = lines.feed(chunk)            # whole lines, newlines included
-    for data, passes in runs(block, watched): …           # a glance, mostly in C; the rest goes to `envelope`
+    streams(block) or runs(block, watched)                # a glance, mostly in C; the rest goes to `envelope`
     message = envelope(line)                              # method, id, params, result, error as raw bytes
     value = strict_object(message.params, names=…)        # one reading only, else ProtocolError
     answer(effect, read_options(value["options"]), …)     # section 7
@@ -25,6 +25,7 @@ from policyd.acp.envelope import (
     runs,
     session_of,
     skim,
+    streams,
     update_call,
     update_kind,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "runs",
     "session_of",
     "skim",
+    "streams",
     "strict",
     "strict_object",
     "unsound",

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from policyd.model import Effect, Option
 
@@ -27,8 +28,7 @@ _NO = re.compile(r"\s*(reject|deny|denied|no|cancel|refuse|decline|block|don['â€
 _YES = re.compile(r"\s*(allow|yes|approve|accept|always allow|ok|okay|proceed|permit|grant|run|continue)\b", re.I)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What is answered. `effect` ASK: nobody may answer but a person."""
 
     effect: Effect

@@ -3,8 +3,10 @@
 1. Every line is decoded; none is searched for a word (`"session\\/request_permission"` is a spelling too).
 2. A line that two parsers could route differently is refused, whatever its method: an envelope key that occurs twice
    or in another case (`Method`, `paramſ`), a batch, text after the object.
-3. The usual line costs no second look: in a notification whose length is that of its parts plus what JSON needs, no
-   second `method` or `params` fits. Of everything else the skeleton (the line without its structured values) is read.
+3. The usual line costs no second look: in a message whose length is that of its parts plus what JSON needs, no key
+   fits a second time. Of everything else the skeleton (the line without its structured values) is read.
+4. A block of nothing but what an agent streams is told in one go (`streams`): every key in it is known, and every
+   occurrence of a key is checked, so no reading of it is anything else.
 """
 
 from __future__ import annotations
@@ -12,11 +14,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from policyd.acp.json import ProtocolError, strict
 
@@ -24,6 +25,10 @@ UPDATE = "session/update"
 _FRAME = len('{"jsonrpc":"2.0","method":"","params":}')
 _MOST = _FRAME + len(',"params":1') - 1
 _MOST_UPDATE = _MOST + len(UPDATE)
+_NAMED = len(',"method":""')
+_ID, _LONG, _ERROR = len(',"id":'), len(',"params":'), len(',"error":')
+_BARE = len('{"jsonrpc":"2.0"}') + len(',"id":1') - 1
+"""What is short of this and of its parts has no room for the shortest member a second time."""
 BACKSLASH = ord("\\")
 _ENVELOPE = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
 _FOLDED = {name.casefold(): name for name in _ENVELOPE}
@@ -55,6 +60,42 @@ class _UpdateParams(msgspec.Struct):
     sessionId: str = ""  # noqa: N815
 
 
+class _Streamed(Struct, forbid_unknown_fields=True):
+    sessionUpdate: Literal[  # noqa: N815
+        "agent_message_chunk",
+        "agent_thought_chunk",
+        "user_message_chunk",
+        "plan",
+        "usage_update",
+        "available_commands_update",
+    ]
+    content: Raw | UnsetType = UNSET
+    messageId: Raw | UnsetType = UNSET  # noqa: N815
+    entries: Raw | UnsetType = UNSET
+    used: Raw | UnsetType = UNSET
+    size: Raw | UnsetType = UNSET
+    cost: Raw | UnsetType = UNSET
+    availableCommands: Raw | UnsetType = UNSET  # noqa: N815
+    meta: Raw | UnsetType = msgspec.field(default=UNSET, name="_meta")
+
+
+class _StreamedParams(Struct, forbid_unknown_fields=True):
+    update: _Streamed
+    sessionId: Raw | UnsetType = UNSET  # noqa: N815
+    meta: Raw | UnsetType = msgspec.field(default=UNSET, name="_meta")
+
+
+class _StreamedLine(Struct, forbid_unknown_fields=True):
+    """A notification that no reading of can be anything but text, a plan or a list that the agent streams.
+
+    Every key is known, so that none stands there in another case; every occurrence of a repeated key is checked.
+    """
+
+    jsonrpc: Literal["2.0"]
+    method: Literal["session/update"]
+    params: _StreamedParams
+
+
 class _Session(msgspec.Struct):
     sessionId: str = ""  # noqa: N815
 
@@ -73,6 +114,7 @@ class _CallLine(msgspec.Struct):
 
 
 _session = msgspec.json.Decoder(_Session)
+_streamed = msgspec.json.Decoder(_StreamedLine)
 _update_call = msgspec.json.Decoder(_CallLine)
 _fast = msgspec.json.Decoder(_Fast)
 _text = msgspec.json.Decoder(str)
@@ -94,8 +136,7 @@ class NotJsonError(ValueError):
     """A line that is no JSON object (a program's own output, a torn line): no side can act on it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(Struct, frozen=True):
     """One message, its values still the bytes they arrived as."""
 
     method: str | None = None
@@ -131,6 +172,8 @@ def envelope(line: bytes) -> Envelope:
         NotJsonError: no JSON object and no batch.
         ProtocolError: a batch, or an envelope that two parsers could read differently.
     """
+    if (sure := _glance(line)) is not None:
+        return sure
     try:
         found = _loose.decode(line)
     except msgspec.ValidationError:
@@ -142,16 +185,30 @@ def envelope(line: bytes) -> Envelope:
             raise ProtocolError("JSON that is not strict, or nested too deep") from None
         raise NotJsonError("no JSON object") from None
     _check_keys(_members(_skeleton(line, found)))
-    return _checked(found)
-
-
-def _checked(found: _Loose) -> Envelope:
     method: str | None = None
     if found.method is not UNSET:
         try:
             method = _text.decode(found.method)
         except (msgspec.MsgspecError, UnicodeError):
             raise ProtocolError("a method that is no string") from None
+    return _checked(method, found)
+
+
+def _glance(line: bytes) -> Envelope | None:
+    """Return the envelope of a line that is too short to hold a key twice, None if it has to be looked at."""
+    try:
+        found = _fast.decode(line)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+    method = None if found.method is UNSET else found.method
+    most = _BARE if method is None else _BARE + _NAMED + len(method)
+    for value, key in ((found.id, _ID), (found.params, _LONG), (found.result, _LONG), (found.error, _ERROR)):
+        if value is not UNSET:
+            most += key + len(value)
+    return _checked(method, found) if len(line.rstrip()) <= most else None
+
+
+def _checked(method: str | None, found: _Fast | _Loose) -> Envelope:
     ident = _bytes(found.id)
     key = None if ident is None else id_key(ident)
     whole = Envelope(method, ident, _bytes(found.params), _bytes(found.result), _bytes(found.error), key)
@@ -253,6 +310,14 @@ def _try(line: bytes) -> _Fast:
         return _fast.decode(line)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return _UNREAD
+
+
+def streams(block: bytes) -> bool:
+    """Say whether every line of a block is certainly a `session/update` that streams text, a plan or a list."""
+    try:
+        return bool(_streamed.decode_lines(block))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return False
 
 
 def runs(block: bytes, watched: frozenset[str]) -> Iterator[tuple[bytes, bool]]:

@@ -84,6 +84,9 @@ class Connection:
     def feed(self, side: Side, block: bytes, now: Moment, fs: Filesystem | None) -> list[Command]:
         """Take a block of whole lines (`acp.Lines.feed`): as a `Frame` each, but what passes in a row is one `Send`."""
         self._core.now, self._core.fs = now, fs
+        if side is Side.AGENT and not self._modes.holding and acp.streams(block):
+            self._core.send(Side.CLIENT, block)
+            return self._core.taken()
         for data, plain in acp.runs(block, WATCHED):
             if plain and side is Side.AGENT and not self._modes.holding:
                 self._core.passes(Side.CLIENT, data[:-1])
