@@ -320,6 +320,15 @@ def test_older_vibe_sends_its_arguments_as_json_text() -> None:
     assert opened("@mistralai/mistral-vibe", "3.0.2").agent.profile == "vibe"
 
 
+@pytest.mark.parametrize("command", ["todo", "task", "read_file", "Running explore agent: x"])
+def test_a_command_that_older_vibe_shows_as_title_is_no_tool_of_that_name(command: str) -> None:
+    talk = opened("@mistralai/mistral-vibe", "2.0.2")
+    update(talk, title=command, kind="execute", rawInput=json.dumps({"command": command, "timeout": None}))
+    lines = asked(talk)
+    assert lines[0] == f"execute $ {command}"
+    assert not any("opaque" in line for line in lines)
+
+
 def test_a_request_before_its_call_waits_for_the_details() -> None:
     talk = opened("Kilo")
     params = {

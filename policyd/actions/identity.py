@@ -37,8 +37,9 @@ def identify(evidence: Evidence, profile: Profile) -> tuple[str, ToolSpec | None
                     return found.value, spec or _fallback(evidence, profile, found.value)
     for template, name in profile.titled:
         title = evidence.titles[0] if evidence.titles else ""
-        if title == template if isinstance(template, str) else template.match(title) is not None:
-            return name, _named(profile, name, evidence)
+        fits = title == template if isinstance(template, str) else template.match(title) is not None
+        if fits and (spec := _named(profile, name, evidence)):
+            return name, spec
     return "", _fallback(evidence, profile, "")
 
 
