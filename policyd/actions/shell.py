@@ -118,7 +118,7 @@ def _command(
     known: bool,
     strict: bool,
 ) -> Action:
-    forms, inside = _places(build, command.cwd)
+    forms, inside = _runs_in(build, command)
     told = [(use, ref) for use, ref in uses if isinstance(ref, PathRef)]
     strays = tuple(use.word.text for use, ref in told if use.role is Role.MENTION and not ref.inside)
     unknown = any(not isinstance(ref, PathRef) and use.role is not Role.MENTION for use, ref in uses)
@@ -134,6 +134,15 @@ def _command(
         idle=command.idle or _stays(build, command),
         origin=origin,
     )
+
+
+def _runs_in(build: Builder, command: SimpleCommand) -> tuple[tuple[str, ...], bool]:
+    """Return where the command and what a transparent wrapper runs may run: `env -C /tmp make` runs `make` elsewhere."""
+    places = command.cwd
+    while command.inner is not None and places:
+        command = command.inner
+        places = (*places, *command.cwd) if command.cwd else ()
+    return _places(build, tuple(dict.fromkeys(places)))
 
 
 def _places(build: Builder, cwd: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
