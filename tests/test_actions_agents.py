@@ -166,7 +166,7 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
                 },
             },
         },
-        ["delete+edit /home/dev/project/old.txt", "edit /home/dev/project/a.py", "edit+move /tmp/b.py"],
+        ["delete+edit /home/dev/project/old.txt", "edit+move /home/dev/project/a.py", "edit+move /tmp/b.py"],
     ),
     (
         "Kilo",
@@ -184,7 +184,7 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
         },
         [
             "delete+edit /home/dev/project/a.py",
-            "edit /home/dev/project/b.py",
+            "edit+move /home/dev/project/b.py",
             "edit+move /tmp/c.py",
             "any /home/dev/project/a.py, b.py (mention)",
         ],
@@ -290,6 +290,17 @@ def test_a_request_stands_for_what_its_agent_means(name: str, fields: dict[str, 
     found = asked(opened(name), **fields)
     assert len(found) == len(expected), found
     assert all(line.startswith(start) for line, start in zip(found, expected, strict=True)), found
+
+
+def test_a_web_address_among_the_locations_of_its_own_fetch_is_no_path() -> None:
+    fields = {
+        "kind": "fetch",
+        "rawInput": {"url": "https://a.example/x"},
+        "locations": [{"path": "https://a.example/x"}],
+    }
+    assert asked(opened("nobody"), **fields) == ["fetch https://a.example/x"]
+    fields["locations"] = [{"path": "https://b.example/x"}]
+    assert asked(opened("nobody"), **fields)[0].startswith("fetch opaque: `https://` names no file")
 
 
 def test_a_command_that_looks_like_an_mcp_name_is_none() -> None:

@@ -7,7 +7,8 @@ template; `hole = "*"` takes the whole text if it fits.
 
 The places: `rawInput`, `locations`, `diff`, `title` (the request's, else the latest), `first_title`, `content` (the
 texts of content blocks, the request's first), `name`, `toolCallId`, `_meta`, `options`. `[]` goes through a list or
-the values of a table, `{}` through the keys of a table, `{type=delete}` through those whose own table says so.
+the values of a table, `{}` through the keys of a table, `{type=delete}` through those whose own table says so,
+`{move_path}` through those whose own table says anything there.
 """
 
 from __future__ import annotations
@@ -175,11 +176,17 @@ def _walk(found: Found, steps: tuple[str, ...]) -> Iterator[Found]:
 
 
 def _keys(value: object, where: str) -> Iterator[str]:
-    """Yield the keys of a table, only those whose own table holds `where` (`type=delete`)."""
-    name, _, wanted = where.partition("=")
+    """Yield the keys of a table, only those whose own table says `where` (`type=delete`, or `move_path`: anything)."""
     for key, item in value.items() if isinstance(value, Mapping) else ():
-        if not where or (isinstance(item, Mapping) and (item.get(name) == wanted or wanted in item)):
+        if not where or (isinstance(item, Mapping) and _says(item, where)):
             yield str(key)
+
+
+def _says(item: Mapping[str, object], where: str) -> bool:
+    name, equals, wanted = where.partition("=")
+    if equals:
+        return item.get(name) == wanted or wanted in item
+    return any(isinstance(part, Mapping) and bool(part.get(name)) for part in (item, *item.values()))
 
 
 def _steps(text: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import TypeGuard
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -160,6 +161,7 @@ def paths_of(build: Builder, profile: Profile, spec: ToolSpec) -> None:
     _globs(build, spec, targets)
     _changed(build, spec, targets)
     apart = {found.value for found in beside if isinstance(found.value, str)}
+    apart |= {found.value for found in each(spec.refs["url"], evidence) if is_web(found.value)}
     _locations(build, spec, targets, apart, ran=ran)
     _diffs(build, profile, targets)
     base = _starts(build, spec, beside, ran=ran)
@@ -169,6 +171,11 @@ def paths_of(build: Builder, profile: Profile, spec: ToolSpec) -> None:
         build.mentions(found.value, found.origin, "path")
     if table.here and not targets:
         _here(build, spec, base)
+
+
+def is_web(value: object) -> TypeGuard[str]:
+    """Say whether `value` is a web address: where a fetch says it among its locations too, it is no path there."""
+    return isinstance(value, str) and value[:8].lower().startswith(("http://", "https://"))
 
 
 def _starts(build: Builder, spec: ToolSpec, beside: list[Found], *, ran: bool) -> tuple[str, ...]:
