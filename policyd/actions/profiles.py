@@ -21,17 +21,19 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 from msgspec import Struct, field
 
+import policyd
 from policyd.actions.fields import Ref
 from policyd.actions.readers import Template
 from policyd.model import KINDS, Mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from importlib.abc import ResourceLoader
 
 Reference = str | dict[str, str]
 GENERIC = "generic"
@@ -312,8 +314,9 @@ def shipped() -> dict[str, Profile]:
 
     folder = files("policyd") / "agents"
     sources = {entry.name.removesuffix(".toml"): entry for entry in folder.iterdir() if entry.name.endswith(".toml")}
-    tables = {short: parse(entry.read_bytes()) for short, entry in sorted(sources.items())}
-    return {short: compile_profile(short, inherit(table, tables)) for short, table in tables.items()}
+    tables = {short: parse(entry.read_bytes()) for short, entry in sorted(sources.items()) if short != GENERIC}
+    found = {short: compile_profile(short, inherit(table, tables)) for short, table in tables.items()}
+    return {**found, GENERIC: generic()}
 
 
 def parse(data: bytes) -> ProfileTable:
@@ -350,9 +353,12 @@ def nameless(option_ids: Iterable[str]) -> Profile:
     return next((item for item in shipped().values() if ids and sorted(item.data.nameless) == ids), generic())
 
 
+@cache
 def generic() -> Profile:
-    """Return the careful profile for an agent that nobody described."""
-    return shipped()[GENERIC]
+    """Return the careful profile for an agent that nobody described: every connection begins with it alone."""
+    loader = cast("ResourceLoader", policyd.__loader__)
+    data = loader.get_data(f"{policyd.__path__[0]}/agents/{GENERIC}.toml")
+    return compile_profile(GENERIC, parse(data))
 
 
 def named(text: str) -> Profile | None:

@@ -10,7 +10,6 @@ Rules of this module:
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -85,7 +84,7 @@ def open_service(choices: Choices, note: Callable[[str], None]) -> Service:
     """
     ground = prepare(choices)
     settings = ground.loaded.settings
-    remembered = Remembered(ground.places.grants, secrets.token_hex(8), longest=timedelta(days=settings.grants_max_age))
+    remembered = Remembered(ground.places.grants, os.urandom(8).hex(), longest=timedelta(days=settings.grants_max_age))
     authorizer = Authorizer(
         ground.book.policy,
         policies=lambda session: in_force(ground.book, session),
@@ -96,7 +95,7 @@ def open_service(choices: Choices, note: Callable[[str], None]) -> Service:
     )
     try:
         connection = Connection(
-            Judge(authorizer), enforced(settings, choices, remembered.run), nonce=secrets.token_hex(8)
+            Judge(authorizer), enforced(settings, choices, remembered.run), nonce=os.urandom(8).hex()
         )
     except ValueError as error:
         raise StartError([f"policyd: {error}"]) from error

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import sha256
-from pathlib import Path
 
 import policyd
 
@@ -111,7 +110,7 @@ def name_of(key: str) -> str:
 def code() -> str:
     """Return a name for the code that reads policies: an edited one reads anew, whatever its version."""
     digest = sha256(policyd.__version__.encode())
-    room = Path(policyd.__file__).parent / ROOM
+    room = os.path.join(policyd.__path__[0], ROOM)
     for entry in sorted(os.scandir(room), key=lambda each: each.name):
         if entry.name.endswith(".py"):
             status = entry.stat()

@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import stat
-import tomllib
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -111,6 +109,8 @@ class TrustStore(Struct, frozen=True):
 
     def note(self, root: str) -> dict[str, object]:
         """Return what is noted about a project, empty where nothing is or it cannot be believed."""
+        import tomllib
+
         try:
             data = read_strictly(self.file(root), own_owners(), start=self.directory)
             return tomllib.loads(data.decode("utf-8"))
@@ -124,7 +124,7 @@ class TrustStore(Struct, frozen=True):
         note = {"root": os.path.realpath(project.root), "digest": project.digest, "since": now}
         os.makedirs(self.directory, mode=0o700, exist_ok=True)
         file = self.file(project.root)
-        new = f"{file}.{os.getpid()}.{secrets.token_hex(4)}"
+        new = f"{file}.{os.getpid()}.{os.urandom(4).hex()}"
         write_whole(new, tomli_w.dumps(note).encode("utf-8"))
         os.replace(new, file)
         flush_directory(self.directory)
