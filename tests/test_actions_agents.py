@@ -199,6 +199,19 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
         ["other opaque: an extension asks in words", "any /home/dev/outside.txt (mention)"],
     ),
     (
+        "pi-acp",
+        {
+            "title": "⚠️ Dangerous command:\n\n  rm -rf src\n\nAllow?",
+            "kind": "other",
+            "rawInput": {"method": "select", "title": "Dangerous", "options": ["Yes", "No"]},
+        },
+        [
+            "other opaque: an extension asks in words",
+            "execute $ rm -rf src",
+            "delete /home/dev/project/src to content (operand, carried by 1)",
+        ],
+    ),
+    (
         "@agentclientprotocol/codex-acp",
         {
             "title": "write_stdin --session-id 4 'rm -rf src\n'",
