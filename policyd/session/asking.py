@@ -165,6 +165,11 @@ class Asker:
         for talk in list(self._talks):
             self._perform(talk, talk.prompt.tick(self._core.now.mono))
 
+    @property
+    def waiting(self) -> bool:
+        """Whether a question is open."""
+        return bool(self._talks)
+
     def deadline(self) -> float | None:
         """Return when the next question runs out."""
         return min((at for talk in self._talks if (at := talk.prompt.deadline) is not None), default=None)

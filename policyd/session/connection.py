@@ -87,7 +87,7 @@ class Connection:
         if side is Side.AGENT and not self._modes.holding and acp.streams(block):
             self._core.send(Side.CLIENT, block)
             return self._core.taken()
-        for data, plain in acp.runs(block, WATCHED):
+        for data, plain in acp.runs(block, WATCHED) if side is Side.AGENT else ((block, True),):
             if plain and side is Side.AGENT and not self._modes.holding:
                 self._core.passes(Side.CLIENT, data[:-1])
                 continue
@@ -98,6 +98,8 @@ class Connection:
 
     def deadline(self) -> float | None:
         """Return the `Moment.mono` at which the next `Tick` is due, None if nothing waits."""
+        if not (self._permissions.waiting or self._modes.waiting):  # nearly always, and asked after every message
+            return None
         due = [at for at in (self._permissions.deadline(), self._modes.deadline()) if at is not None]
         return min(due, default=None)
 

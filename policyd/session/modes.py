@@ -288,6 +288,11 @@ class Modes:
             if task is not None and self._core.now.mono >= task.deadline:
                 self._failed(session, "the agent did not answer in time")
 
+    @property
+    def waiting(self) -> bool:
+        """Whether a task is under way."""
+        return bool(self._busy)
+
     def deadline(self) -> float | None:
         """Return when the next task is given up."""
         tasks = [session.hold or session.setback for session in self._busy.values()]

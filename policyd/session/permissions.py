@@ -80,6 +80,11 @@ class Permissions:
                 self._try(held, self._judge)
         self._asker.tick()
 
+    @property
+    def waiting(self) -> bool:
+        """Whether a request is held or a question is open."""
+        return bool(self._core.held) or self._asker.waiting
+
     def deadline(self) -> float | None:
         """Return when something is due."""
         waits = [held.wait_until for held in self._core.held.values() if held.wait_until is not None]
