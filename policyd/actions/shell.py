@@ -47,7 +47,7 @@ def text_actions(
         told = tuple(replace(one, idle=True) if at in typing else one for at, one in enumerate(reading.commands))
         beside = tuple(use for use in reading.files if use.command not in typing)
         reading = replace(reading, commands=told, files=beside)
-    reading_actions(build, reading, origin, known=known, strict=strict)
+    reading_actions(build, reading, origin, text, known=known, strict=strict)
     for at in typing:
         words = reading.commands[at].argv
         typed = words[-1].text if len(words) > 1 and words[-1].kind is WordKind.CONST else None
@@ -70,7 +70,7 @@ def argv_actions(
     words = tuple(str(word) for word in argv)
     around = build.around
     reading = commands.read_argv(words, env, cwd=cwd, home=around.workspace.home, fs=around.fs)
-    reading_actions(build, reading, origin, known=known)
+    reading_actions(build, reading, origin, _written(words), known=known)
     if any(META & set(word) for word in words) and not runs_text(words):
         text_actions(build, " ".join(words), f"{origin} joined", cwd, known=known, strict=True)
 
@@ -79,6 +79,12 @@ def runs_text(words: Sequence[str]) -> bool:
     """Say whether `words` are a shell with `-c`: joined to text they would be something else entirely."""
     options = [word for word in words[1:] if word.startswith("-") and not word.startswith("--")]
     return words[0].rsplit("/", 1)[-1] in SHELLS and any("c" in option for option in options)
+
+
+def _written(words: Sequence[str]) -> str:
+    """Return `words` as a person would type them."""
+    quoted = (word if word and not META & set(word) else "'" + word.replace("'", "'\\''") + "'" for word in words)
+    return " ".join(quoted)
 
 
 def wrapped_text(words: Sequence[object]) -> str | None:
@@ -90,15 +96,21 @@ def wrapped_text(words: Sequence[object]) -> str | None:
     return text if plain and option in {"-c", "-lc"} else None
 
 
-def reading_actions(build: Builder, reading: Reading, origin: str, *, known: bool, strict: bool = False) -> None:
-    """Add the actions of `reading`."""
+def reading_actions(
+    build: Builder, reading: Reading, origin: str, whole: str, *, known: bool, strict: bool = False
+) -> None:
+    """Add the actions of `reading`, which is that of the text, or of the words, `whole`."""
     uses = [(use, _ref(build, use, _expands(use, reading))) for use in reading.files]
     own: dict[int, list[tuple[FileUse, PathRef | str]]] = {}
     for use, ref in uses:
         own.setdefault(use.command, []).append((use, ref))
-    at = {}
-    for index, command in enumerate(reading.commands):
-        at[index] = build.add(_command(build, command, own.get(index, []), origin, known=known, strict=strict))
+    made = [
+        _command(build, command, own.get(index, []), origin, known=known, strict=strict)
+        for index, command in enumerate(reading.commands)
+    ]
+    if sum(not action.idle for action in made) > 1:
+        made = [replace(action, whole=whole) for action in made]
+    at = {index: build.add(action) for index, action in enumerate(made)}
     for use, ref in uses:
         _file(build, use, ref, at, origin, strict=strict)
     for found in reading.urls:
@@ -137,7 +149,7 @@ def _command(
 
 
 def _runs_in(build: Builder, command: SimpleCommand) -> tuple[tuple[str, ...], bool]:
-    """Return where the command and what a transparent wrapper runs may run: `env -C /tmp make` runs `make` elsewhere."""
+    """Return where the command and what a wrapper runs may run: `env -C /tmp make` runs `make` elsewhere."""
     places = command.cwd
     while command.inner is not None and places:
         command = command.inner

@@ -4,8 +4,9 @@
    directory and wrappers. A path is known by every spelling it resolved to: a link that moves makes another key.
 2. What cannot be named exactly has no key, and so no grant: opaque, guarded, escalating and mode-changing actions,
    commands with words that are globs or unknown or run in an unknown directory, tools whose arguments are incomplete.
-3. Directories and paths inside the project are relative to its root, so that both spellings of a root are one.
-4. The agent is no part of an action; it is a field of the grant.
+3. A command that runs beside others is known by the whole text too: `a && b` is not `a || b`, nor `a; b`, nor `b && a`.
+4. Directories and paths inside the project are relative to its root, so that both spellings of a root are one.
+5. The agent is no part of an action; it is a field of the grant.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ class Key(Struct, frozen=True):
     """Of a path: how far below it the operation goes."""
     arguments: str = ""
     """Of a tool: digest of its arguments."""
+    whole: str = ""
+    """Of a command beside others: digest of the text they stand in, so that what joins them counts."""
     more: bool = False
     """Covers further words of the command, or any arguments of the tool: never the key of an action."""
 
@@ -59,6 +62,7 @@ class Key(Struct, frozen=True):
             self.reach,
             self.arguments,
             self.more,
+            *([self.whole] if self.whole else []),
         )
 
     @property
@@ -124,6 +128,7 @@ def _command(action: Action, command: SimpleCommand, kinds: tuple[str, ...], roo
         env=tuple((one.name, one.value.text) for one in assigned),
         via=command.via,
         fed=command.fed if command.fed in {"", "|"} else digest(command.fed),
+        whole=digest(action.whole) if action.whole else "",
     )
 
 

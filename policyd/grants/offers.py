@@ -146,8 +146,22 @@ def _words(actions: Sequence[Action], roots: tuple[str, ...]) -> str:
     shown = [action for action in actions if significant(action)]
     if any(action.command for action in shown):
         shown = [action for action in shown if action.role is not Role.OPERAND]
-    parts = [_phrase(action, roots) for action in shown]
+    text = _whole(shown, roots)
+    parts = [_phrase(action, roots) for action in shown] if not text else [text]
     return parts[0] if len(parts) == 1 else f"exactly these {len(parts)} together: {', '.join(parts)}"
+
+
+def _whole(shown: Sequence[Action], roots: tuple[str, ...]) -> str:
+    """Return a compound as it is written, empty where its text does not say all that `shown` would do."""
+    found = [(action, key(action, roots)) for action in shown if action.command is not None]
+    texts = {action.whole for action, _ in found}
+    if len(texts) != 1 or texts == {""} or any(one.role is Role.PRIMARY and one.command is None for one in shown):
+        return ""
+    text = texts.pop()
+    if any(f"{name}=" not in text for _, one in found if one is not None for name, _ in one.env):
+        return ""
+    places = sorted({place for _, one in found if one is not None for place in one.cwd} - {"."})
+    return f"exactly `{safe(text, limit=2 * SHOWN)}`{_in(places)}"
 
 
 def _phrase(action: Action, roots: tuple[str, ...]) -> str:
@@ -168,5 +182,8 @@ def _command(action: Action, found: Key) -> str:
     assert action.command is not None  # noqa: S101 - the caller looked
     env = "".join(f"{name}={value} " for name, value in found.env)
     text = f"`{safe(env + join(found.words), limit=SHOWN)}`"
-    places = [place for place in found.cwd if place != "."]
-    return f"{text} (run in {' or '.join(safe(place, limit=SHOWN) for place in found.cwd)})" if places else text
+    return text + _in(found.cwd if found.cwd != (".",) else ())
+
+
+def _in(places: Sequence[str]) -> str:
+    return f" (run in {' or '.join(safe(place, limit=SHOWN) for place in places)})" if places else ""

@@ -28,7 +28,7 @@ ID = re.compile(r"g-[0-9a-f]{12}")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 OPTIONAL = ("boot_id", "session", "run", "by", "client")
 GRANT_KEYS = frozenset({"id", "effect", "scope", "agent", "covers", "created", "until", "boot", "rule", *OPTIONAL})
-RULE_KEYS = frozenset({*RESOURCES, "kind", "cwd", "env", "via", "fed", "reach", "arguments", "more"})
+RULE_KEYS = frozenset({*RESOURCES, "kind", "cwd", "env", "via", "fed", "reach", "arguments", "whole", "more"})
 HEAD = frozenset({"version", "project", "clock"})
 SIMPLE = re.compile(r"[A-Za-z0-9_%+=:,./-]+(?: [A-Za-z0-9_%+=:,./-]+)*")
 BREAK = "\n[[grant]]\n"
@@ -130,7 +130,7 @@ def _grant_table(grant: Grant) -> dict[str, object]:
 
 def _rule_table(key: Key) -> dict[str, object]:
     table = conditions(key)
-    extra = {"via": list(key.via), "fed": key.fed, "arguments": key.arguments}
+    extra = {"via": list(key.via), "fed": key.fed, "arguments": key.arguments, "whole": key.whole}
     table |= {name: value for name, value in extra.items() if value}
     if key.resource == "path" and key.reach != "entry":
         table["reach"] = key.reach
@@ -274,6 +274,7 @@ def _member(table: Mapping[str, object]) -> Key:
         fed=_optional(table, "fed"),
         reach=_optional(table, "reach") or "entry",
         arguments=_optional(table, "arguments"),
+        whole=_optional(table, "whole"),
         more=more,
     )
 

@@ -87,6 +87,8 @@ class Action(Struct, frozen=True):
     """Kind `other` for allow rules and defaults, whatever the agent says."""
     origin: str = ""
     """Where in the evidence it was found: `rawInput.command`, `locations[0].path`, …"""
+    whole: str = ""
+    """Of a command: the text it stands in, operators and all, where that runs others too."""
 
 
 class Option(Struct, frozen=True):
