@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from policyd.engine.bench import Bench
-from policyd.engine.reasons import SILENCE, deciding, remember, source_of, unique
+from policyd.engine.reasons import remember, said, said_of_rules
 from policyd.engine.verdicts import Verdict, again, keep, key_of, verdicts
 from policyd.model import (
     Action,
@@ -141,9 +141,9 @@ def judge(
 
 def settle(request: Request, judged: tuple[Judged, ...], policy: Policy, grant: Grants) -> Decision:
     """Turn judged actions into one decision: strictest, menu, grants."""
-    effect = max([one.effect for one in judged], default=ASK)
+    effect = judged[0].effect if len(judged) == 1 else max([one.effect for one in judged], default=ASK)
     words = [MENU] if request.menu else []
-    if all(one.action.role is Role.MENTION for one in judged):
+    if not [one for one in judged if one.action.role is not Role.MENTION]:
         words.append(NOTHING)
     if words and effect is ALLOW:
         effect = ASK
@@ -173,17 +173,13 @@ def decision(
     source: Source | None = None,
 ) -> Decision:
     """Put together effect, source, deciding rules, all matched rules and the reason."""
-    rules, reasons = deciding(effect, judged)
-    memory = "project" if effect is not ASK else "never" if words else remember(judged)
+    one = judged[0] if len(judged) == 1 else None
+    if one is None or one.floors or words or source is not None:
+        found = said(effect, judged, words, source)
+    else:
+        found = said_of_rules(effect, one.hits, one.possible, one.defaults)
     return Decision(
-        effect,
-        source or source_of(effect, rules, judged),
-        "; ".join(unique([*words, *reasons])) or SILENCE,
-        tuple(rules),
-        tuple(unique([ref for one in judged for ref in one.hits + one.possible])),
-        judged,
-        policy.revision,
-        memory,
+        effect, found.source, found.reason, found.rules, found.matched, judged, policy.revision, found.remember
     )
 
 

@@ -6,15 +6,18 @@ This is the page that decides. Everything it needs is in its arguments; it looks
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from policyd.model import Action, Context, Effect, Filesystem, Judged, Layer, PathRef, Role, Truth
-from policyd.policy import Entry, Policy, Rule
+from policyd.policy import Entry, Index, LayerDefaults, Policy, Rule
 
 ALLOW, ASK = Effect.ALLOW, Effect.ASK
 NO, YES = Truth.NO, Truth.YES
+USER, MENTION = Layer.USER, Role.MENTION
+effect_of, ref_of, rank_of = attrgetter("effect"), attrgetter("ref"), attrgetter("rank")
 OTHER = frozenset({"other"})
 UNKNOWN_USE = frozenset({"read", "edit"})
 """What a command may do with a file nobody knows the use of."""
@@ -41,22 +44,21 @@ class Bench(Struct):
         for rule in carried:
             if rule not in hits:
                 hits.append(rule)
-        silent = action.idle or action.role is Role.MENTION
+        silent = action.idle or action.role is MENTION
         if silent:
             hits = [rule for rule in hits if rule.effect is not ALLOW]
         defaults = [] if silent else self.ground(action, hits)
-        allows = [rule for rule in hits if rule.effect is ALLOW]
+        allows = [rule for rule in hits if rule.effect is ALLOW] if hits else hits
         floors = tuple(self.floors(action, allows, defaults))
-        effects = [rule.effect for rule in hits]
-        effects += [entry.effect for entry in defaults]
+        effects = [*map(effect_of, hits), *map(effect_of, defaults)]
         if possible or floors or not (effects or silent) or (defaults and not hits and self.partly(action, defaults)):
             effects.append(ASK)
         judged = Judged(
             action,
             max(effects, default=ALLOW),
-            tuple([rule.ref for rule in hits]),
-            tuple([rule.ref for rule in possible]),
-            tuple([entry.ref for entry in defaults]),
+            tuple(map(ref_of, hits)),
+            tuple(map(ref_of, possible)),
+            tuple(map(ref_of, defaults)),
             floors,
         )
         return judged, allows
@@ -79,17 +81,23 @@ class Bench(Struct):
         A delegated default also yields to rules of lower trusted layers. What an untrusted project says only tightens,
         so its rules do not displace its defaults either.
         """
-        rank = max([rule.rank for rule in hits], default=-1)
+        rank = max(map(rank_of, hits), default=-1)
         found: list[Entry] = []
         for layer, index in self.policy.ground:
-            if rank >= max(layer.rank, Layer.USER):
+            if rank >= layer.rank and rank >= USER:
                 continue
-            sure, may = self.matching(action, index.candidates(action, self.context)) if index.every else ([], [])
-            blocks = [Entry(rule.ref, rule.effect, rule.delegate, block=True) for rule in sure]
-            spoken = blocks or layer.of(action)
-            spoken += [Entry(replace(rule.ref, effect=ASK), ASK, rule.delegate) for rule in may]
-            found += [entry for entry in spoken if not (entry.delegate and rank >= Layer.USER)]
+            spoken = self.spoken(action, layer, index) if index.every else layer.of(action)
+            found += spoken if rank < USER else [entry for entry in spoken if not entry.delegate]
         return found
+
+    def spoken(self, action: Action, layer: LayerDefaults, index: Index) -> list[Entry]:
+        """Return what a layer with `[[default]]` blocks says: those that hold stand in for its `[defaults]`."""
+        sure, may = self.matching(action, index.candidates(action, self.context))
+        blocks = [Entry(rule.ref, rule.effect, rule.delegate, block=True) for rule in sure]
+        return [
+            *(blocks or layer.of(action)),
+            *(Entry(replace(rule.ref, effect=ASK), ASK, rule.delegate) for rule in may),
+        ]
 
     def partly(self, action: Action, defaults: list[Entry]) -> bool:
         """Say whether some kind of `action` is one that no default names: the allow of another is not about it."""
@@ -105,7 +113,7 @@ class Bench(Struct):
         """Yield, in words, why an action is at least asked about whatever the rules say."""
         if action.guarded and not any(rule.ref.layer is Layer.MANAGED for rule in allows):
             yield f"it touches policyd's own {action.guarded}"
-        if action.role is Role.MENTION:
+        if action.role is MENTION:
             return
         if action.opaque and not any(rule.opaque for rule in allows):
             yield f"not understood: {action.opaque}"
@@ -113,8 +121,7 @@ class Bench(Struct):
             yield f"it widens the agent's reach: {action.escalate}"
         if self.context.broken:
             yield f"the project's policy is broken: {self.context.broken}"
-        lenient = any(entry.effect is ALLOW for entry in defaults)
-        if action.idle or not (allows or lenient):
+        if action.idle or not (allows or ALLOW in map(effect_of, defaults)):
             return
         if action.path is not None:
             yield from self.path_floors(action, action.path, allows)

@@ -5,15 +5,19 @@ Reasons are written for the model and the person. What an agent wrote is made sa
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
+from functools import lru_cache
 from typing import TypeVar
 
+from msgspec import Struct
+
 from policyd.display import safe
-from policyd.model import Effect, Judged, RuleRef, Source
+from policyd.model import Action, Effect, Judged, RuleRef, Source
 
 ALLOW, ASK = Effect.ALLOW, Effect.ASK
 MEMORY = {"never": 0, "session": 1, "project": 2}
 LONGEST_FLOOR = 300
+NOBODY = Action(frozenset())
 SILENCE = "no rule speaks about it"
 Item = TypeVar("Item", bound=Hashable)
 
@@ -48,6 +52,36 @@ def verb(ref: RuleRef, effect: Effect) -> str:
     if effect is ASK:
         return "asked about" if ref.effect is ASK else "possibly denied"
     return "allowed" if effect is ALLOW else "denied"
+
+
+class Said(Struct, frozen=True):
+    """What is said of judged actions, the actions themselves apart."""
+
+    source: Source
+    reason: str
+    rules: tuple[RuleRef, ...]
+    matched: tuple[RuleRef, ...]
+    remember: str
+
+
+def said(effect: Effect, judged: tuple[Judged, ...], words: Sequence[str] = (), source: Source | None = None) -> Said:
+    """Put together source, reason, deciding rules, all matched rules and the longest memory."""
+    rules, reasons = deciding(effect, judged)
+    return Said(
+        source or source_of(effect, rules, judged),
+        "; ".join(unique([*words, *reasons])) or SILENCE,
+        tuple(rules),
+        tuple(unique([ref for one in judged for ref in one.hits + one.possible])),
+        "project" if effect is not ASK else "never" if words else remember(judged),
+    )
+
+
+@lru_cache(1024)
+def said_of_rules(
+    effect: Effect, hits: tuple[RuleRef, ...], possible: tuple[RuleRef, ...], defaults: tuple[RuleRef, ...]
+) -> Said:
+    """Return the same of one action over which no floor lies: it follows from rules and defaults alone."""
+    return said(effect, (Judged(NOBODY, effect, hits, possible, defaults),))
 
 
 def source_of(effect: Effect, rules: Iterable[RuleRef], judged: tuple[Judged, ...]) -> Source:

@@ -8,7 +8,7 @@ from policyd.model.requests import Action
 from policyd.model.words import Effect, Layer, Source
 
 
-class RuleRef(Struct, frozen=True):
+class RuleRef(Struct, frozen=True, cache_hash=True):
     """A rule or default as decisions name it."""
 
     layer: Layer

@@ -4,16 +4,17 @@ Rules of this module:
 
 1. `PathIndex.candidates` names every pattern that may match in either polarity, and some that do not; its linear
    twin names exactly those that do.
-2. All patterns lie in three tries over path components: absolute ones, relative ones, and those that float. A walk
-   starts at `/`; at a root of the session, or at a directory the head of a relative pattern leads to, it goes on in the
-   relative trie as well. A file system that folds case has tries of its own beside these.
-3. The walk is remembered a directory, bounded, for the last sessions that asked.
+2. All patterns lie in two tries over path components: relative ones, and those that start at `/` or float. A walk
+   begins at `/`; at a root of the session, or at a directory the head of a relative pattern leads to elsewhere, one
+   begins in the relative trie as well. A file system that folds case has tries of its own beside these.
+3. A wildcard is filed under the longest text in it that means itself: what it opens with, closes with, or holds.
+4. A walk leaves nothing behind: what an agent writes makes nothing grow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import takewhile
+from itertools import groupby
 
 from msgspec import Struct
 
@@ -23,10 +24,10 @@ from policyd.paths.lexical import below, caseless
 from policyd.paths.pattern import Alternative, PathPattern
 from policyd.paths.segments import DEEP, Matcher, Segment, literal
 
-DIRECTORIES = 4_096
-"""Directories whose walk is remembered a session."""
 SESSIONS = 16
-"""Sessions whose walks are remembered."""
+"""Sessions whose places are remembered."""
+FEW = 8
+"""Nodes of a walk that are not worth looking for doubles among."""
 
 
 class Linear(Struct, frozen=True):
@@ -50,19 +51,27 @@ def linear(items: Iterable[tuple[PathPattern, int]]) -> Linear:
     return Linear(tuple(items))
 
 
+Table = dict[int, dict[str, "Node"]]
+"""Length of a text -> text -> where it leads."""
+
+
 class Node:
     """A place in a trie: where each kind of next component leads, and the patterns that match here and below."""
 
-    __slots__ = ("_all", "deep", "ids", "literals", "loops", "prefixes", "suffixes", "wild")
+    __slots__ = ("_all", "closing", "deep", "holding", "ids", "literals", "loops", "opening", "wild", "wilds")
 
     def __init__(self, *, loops: bool = False) -> None:
         self.loops = loops
         """A `**`: every component leads here again."""
         self.ids: list[int] = []
         self.literals: dict[str, Node] = {}
-        self.prefixes: dict[int, dict[str, Node]] = {}
-        self.suffixes: dict[int, dict[str, Node]] = {}
-        self.wild: dict[Segment, tuple[Matcher, Node]] = {}
+        self.wild = False
+        """Something is filed in one of the next four."""
+        self.opening: Table = {}
+        self.closing: Table = {}
+        self.holding: Table = {}
+        self.wilds: dict[Segment, tuple[Matcher, Node]] = {}
+        """Wildcards without any text."""
         self.deep: Node | None = None
         self._all: tuple[int, ...] | None = None
 
@@ -73,35 +82,35 @@ class Node:
             return self.deep
         name = segment.literal
         if name is not None:
-            return self.literals.setdefault(name, Node())
-        table, affix = self._affix(segment)
-        if affix:
-            return table.setdefault(len(affix), {}).setdefault(affix, Node())
-        return self.wild.setdefault(segment, (segment.matches, Node()))[1]
-
-    def _affix(self, segment: Segment) -> tuple[dict[int, dict[str, Node]], str]:
-        """The table of what a wildcard opens or closes with, and that text; empty: it does neither.
-
-        `a*b` is filed as `a*` is: the index may be wide.
-        """
-        texts = [token if isinstance(token, str) else "" for token in segment.tokens]
-        opening, closing = "".join(takewhile(bool, texts)), "".join(takewhile(bool, reversed(texts)))[::-1]
-        return (self.prefixes, opening) if opening else (self.suffixes, closing)
-
-    def after(self, name: str) -> Iterator[Node]:
-        """The nodes behind the component `name`."""
-        if self.loops:
-            yield self
-        if name in self.literals:
-            yield self.literals[name]
-        yield from self.fitting(name)
+            found = self.literals.get(name)
+            if found is None:
+                found = self.literals[name] = Node()
+            return found
+        self.wild = True
+        text, opens, closes = telling(segment)
+        if text:
+            table = self.opening if opens else self.closing if closes else self.holding
+            return table.setdefault(len(text), {}).setdefault(text, Node())
+        return self.wilds.setdefault(segment, (segment.matches, Node()))[1]
 
     def fitting(self, name: str) -> list[Node]:
-        """The nodes behind wildcards that fit `name`."""
-        nodes = [table[name[:size]] for size, table in self.prefixes.items() if name[:size] in table]
-        nodes += [table[name[-size:]] for size, table in self.suffixes.items() if name[-size:] in table]
-        nodes += [node for matches, node in self.wild.values() if matches(name)]
+        """The nodes behind wildcards that may fit `name`."""
+        nodes = []
+        for size, table in self.opening.items():
+            if name[:size] in table:
+                nodes.append(table[name[:size]])
+        for size, table in self.closing.items():
+            if name[-size:] in table:
+                nodes.append(table[name[-size:]])
+        if self.holding or self.wilds:
+            nodes += self._holding(name)
         return nodes
+
+    def _holding(self, name: str) -> Iterator[Node]:
+        for size, table in self.holding.items():
+            texts = {name[at : at + size] for at in range(len(name) - size + 1)}
+            yield from (table[text] for text in texts if text in table)
+        yield from (node for matches, node in self.wilds.values() if matches(name))
 
     def everything(self) -> tuple[int, ...]:
         """The patterns of this node and all below it."""
@@ -112,104 +121,110 @@ class Node:
 
     def _children(self) -> Iterator[Node]:
         yield from self.literals.values()
-        for table in (*self.prefixes.values(), *self.suffixes.values()):
-            yield from table.values()
-        yield from (node for _, node in self.wild.values())
+        for tables in (self.opening, self.closing, self.holding):
+            for table in tables.values():
+                yield from table.values()
+        yield from (node for _, node in self.wilds.values())
         if self.deep is not None:
             yield self.deep
 
 
-Step = tuple[tuple[Node, ...], tuple[int, ...]]
-"""The nodes a walk is at, and the patterns met on the way."""
-Tables = tuple[tuple[dict[str, Node], ...], tuple[Node, ...], tuple[int, ...]]
-"""Of a directory: what its names lead to, the nodes with wildcards, and the patterns met on the way."""
+def telling(segment: Segment) -> tuple[str, bool, bool]:
+    """Return the longest text of a wildcard, and whether it opens or closes with it; empty: it holds none."""
+    best, at = ("", False, False), 0
+    for text, tokens in groupby(segment.tokens, lambda token: isinstance(token, str)):
+        run = tuple(tokens)
+        if text and len(run) > len(best[0]):
+            best = "".join(map(str, run)), at == 0, at + len(run) == len(segment.tokens)
+        at += len(run)
+    return best
 
 
-def _arrive(nodes: Iterable[Node], ids: Iterable[int]) -> Step:
-    active: list[Node] = []
-    met = list(ids)
+def walk(starts: Iterable[Node], names: Iterable[str], met: set[int]) -> list[Node]:
+    """Follow `names` from some nodes; return where that leads, with the patterns met on the way added to `met`."""
+    here = arrive(list(starts), met)
+    for name in names:
+        after = []
+        for node in here:
+            if node.loops:
+                after.append(node)
+            child = node.literals.get(name)
+            if child is not None:
+                after.append(child)
+            if node.wild:
+                after += node.fitting(name)
+        if not after:
+            return after
+        here = arrive(after, met)
+    return here
+
+
+def arrive(nodes: list[Node], met: set[int]) -> list[Node]:
+    """Be at some nodes, and behind the `**` that may follow each; nodes that are met often stay few."""
     for node in nodes:
-        active.append(node)
-        met += node.ids
+        if node.ids:
+            met.update(node.ids)
         if node.deep is not None:
-            active.append(node.deep)
-            met += node.deep.ids
-    return tuple(dict.fromkeys(active)), tuple(dict.fromkeys(met))
+            nodes.append(node.deep)
+    return nodes if len(nodes) < FEW else list(dict.fromkeys(nodes))
 
 
-class _Walks:
-    """The walks of one session, remembered a directory."""
+class _Places:
+    """Where walks begin in one session."""
 
-    def __init__(self, workspace: Workspace, starts: dict[str, list[Node]]) -> None:
+    def __init__(self, workspace: Workspace, tries: _Tries) -> None:
         self.workspace = workspace
-        self.starts = starts
-        self.known: dict[str, Step] = {}
-        self.tables: dict[str, Tables] = {}
+        self.top = tries.top
+        self.relative = tries.relative
+        roots = tuple(dict.fromkeys(map(tries.text, workspace.roots)))
+        self.roots = tuple((root, root if root == "/" else root + "/") for root in roots)
+        self.elsewhere: dict[str, list[Node]] = {}
+        """Directories that heads of relative patterns lead to through links."""
+        for head, directories in workspace.heads.items():
+            node = tries.heads.get(head)
+            if node is not None and head:
+                usual = {start + tries.text(head) for _, start in self.roots}
+                for directory in map(tries.text, directories):
+                    if directory not in usual:
+                        self.elsewhere.setdefault(directory, []).append(node)
 
-    def ids(self, path: str) -> tuple[int, ...]:
+    def ids(self, path: str) -> set[int]:
         """The patterns that match `path` or a directory above it."""
-        if path in self.starts:
-            return self._step(path)[1]
-        parent, _, name = path.rpartition("/")
-        tables = self.tables.get(parent)
-        literals, wild, ids = self._tabled(parent) if tables is None else tables
-        after = [table[name] for table in literals if name in table]
-        for node in wild:
-            after += node.fitting(name)
-        return _arrive(after, ids)[1] if after else ids
+        met: set[int] = set()
+        self._walked(path, met)
+        return met
 
-    def _tabled(self, parent: str) -> Tables:
-        nodes, ids = self._directory(parent or "/")
-        literals = tuple(node.literals for node in nodes if node.literals)
-        wild = tuple(node for node in nodes if node.prefixes or node.suffixes or node.wild)
-        if len(self.tables) >= DIRECTORIES:
-            self.tables.clear()
-        self.tables[parent] = literals, wild, ids
-        return self.tables[parent]
-
-    def reached(self, path: str) -> Iterator[int]:
+    def reached(self, path: str) -> set[int]:
         """The patterns that match `path`, a directory above it, or something below it."""
-        nodes, ids = self._step(path)
-        yield from ids
+        met: set[int] = set()
+        nodes = self._walked(path, met)
+        nodes += [self.relative for root, _ in self.roots if below(path, root) is not None]
+        nodes += [node for place, some in self.elsewhere.items() if below(path, place) is not None for node in some]
         for node in nodes:
-            yield from node.everything()
-        for start, some in self.starts.items():
-            if below(path, start) is not None:
-                for node in some:
-                    yield from node.everything()
+            met.update(node.everything())
+        return met
 
-    def _step(self, path: str) -> Step:
-        if path == "/":
-            return self._directory(path)
-        parent, _, name = path.rpartition("/")
-        nodes, ids = self._directory(parent or "/")
-        after = [child for node in nodes for child in node.after(name)]
-        if path in self.starts:
-            after += self.starts[path]
-        return _arrive(after, ids) if after else ((), ids)
+    def _walked(self, path: str, met: set[int]) -> list[Node]:
+        """Walk from each place that `path` lies in; return where that leads."""
+        nodes: list[Node] = []
+        if self.top is not None:
+            nodes += walk((self.top,), names(path, 1), met)
+        for root, start in self.roots:
+            if path.startswith(start):
+                nodes += walk((self.relative,), names(path, len(start)), met)
+            elif path == root:
+                nodes += walk((self.relative,), (), met)
+        end = len(path) if self.elsewhere else 0
+        while end > 0:
+            if path[:end] in self.elsewhere:
+                nodes += walk(self.elsewhere[path[:end]], names(path, end + 1), met)
+            end = path.rfind("/", 0, end)
+        return nodes
 
-    def _directory(self, path: str) -> Step:
-        found = self.known.get(path)
-        if found is None:
-            found = _arrive(self.starts["/"], ()) if path == "/" else self._walk(path)
-            if len(self.known) >= DIRECTORIES:
-                self.known.clear()
-            self.known[path] = found
-        return found
 
-    def _walk(self, path: str) -> Step:
-        """From the nearest directory above that is known, without recursion: paths may be long."""
-        here = path
-        while here not in self.known and here != "/":
-            here = here.rpartition("/")[0] or "/"
-        nodes, ids = self._directory(here)
-        while here != path:
-            end = path.find("/", len(here) + (here != "/"))
-            name = path[len(here.rstrip("/")) + 1 : end if end > 0 else None]
-            here = f"{here.rstrip('/')}/{name}"
-            after = [child for node in nodes for child in node.after(name)]
-            nodes, ids = _arrive((*after, *self.starts.get(here, ())), ids)
-        return nodes, ids
+def names(path: str, start: int) -> list[str]:
+    """The components of a folded path from `start` on."""
+    return path[start:].split("/") if start < len(path) else []
 
 
 class _Tries:
@@ -217,33 +232,28 @@ class _Tries:
 
     def __init__(self, items: Iterable[tuple[PathPattern, int]], *, folded: bool) -> None:
         self._fold = folded
-        self._absolute, self._relative, self._floating = Node(), Node(), Node()
-        self._heads: dict[str, Node] = {}
+        self.top: Node | None = None
+        """What starts at `/` or floats; None while nothing does."""
+        self.relative = Node()
+        self.heads: dict[str, Node] = {}
         for pattern, each in items:
             for alternative in pattern.alternatives:
                 self._add(alternative, each)
 
-    def walks(self, workspace: Workspace) -> _Walks:
-        """Return the walks of a session, none taken yet."""
-        starts: dict[str, list[Node]] = {"/": [self._absolute, self._floating]}
-        for root in workspace.roots:
-            starts.setdefault(self._text(root), []).append(self._relative)
-        for head, node in self._heads.items():
-            for directory in workspace.heads.get(head, ()) if head else ():
-                starts.setdefault(self._text(directory), []).append(node)
-        return _Walks(workspace, starts)
-
-    def _text(self, path: str) -> str:
+    def text(self, path: str) -> str:
+        """Return a path as these tries spell it."""
         return caseless(path) if self._fold else path
 
     def _add(self, alternative: Alternative, each: int) -> None:
         if alternative.floats is not None:
-            self._put(self._floating, alternative.floats.segments, each)
+            self.top = self.top or Node()
+            self._put(self.top, alternative.floats.segments, each)
         for place in alternative.places:
-            self._put(self._absolute, (*_names(place), *alternative.tail.segments), each)
+            self.top = self.top or Node()
+            self._put(self.top, (*_names(place), *alternative.tail.segments), each)
         if alternative.relative and (alternative.floats is None or alternative.head):
-            node = self._put(self._relative, _names(alternative.head), None)
-            self._heads[alternative.head] = node
+            node = self._put(self.relative, _names(alternative.head), None)
+            self.heads[alternative.head] = node
             self._put(node, alternative.tail.segments, each)
 
     def _put(self, node: Node, segments: Iterable[Segment], each: int | None) -> Node:
@@ -263,42 +273,39 @@ class PathIndex:
         self._exact = _Tries(self._items, folded=False)
         self._folded: _Tries | None = None
         """Made when a session first needs it: a case-folding file system is the exception."""
-        self._walks: dict[tuple[int, bool], _Walks] = {}
+        self._places: dict[int, _Places] = {}
+        self._folded_places: dict[int, _Places] = {}
 
-    def candidates(self, ref: PathRef, workspace: Workspace) -> Iterable[int]:
-        """Return the ids of all patterns that may match `ref`, each once, and some that do not."""
-        walks = self._session(workspace, folded=False)
-        if (
-            len(ref.forms) == 1
-            and ref.forms[0].startswith("/")
-            and not ref.glob
-            and not ref.folded
-            and ref.reach is not Reach.CONTENT
-        ):
-            return walks.ids(ref.forms[0])
-        paths = tuple(map(globs.head, ref.forms)) if ref.glob else ref.forms
-        paths = tuple(path if path.startswith("/") else "/" + path for path in paths)
-        find = walks.reached if ref.glob or ref.reach is Reach.CONTENT else walks.ids
-        found = dict.fromkeys(each for path in paths for each in find(path))
+    def candidates(self, ref: PathRef, workspace: Workspace) -> set[int]:
+        """Return the ids of all patterns that may match `ref`, and some that do not; the set is the caller's."""
+        places = self._places.get(id(workspace))
+        if places is None or places.workspace is not workspace:
+            places = kept(self._places, _Places(workspace, self._exact))
+        forms, deep = ref.forms, ref.glob or ref.reach is Reach.CONTENT
+        if len(forms) == 1 and not deep and not ref.folded and forms[0].startswith("/"):
+            return places.ids(forms[0])
+        forms = tuple(map(globs.head, forms)) if ref.glob else forms
+        forms = tuple(form if form.startswith("/") else f"/{form}" for form in forms)
+        found = set().union(*map(places.reached if deep else places.ids, forms))
         if ref.folded:
-            walks = self._session(workspace, folded=True)
-            find = walks.reached if ref.glob or ref.reach is Reach.CONTENT else walks.ids
-            found.update(dict.fromkeys(each for path in paths for each in find(caseless(path))))
+            places = self._caseless(workspace)
+            found = found.union(*map(places.reached if deep else places.ids, map(caseless, forms)))
         return found
 
-    def _session(self, workspace: Workspace, *, folded: bool) -> _Walks:
-        found = self._walks.get((id(workspace), folded))
-        if found is None or found.workspace is not workspace:
-            if len(self._walks) >= SESSIONS:
-                self._walks.clear()
-            found = self._walks[id(workspace), folded] = self._tries(folded=folded).walks(workspace)
-        return found
-
-    def _tries(self, *, folded: bool) -> _Tries:
-        if not folded:
-            return self._exact
+    def _caseless(self, workspace: Workspace) -> _Places:
         self._folded = self._folded or _Tries(self._items, folded=True)
-        return self._folded
+        found = self._folded_places.get(id(workspace))
+        if found is None or found.workspace is not workspace:
+            found = kept(self._folded_places, _Places(workspace, self._folded))
+        return found
+
+
+def kept(places: dict[int, _Places], fresh: _Places) -> _Places:
+    """Remember the places of one more session, few at most."""
+    if len(places) >= SESSIONS:
+        places.clear()
+    places[id(fresh.workspace)] = fresh
+    return fresh
 
 
 def _names(path: str) -> tuple[Segment, ...]:

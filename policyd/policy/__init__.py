@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from policyd.policy.conditions import MET_IN_EXAMPLES
 from policyd.policy.errors import Diagnostic, PolicyError
+from policyd.policy.index import Index
 from policyd.policy.kept import Shelf
 from policyd.policy.layers import Entry, LayerDefaults, Lock
 from policyd.policy.policy import Policy
@@ -37,6 +38,7 @@ __all__ = [
     "Diagnostic",
     "Entry",
     "Example",
+    "Index",
     "LayerDefaults",
     "Lock",
     "Policy",

@@ -302,19 +302,16 @@ class Index:
                     self.kinds.file(number, None if condition.every else condition.kinds)
                 case _:
                     self.kinds.file(number, None)
+        self.by_kind = bool(self.kinds.any or self.kinds.by_word)
         self.commands = Commands(commands)
         self.paths = PathIndex(paths) if paths else None
 
     def candidates(self, action: Action, context: Context) -> list[Rule]:
         """Return, in the policy's order, every rule that may hold for `action`."""
-        if not self.every:
-            return []
-        found: set[int] = set()
-        if action.path is not None:
-            if self.paths is not None:
-                found.update(self.paths.candidates(action.path, context.workspace))
-            if not action.path.inside:
-                found.update(self.outside)
+        path, every = action.path, self.every
+        found = self.paths.candidates(path, context.workspace) if path is not None and self.paths is not None else set()
+        if path is not None and self.outside and not path.inside:
+            found.update(self.outside)
         if action.command is not None:
             self.commands.find(action.command, found)
         if action.url is not None:
@@ -322,8 +319,9 @@ class Index:
         if action.role is not Role.MENTION:
             if action.tool is not None or action.name is not None:
                 self.tools.find(action, found)
-            self.kinds.find(wide_kinds(action), found)
-        return [self.every[number] for number in sorted(found)]
+            if self.by_kind:
+                self.kinds.find(wide_kinds(action), found)
+        return [every[number] for number in sorted(found)] if found else []
 
 
 def condition_of(rule: Rule) -> object:

@@ -15,13 +15,17 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 
 from msgspec import Struct, field
 
 from policyd.model import Action, Effect, Layer, RuleRef
 from policyd.policy.conditions import IMPLIED
 from policyd.policy.rules import Rule
+
+KEPT = 256
+"""Sorts of actions of which a layer remembers what it says."""
 
 
 class Entry(Struct, frozen=True):
@@ -36,7 +40,7 @@ class Entry(Struct, frozen=True):
     """It stands for a `[[default]]` block that holds: one that allows holds for every kind."""
 
 
-class LayerDefaults(Struct, frozen=True, eq=False):
+class LayerDefaults(Struct, frozen=True, eq=False, dict=True):
     """The ground of one layer."""
 
     rank: Layer
@@ -45,25 +49,37 @@ class LayerDefaults(Struct, frozen=True, eq=False):
     rules: tuple[Rule, ...] = ()
     """Its `[[default]]` blocks."""
 
-    def of(self, action: Action) -> list[Entry]:
+    @cached_property
+    def known(self) -> dict[tuple[object, ...], tuple[Entry, ...]]:
+        """What was said of actions before, by all that is looked at: of this object, never of a changed copy."""
+        return {}
+
+    def of(self, action: Action) -> tuple[Entry, ...]:
         """Return the entries that speak about `action`; the strictest counts."""
-        entries = self.entries
-        if not entries:
-            return []
-        if action.mcp:
-            found = entries.get("mcp") or self.every(reach=False)
-            return [found] if found else []
-        reach = not action.opaque and (action.path is None or action.path.inside)
-        spoken: list[Entry] = []
-        for kind in sorted(action.kinds) or ("other",):
-            own = entries.get(kind)
-            if own is None:
-                spoken += self.unnamed(kind, reach=reach and kind != "switch_mode")
-            else:
-                spoken.append(own)
-        if action.path is not None and not action.path.inside and (outside := entries.get("outside")):
-            spoken = [outside, *(entry for entry in spoken if entry.effect is not Effect.ALLOW)]
-        return spoken
+        if not self.entries:
+            return ()
+        outside = action.path is not None and not action.path.inside
+        key = action.kinds, action.mcp, outside, outside or bool(action.opaque)
+        found = self.known.get(key)
+        if found is None:
+            if len(self.known) >= KEPT:
+                self.known.clear()
+            found = self.known[key] = tuple(self.spoken(*key))
+        return found
+
+    def spoken(self, kinds: frozenset[str], mcp: bool, outside: bool, strange: bool) -> Iterator[Entry]:
+        """Yield the entries about an action of these kinds; an allow of `*` does not reach what is `strange`."""
+        if mcp:
+            found = self.entries.get("mcp") or self.every(reach=False)
+            yield from (found,) if found else ()
+            return
+        beyond = self.entries.get("outside") if outside else None
+        if beyond:
+            yield beyond
+        for kind in sorted(kinds) or ("other",):
+            own = self.entries.get(kind)
+            said = [own] if own else self.unnamed(kind, reach=not strange and kind != "switch_mode")
+            yield from (entry for entry in said if not (beyond and entry.effect is Effect.ALLOW))
 
     def names(self, kind: str) -> bool:
         """Say whether an entry is about `kind`: its own, or `*`, which never allows a `switch_mode`."""

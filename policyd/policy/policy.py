@@ -28,8 +28,10 @@ class Policy(Struct, frozen=True, eq=False, dict=True):
     """Literal heads of relative path patterns: `open_workspace` resolves them once a session."""
     examples: tuple[Example, ...] = ()
 
-    memory: dict[int, object] = field(default_factory=dict)
-    """What the engine keeps of verdicts under this policy, by session; it goes with the policy."""
+    @cached_property
+    def memory(self) -> dict[int, object]:
+        """What the engine keeps of verdicts under this policy, by session; it goes with the policy, not with a copy."""
+        return {}
 
     @cached_property
     def index(self) -> Index:
