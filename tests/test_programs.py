@@ -73,7 +73,19 @@ def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
         "code",
         "at",
     }
-    more = {"rev", "tests", "script", "own", "package", "remote-read", "remote-edit", "term", "undotted", "off"}
+    more = {
+        "rev",
+        "tests",
+        "script",
+        "own",
+        "package",
+        "remote-read",
+        "remote-edit",
+        "term",
+        "undotted",
+        "off",
+        "plugin",
+    }
     for program in _all():
         assert {role.rstrip("*") for role in program.operands} <= roles | more, program.name
         assert program.check in {"", "git", *scripts.CHECKERS}, program.name

@@ -2,7 +2,8 @@
 
 Rules of this module:
 
-1. `system`, `getline`, `ARGV`, `@` and pipes run programs or read other files; a `>` behind `print` writes one.
+1. `system`, `getline`, `ARGV`, `@` and pipes run programs or read other files, `ENVIRON` may hold secrets; a `>` behind
+   `print` writes one.
 2. Strings and regular expressions are skipped as awk's own lexer does. Where a `/` may be a division or a regular
    expression, the program is not understood.
 """
@@ -17,7 +18,9 @@ _TOKEN = re.compile(
       |(?P<op>\|\||&&|>>|\|&|>=|<=|==|!=|\+\+|--|[-+*%^!]=|[^\w\s])|(?P<newline>\n)""",
     re.S | re.X,
 )
-FORBIDDEN = frozenset({"system", "getline", "ARGV", "ARGC", "PROCINFO", "close", "fflush", "extension", "SYMTAB"})
+FORBIDDEN = frozenset(
+    {"system", "getline", "ARGV", "ARGC", "ENVIRON", "PROCINFO", "close", "fflush", "extension", "SYMTAB"}
+)
 KEYWORDS = frozenset(
     {"print", "printf", "return", "in", "case", "else", "do", "exit", "delete", "getline", "if", "while"}
 )

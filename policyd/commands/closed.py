@@ -24,6 +24,8 @@ SCRIPTS = ("jest", "eslint", "pytest", "cargo test")
 """Programs whose harmless options a test script may be given behind `--`."""
 
 _LINT = re.compile(r"--|-[DWAF][\w:-]*|--(?:deny|warn|allow|forbid)(?:=[\w:-]+)?|[A-Za-z][\w:-]*").fullmatch
+_EXPANDS = re.compile(r"[$`]")
+"""What older runners of scripts put between double quotes only, where a shell expands it."""
 _TEST_PATH = re.compile(r"(?!/|.*\.\.)[\w./-]*(?:/|\.py)[\w./:\[\]-]*").fullmatch
 
 
@@ -86,6 +88,8 @@ def _harmless_value(role: str, value: Word | None) -> bool:
         return "%G" not in value.text and "%(signature" not in value.text
     if role == "config":
         return not scripts.git_config(value)
+    if role == "plugin":
+        return value.text.startswith("no:")
     if role == "term":
         return value.text.startswith("term") or not value.text
     if role == "off":
@@ -144,6 +148,8 @@ def _package(word: Word) -> bool:
 
 def _passed(program: Program, role: str, word: Word) -> bool:
     """Say whether a word behind `--` is no option, or one that cannot harm."""
+    if role == "script" and _EXPANDS.search(word.text):
+        return False
     if not may_be_option(word):
         return True
     if word.kind is not WordKind.CONST:

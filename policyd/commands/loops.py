@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Node = tree_sitter.Node
 
 _VALUES = 1_000
+_ITEM_ENDS = frozenset({";;", ";&", ";;&"})
 _JUMPS = re.compile(r"\b(?:break|continue)\b")
 _WORDS_OF_IF = frozenset({"if", "then", "elif", "else", "fi"})
 
@@ -99,7 +100,7 @@ def _item(reader: Reader, node: Node) -> Pair:
     for part in parts[:end]:
         if part.type not in {"(", "|"}:
             _pattern(reader, part)
-    return _sequence(reader, parts[end + 1 :])
+    return _sequence(reader, [part for part in parts[end + 1 :] if part.type not in _ITEM_ENDS])
 
 
 def _pattern(reader: Reader, node: Node) -> None:

@@ -178,7 +178,7 @@ def _options(found: _Uses, program: Program, parsed: Parsed, *, only_runs: bool 
 
 def _value(found: _Uses, program: Program, given: Given, value: Word, *, only_runs: bool) -> None:
     role = given.role
-    if role == "run":
+    if role == "run" or (role == "plugin" and not constant(value).startswith("no:")):
         found.opaque.append(f"`{constant(given.word) or given.word.text}` makes {program.name} run a program")
         found.mention(value)
     elif role == "config":
