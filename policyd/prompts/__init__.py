@@ -22,8 +22,8 @@ The door of this room. `now` is seconds of a clock that never jumps (`Moment.mon
     prompt.outcome                                           # Outcome(effect, by, reason, option, offer) or None
     desk.close(prompt, now)                                  # -> the waiters to answer, each judged again first
 
-Each call returns the commands it leads to; what comes late or twice is ignored. An empty chain needs no desk:
-`start` ends the prompt at once, as a rejection that says so.
+Each call returns the commands it leads to; what comes late or twice is ignored. An empty chain needs no question and
+no desk: `unasked(decision.rules, profile)` is the rejection that says so.
 
 1. One road to yes: an explicit choice of an option that was offered, or a step's JSON object with the right nonce and
    digest and an explicit decision. Everything else abstains or rejects, and the end of the chain is a rejection.
@@ -36,7 +36,7 @@ from __future__ import annotations
 from policyd.prompts.chain import Step, parse_chain, usable
 from policyd.prompts.clients import Client, find
 from policyd.prompts.desk import Desk, Joined, Opened, Refused
-from policyd.prompts.prompt import Outcome, Prompt, PromptCommand, Stop, ToClient, ToStep
+from policyd.prompts.prompt import Outcome, Prompt, PromptCommand, Stop, ToClient, ToStep, unasked
 from policyd.prompts.question import Choice, Question, ask
 
 __all__ = [
@@ -57,5 +57,6 @@ __all__ = [
     "ask",
     "find",
     "parse_chain",
+    "unasked",
     "usable",
 ]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
 from policyd.display import safe
 from policyd.grants import Offer
-from policyd.model import Effect
+from policyd.model import Effect, RuleRef
 from policyd.prompts.chain import Step
 from policyd.prompts.clients import Client
 from policyd.prompts.payload import AnswerError, payload, read_answer
@@ -189,13 +189,22 @@ class Prompt(Struct):
         return ()
 
     def _nobody(self) -> str:
-        labels = ", ".join(rule.label for rule in self.question.rules)
-        must = f"this must be asked{f' ({labels})' if labels else ''}"
-        if not self.chain and not self.client.person:
-            return f"{must}, and nobody is behind the answers of {safe(self.client.profile, limit=100)}"
         if not self.chain:
-            return f"{must}, and no prompt is configured"
-        return f"{must}, and nobody answered ({'; '.join(self.faults)})"
+            return unasked(self.question.rules, self.client).reason
+        return f"{_must(self.question.rules)}, and nobody answered ({'; '.join(self.faults)})"
+
+
+def unasked(rules: Iterable[RuleRef], client: Client) -> Outcome:
+    """Return how a question ends that there is nobody to put to: what would be shown need not be made for it."""
+    nobody = "no prompt is configured"
+    if not client.person:
+        nobody = f"nobody is behind the answers of {safe(client.profile, limit=100)}"
+    return Outcome(Effect.DENY, "policyd", safe(f"{_must(rules)}, and {nobody}", limit=1000))
+
+
+def _must(rules: Iterable[RuleRef]) -> str:
+    labels = ", ".join(rule.label for rule in rules)
+    return f"this must be asked ({labels})" if labels else "this must be asked"
 
 
 def _who(by: str) -> str:

@@ -23,12 +23,14 @@ from policyd.prompts import (
     ask,
     find,
     parse_chain,
+    unasked,
     usable,
 )
-from policyd.prompts.clients import Client
+from policyd.prompts.clients import CAREFUL, Client
 from policyd.session import doors
 from policyd.session.core import Core, quoted
 from policyd.session.events import Ask, Remember, Side, Withdraw
+from policyd.session.ports import Verdict
 from policyd.session.state import PERMISSION, Held, Talk
 
 
@@ -43,25 +45,30 @@ class Asker:
         self._talks: list[Talk] = []
         self._by_client: dict[object, Talk] = {}
         self._by_ask: dict[int, Talk] = {}
+        self._known = CAREFUL
+        self._name = ""
+        """The name under which `_known` was found."""
 
     # ---- asking -------------------------------------------------------------------------------------
 
-    def ask(self, held: Held) -> Talk | None:
+    def ask(self, held: Held, verdict: Verdict) -> Outcome | None:
         """Ask about a held request, or let it wait for an identical question.
 
-        Return the question if it was refused without asking: its outcome stands. Raises what building it raises.
+        Return the outcome if nobody is asked. Raises what building the question raises.
         """
         client = self._client()
-        question = self._question(held, client)
+        chain = usable(self._chain, client)
+        if not chain:
+            return unasked(verdict.decision.rules, client)
+        question = self._question(held, verdict, client)
         desk = held.session.desk
         found = desk.admit(question, held.number, self._core.now.mono)
         if isinstance(found, Refused):
-            return Talk(Prompt((), question, client, nonce="", outcome=found.outcome), held.session, held)
+            return found.outcome
         if isinstance(found, Joined):
             held.talk = next(talk for talk in self._talks if talk.prompt is found.prompt)
             return None
-        chain, secret = usable(self._chain, client), self._core.secret()
-        prompt = Prompt(chain, question, client, nonce=secret, human_ms=self._core.settings.human_ms)
+        prompt = Prompt(chain, question, client, nonce=self._core.secret(), human_ms=self._core.settings.human_ms)
         desk.opened(found.fingerprint, prompt)
         held.talk = talk = Talk(prompt, held.session, held)
         self._talks.append(talk)
@@ -69,12 +76,13 @@ class Asker:
         return None
 
     def _client(self) -> Client:
-        return find(self._core.settings.client or self._core.decider.client().get("name", ""))
+        name = self._core.settings.client or self._core.decider.client().get("name", "")
+        if name != self._name:
+            self._known, self._name = find(name), name
+        return self._known
 
-    def _question(self, held: Held, client: Client) -> Question:
-        verdict, decider = held.verdict, self._core.decider
-        if verdict is None:
-            raise RuntimeError("asked before it was judged")
+    def _question(self, held: Held, verdict: Verdict, client: Client) -> Question:
+        decider = self._core.decider
         return ask(
             verdict.request,
             verdict.decision,

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from policyd import acp
 from policyd.acp import messages
 from policyd.model import Decision, Effect, Layer, Option, Source
+from policyd.prompts import Outcome
 from policyd.session import doors
 from policyd.session.asking import Asker
 from policyd.session.core import Core, Passing
@@ -126,9 +127,9 @@ class Permissions:
         )
         if found.effect is not decision.effect:
             decision = replace(decision, effect=found.effect, reason=joined(decision.reason, found.why))
-            held.verdict = replace(verdict, decision=decision)
+            held.verdict = verdict = replace(verdict, decision=decision)
         if found.effect is Effect.ASK:
-            self._ask(held)
+            self._ask(held, verdict)
         else:
             self._settle(held, decision, found.option, by=spoke(decision))
 
@@ -146,14 +147,14 @@ class Permissions:
             elif changed:
                 self._records.event("changed_after_approval", session=held.session.id, method=held.method)
         if decision.effect is Effect.ASK:
-            self._ask(held)
+            self._ask(held, verdict)
         else:
             self._settle(held, decision, None, by=spoke(decision))
 
-    def _ask(self, held: Held) -> None:
-        refused = self._asker.ask(held)
-        if refused is not None:
-            self._outcome(held, refused)
+    def _ask(self, held: Held, verdict: Verdict) -> None:
+        outcome = self._asker.ask(held, verdict)
+        if outcome is not None:
+            self._outcome(held, outcome, None)
 
     # ---- answers of people --------------------------------------------------------------------------
 
@@ -163,21 +164,23 @@ class Permissions:
         for number in waiters:
             held = self._core.held.get(number) if isinstance(number, int) else None
             if held is not None:
-                self._try(held, lambda one: self._outcome(one, talk))
+                self._try(held, lambda one: self._outcome(one, talk.prompt.outcome, talk))
 
-    def _outcome(self, held: Held, talk: Talk) -> None:
-        outcome, verdict = talk.prompt.outcome, held.verdict
+    def _outcome(self, held: Held, outcome: Outcome | None, talk: Talk | None) -> None:
+        """Answer as it came out; `talk` is the question that was asked, None where nobody was."""
+        verdict = held.verdict
         if outcome is None or verdict is None:
             raise RuntimeError("a question ended without an outcome")
+        cancelled = talk is not None and talk.cancelled
         decision = replace(verdict.decision, effect=outcome.effect, source=Source.PROMPT, reason=outcome.reason)
         option = outcome.option or None
         if outcome.effect is Effect.ALLOW:
             decision, option = self._again(held, verdict, decision, option)
         allowed = decision.effect is Effect.ALLOW
         if not allowed:
-            option = None if talk.cancelled else self._rejection(verdict, decision, outcome.option)
-        key = self._settle(held, decision, option, by=outcome.by, outcome="cancelled" if talk.cancelled else "")
-        if key is not None and allowed is (outcome.effect is Effect.ALLOW):
+            option = None if cancelled else self._rejection(verdict, decision, outcome.option)
+        key = self._settle(held, decision, option, by=outcome.by, outcome="cancelled" if cancelled else "")
+        if talk is not None and key is not None and allowed is (outcome.effect is Effect.ALLOW):
             self._asker.remember(talk, outcome, key)
 
     def _again(
