@@ -17,6 +17,9 @@ from policyd.service import Choices, StartError
 from policyd.storage import sockets
 from policyd.storage.sockets import SocketError
 
+SLICE = 0.0005
+"""Seconds a thread may keep the interpreter while peers wait, or the loop while a record waits to be made durable."""
+
 
 class Options(Struct, frozen=True):
     """What the command line said."""
@@ -43,6 +46,7 @@ def serve(options: Options) -> int:
     if options.stdio:
         server.serve(myself(), *streams())
     shared.begin()
+    sys.setswitchinterval(SLICE)
     gc.freeze()
     try:
         server.run(caught)

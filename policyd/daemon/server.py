@@ -5,7 +5,8 @@ Rules of this module:
 1. At most `MOST` peers, `MOST_OF_ONE` of one uid that is not its own; with few descriptors left, nobody is accepted
    for a while.
 2. Who begins a line and does not end it, says no hello, or does not read its answers is gone after `PATIENCE` seconds.
-3. A peer has at most `TURN` lines a turn: who sends more waits for the others. Who does not read is not read.
+3. Users take turns, and a user's peers among them (`turns`): who sends more waits for the others. Who does not read is
+   not read.
 4. At the end every open request is answered without an allow, what is written is written out, all within `FAREWELL`.
 """
 
@@ -18,102 +19,32 @@ import selectors
 import signal
 import socket
 import threading
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from time import monotonic, sleep
 
-from policyd.acp import FrameLimitError, Lines
+from policyd.acp import FrameLimitError
+from policyd.daemon.line import Line
 from policyd.daemon.listen import Door
 from policyd.daemon.peer import Peer
 from policyd.daemon.shared import Shared, Who
 from policyd.daemon.systemd import Notifier
+from policyd.daemon.turns import FULL, Turns
 from policyd.service.performer import Performer
 from policyd.service.relayed import FRAME
 
 MOST = 2_000
 MOST_OF_ONE = 256
 PATIENCE = 30.0
-TURN = 16
-BLOCK = 64 * 1024
-FULL = 8 * 1024 * 1024
-"""Bytes that wait for a peer before it is no longer read."""
+AT_ONCE = 64
+"""Peers that are accepted before those that are served have a turn."""
 OVERFULL = 128 * 1024 * 1024
 """Bytes that wait for a peer before it is dropped."""
 PAUSE = 0.5
 KEPT = 40
 """Descriptors that peers do not get: files are read and programs started for those that are served."""
 FAREWELL = 2.0
-
-
-class Line:
-    """One connection: its bytes, and when it was last seen to move."""
-
-    __slots__ = (
-        "closing",
-        "ended",
-        "fd",
-        "lines",
-        "out",
-        "peer",
-        "seen",
-        "since",
-        "source",
-        "stuck",
-        "target",
-        "todo",
-        "who",
-    )
-
-    def __init__(self, source: socket.socket | int, target: socket.socket | int, who: Who, now: float) -> None:
-        """Read from `source`, write to `target`, both not blocking."""
-        self.source = source
-        self.target = target
-        self.fd = source if isinstance(source, int) else source.fileno()
-        self.who = who
-        self.lines = Lines(FRAME)
-        self.todo: deque[bytes] = deque()
-        """Lines read and not yet taken."""
-        self.out = bytearray()
-        self.peer: Peer
-        self.since = now
-        """When it connected."""
-        self.seen: float | None = None
-        """Since when a line is incomplete."""
-        self.stuck: float | None = None
-        """Since when it reads nothing of what waits for it."""
-        self.closing = False
-        """It sends no more; what it asked for is written out."""
-        self.ended = False
-
-    def read(self) -> bytes | None:
-        """Return what came, None if nothing did, `b""` at the end."""
-        try:
-            if isinstance(self.source, int):
-                return os.read(self.source, BLOCK)
-            return self.source.recv(BLOCK)
-        except (BlockingIOError, InterruptedError):
-            return None
-        except OSError:
-            return b""
-
-    def write(self, now: float) -> bool:
-        """Write what waits, as far as it goes; False if nobody reads any more."""
-        while self.out:
-            try:
-                view = memoryview(self.out)[: 4 * BLOCK]
-                count = os.write(self.target, view) if isinstance(self.target, int) else self.target.send(view)
-                view.release()
-            except (BlockingIOError, InterruptedError):
-                view.release()
-                self.stuck = self.stuck or now
-                return True
-            except OSError:
-                view.release()
-                return False
-            del self.out[:count]
-            self.stuck = None
-        return True
 
 
 class Server:
@@ -135,8 +66,7 @@ class Server:
         self._by_performer: dict[Performer, Line] = {}
         self._uids: Counter[int] = Counter()
         self._due: dict[Line, float] = {}
-        self._ready: dict[Line, None] = {}
-        """Peers with lines that wait for their turn."""
+        self._turns = Turns(self._touched)
         self._room = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - KEPT
         """How many peers there are descriptors for."""
         self._paused: float | None = None
@@ -164,7 +94,7 @@ class Server:
             for key, _ in events:
                 if not self._ending:
                     self._event(key)
-            self._turn()
+            self._turns.take()
             self._clock(monotonic())
         self._end()
 
@@ -176,7 +106,7 @@ class Server:
 
     def _wait(self) -> float | None:
         """Return how long nothing is due, in seconds."""
-        if self._ready:
+        if self._turns:
             return 0.0
         now = monotonic()
         times = [*self._due.values(), now + 1.0 if self._lines else now + 60.0]
@@ -235,7 +165,7 @@ class Server:
                 self._selector.unregister(door.listener)
 
     def _accept(self, door: Door) -> None:
-        for _ in range(TURN * 4):
+        for _ in range(AT_ONCE):
             if len(self._lines) >= self._room:
                 self._rest()
                 return
@@ -263,7 +193,7 @@ class Server:
         line.peer = Peer(self._shared, line.who, lambda data: self._put(line, data))
         self._lines[line.fd] = line
         self._uids[line.who.uid] += 1
-        self._selector.register(line.source, selectors.EVENT_READ, line)
+        self._watch(line.source, selectors.EVENT_READ, line)
 
     # ---- moving -------------------------------------------------------------------------------------
 
@@ -273,6 +203,8 @@ class Server:
     def _moved(self, line: Line) -> None:
         if not (line.todo or line.closing or line.ended):
             self._read(line)
+            if line.todo:  # it is touched when it had its turn
+                return
         self._touched(line)
 
     def _read(self, line: Line) -> None:
@@ -293,18 +225,7 @@ class Server:
         line.seen = None if whole else (line.seen if line.seen and not block else monotonic())
         if block:
             line.todo.extend(block[:-1].split(b"\n"))
-            self._ready[line] = None
-
-    def _turn(self) -> None:
-        """Give every peer that has something its turn."""
-        for line in list(self._ready):
-            for _ in range(TURN):
-                if line.ended or not line.todo or len(line.out) > FULL:
-                    break
-                line.peer.line(line.todo.popleft())
-            if line.ended or not line.todo or len(line.out) > FULL:
-                self._ready.pop(line, None)
-            self._touched(line)
+            self._turns.add(line)
 
     def _touched(self, line: Line) -> None:
         """Write what there is, and see what the peer is waited for."""
@@ -313,41 +234,43 @@ class Server:
         if not line.write(monotonic()):
             self._drop(line, "")
             return
+        performers = line.peer.performers
         if line.peer.trouble or len(line.out) > OVERFULL:
             self._drop(line, line.peer.trouble or "it does not read what is sent to it")
             return
-        if line.closing and not line.out and not any(performer.busy() for performer in line.peer.performers):
+        if line.closing and not line.out and not any(performer.busy() for performer in performers):
             self._drop(line, "")
             return
-        if line.todo and len(line.out) <= FULL:
-            self._ready[line] = None
+        self._turns.add(line)
         self._register(line)
-        for performer in line.peer.performers:
+        self._due.pop(line, None)
+        for performer in performers:
             self._by_performer.setdefault(performer, line)
-        dues = [due for performer in line.peer.performers if (due := performer.deadline()) is not None]
-        if dues:
-            self._due[line] = min(dues)
-        else:
-            self._due.pop(line, None)
+            due = performer.deadline()
+            if due is not None:
+                self._due[line] = min(due, self._due.get(line, due))
 
     def _register(self, line: Line) -> None:
         reading = not line.todo and not line.closing and len(line.out) <= FULL
-        if isinstance(line.source, int) and isinstance(line.target, int):
-            self._watch(line.source, selectors.EVENT_READ if reading else 0, line)
-            self._watch(line.target, selectors.EVENT_WRITE if line.out else 0, line)
+        events = selectors.EVENT_READ if reading else 0
+        writing = selectors.EVENT_WRITE if line.out else 0
+        if line.source is line.target:
+            self._watch(line.source, events | writing, line)
         else:
-            events = (selectors.EVENT_READ if reading else 0) | (selectors.EVENT_WRITE if line.out else 0)
             self._watch(line.source, events, line)
+            self._watch(line.target, writing, line)
 
     def _watch(self, what: socket.socket | int, events: int, line: Line) -> None:
-        known = self._selector.get_map().get(what)
-        if known is None:
-            if events:
-                self._selector.register(what, events, line)
-        elif not events:
+        known = line.watched.get(what, 0)
+        if events == known:
+            return
+        if not events:
             self._selector.unregister(what)
-        elif known.events != events:
+        elif known:
             self._selector.modify(what, events, line)
+        else:
+            self._selector.register(what, events, line)
+        line.watched[what] = events
 
     def _drop(self, line: Line, why: str) -> None:
         """A peer is gone, or has to go."""
@@ -362,12 +285,11 @@ class Server:
         for performer in performers:
             self._by_performer.pop(performer, None)
         self._due.pop(line, None)
-        self._ready.pop(line, None)
+        self._turns.drop(line)
         self._uids[line.who.uid] -= 1
         del self._lines[line.fd]
         for what in dict.fromkeys((line.source, line.target)):
-            with suppress(KeyError, ValueError):
-                self._selector.unregister(what)
+            self._watch(what, 0, line)
             if not isinstance(what, int):
                 what.close()
         if self._paused is not None:

@@ -77,6 +77,7 @@ class Shared:
         self.changed: Callable[[str], None] = lambda revision: None
         """Called when another policy is in force."""
         self.waker, self._ring = bell()
+        self._roused = False
         self._ringing: deque[Performer] = deque()
         self._found: deque[object] = deque()
         self._performers: dict[Performer, Authorizer] = {}
@@ -141,7 +142,7 @@ class Shared:
 
         def ring() -> None:
             self._ringing.append(made[0])
-            self._ring()
+            self._rouse()
 
         performer = Performer(
             connection,
@@ -205,6 +206,7 @@ class Shared:
         """Take what threads have; return the connections that were touched."""
         with suppress(BlockingIOError):
             os.read(self.waker, 4096)
+        self._roused = False  # before looking: what comes from here on rings again
         touched: dict[Performer, None] = {}
         while self._ringing:
             performer = self._ringing.popleft()
@@ -249,7 +251,13 @@ class Shared:
 
     def _post(self, what: object) -> None:
         self._found.append(what)
-        self._ring()
+        self._rouse()
+
+    def _rouse(self) -> None:
+        """Wake the loop, from any thread; once until it looks, since each ring costs a call."""
+        if not self._roused:
+            self._roused = True
+            self._ring()
 
     # ---- saying -------------------------------------------------------------------------------------
 
