@@ -182,8 +182,10 @@ class Conversation:
     def use_heads(self, ident: str, heads: tuple[str, ...]) -> None:
         """Resolve the relative patterns of the policy in force for session `ident`, once for each policy."""
         session = self.session(ident)
-        if session.heads != heads:
-            session.heads, session.workspace = heads, None
+        before = self.machine.heads if session.heads is None else session.heads
+        if before != heads:
+            session.workspace = None
+        session.heads = heads
 
     def reopen(self, machine: Machine) -> None:
         """Take in a changed machine (`heads` after a reload): workspaces are opened anew when next needed."""
