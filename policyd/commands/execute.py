@@ -5,6 +5,7 @@ Rules of this module:
 1. A transparent wrapper's command becomes `inner`; any other wrapper's is one more command with `via`.
 2. Shell text inside a command is read as a text of its own, whatever else is said about it.
 3. A word that decides which program runs and is not constant makes the command opaque and is kept beside.
+4. A shell that only reads a text given to it (`bash -lc TEXT`) needs no allow of its own: the text does.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from msgspec import Struct
 
 from policyd.commands import builtins, wrappers
 from policyd.commands.inner import Inner, Unwrapped, Words, base, unknown_script
+from policyd.commands.patterns import plain_name
 from policyd.commands.run import FullError, Run
 from policyd.commands.state import Cwd, Pair, State, enter
 from policyd.commands.taint import TAINTS_ALL, loose
 from policyd.commands.variables import harmless
-from policyd.commands.wrapper_table import SHELLS
+from policyd.commands.wrapper_programs import only_reads_text
+from policyd.commands.wrapper_table import BASH_LIKE, SHELLS
 from policyd.model import Assignment, SimpleCommand, Word, WordKind
 
 _CHAIN = 32
@@ -173,8 +176,8 @@ def _add(run: Run, state: State, call: Call, levels: list[_Level], builtin: str)
     last = levels[-1]
     idle, places = False, _shown(None)
     clean = not state.tainted and not state.taint and all(_local(assignment.name) for assignment in last.env)
-    if builtin and clean and not run.strict:
-        idle = builtins.is_idle(builtin, last.argv)
+    if clean and not run.strict:
+        idle = builtins.is_idle(builtin, last.argv) if builtin else _is_shell_text(last.argv)
         if builtin in {"cd", "chdir"}:
             places = _shown(builtins.directory(last.argv[1:], state))
     first = -1
@@ -199,6 +202,11 @@ def _add(run: Run, state: State, call: Call, levels: list[_Level], builtin: str)
             index = run.add(command)
             first = index if first < 0 else first
     return first
+
+
+def _is_shell_text(argv: Words) -> bool:
+    """Say whether the command is `bash -lc TEXT`: all it does is what the text does, which is read beside it."""
+    return plain_name(argv[0]) in BASH_LIKE and only_reads_text(argv[1:])
 
 
 def _local(name: str) -> bool:

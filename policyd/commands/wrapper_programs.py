@@ -81,6 +81,25 @@ def _shell(name: str, words: Words, found: Unwrapped, fed: str) -> None:
         found.reasons.append(f"`{name}` runs what it reads from its input")
 
 
+_TEXT_OPTION = re.compile(r"-[ceul]+o?|-o|--login|--norc|--noprofile").fullmatch
+_SAFE_OPTIONS = frozenset({"pipefail", "errexit", "nounset"})
+
+
+def only_reads_text(words: Words) -> bool:
+    """Say whether `words`, a shell's own, only make it run a text: `-lc TEXT`, `-eu -o pipefail -c TEXT`."""
+    at = 0
+    while at < len(words) and _TEXT_OPTION(text := constant_text(words[at]) or ""):
+        at += 1
+        short = not text.startswith("--")
+        if short and text.endswith("o"):
+            if at >= len(words) or words[at].text not in _SAFE_OPTIONS:
+                return False
+            at += 1
+        if short and "c" in text:
+            return at < len(words) and (constant_text(words[at]) or "-")[0] not in "-+"
+    return False
+
+
 def _long_shell_option(name: str, text: str, found: Unwrapped) -> int:
     if text.split("=")[0] in {"--rcfile", "--init-file"}:
         found.reasons.append(f"`{name} {text}` runs a file first")
