@@ -5,8 +5,9 @@
         client: blocked "rm -rf build"
         agent: answer 5 selected no
 
-A line with `>` is an event; the indented lines below it are all commands that follow, in order. `play` runs one and
-returns the text as it really went, so that a test compares two texts. policyd's own ids are shown as `#1`, `#2`, ….
+A line with `>` is an event, `agent> in t permission …` one of session `t` instead of `s`; the indented lines below it
+are all commands that follow, in order. `play` runs one and returns the text as it really went, so that a test compares
+two texts. policyd's own ids are shown as `#1`, `#2`, ….
 """
 
 from __future__ import annotations
@@ -329,8 +330,10 @@ class Play:
         if text.startswith("{"):
             return b'{"jsonrpc":"2.0",' + text[1:].encode()
         words = shlex.split(text)
-        fields = MACROS[words[0]](*words[1:])
-        return json.dumps({"jsonrpc": "2.0", **fields}, separators=(",", ":")).encode()
+        session = words[1] if words[0] == "in" else ""
+        words = words[2:] if session else words
+        line = json.dumps({"jsonrpc": "2.0", **MACROS[words[0]](*words[1:])}, separators=(",", ":")).encode()
+        return line.replace(b'"sessionId":"s"', f'"sessionId":"{session}"'.encode()) if session else line
 
     def short(self, ident: str) -> str:
         return self._own.setdefault(ident, f"#{len(self._own) + 1}")

@@ -181,6 +181,9 @@ GOOD: dict[str, object] = {
         {"remember": "ever"},
         {"modes_from": ["hearsay"]},
         {"option_ids": "mine"},
+        {"option_kinds": ["allow"]},
+        {"option_kinds": "allow_once"},
+        {"title_beside_diff": "no"},
     ],
 )
 def test_a_profile_that_is_not_understood_is_refused(wrong: dict[str, object]) -> None:

@@ -293,7 +293,7 @@ def test_decide_hands_a_question_back_and_an_answer_closes_it(daemon: Daemon, pe
     assert closed["effect"] == "allow" and chosen(closed["response"]) == "yes"
     again = peer.call("_policyd/answer", {"id": ask["id"], "optionId": "yes"})
     assert again["effect"] == "deny" and chosen(again["response"]) == "cancelled"
-    assert [(row["effect"], row["by"]) for row in rows(daemon, since)] == [("allow", "client")]
+    assert [(row["effect"], row["by"]) for row in rows(daemon, since)] == [("allow", "machine")], "at once"
 
 
 @pytest.mark.parametrize("given", [{"id": "ask-9", "optionId": "yes"}, {"optionId": "yes"}, {"id": "ask-1"}, {}])

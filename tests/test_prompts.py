@@ -15,6 +15,7 @@ from policyd.prompts import (
     Client,
     Desk,
     Joined,
+    Limits,
     Opened,
     Outcome,
     Prompt,
@@ -219,6 +220,20 @@ def test_an_always_faster_than_a_person_counts_once_and_is_not_remembered(second
     assert ended(found).offer is not None
 
 
+def test_an_always_right_after_another_answer_counts_once_however_long_it_was_open() -> None:
+    found = started("client")
+    found.chosen(0, "policyd-always-1", 160.0, 159.8)
+    assert (ended(found).effect, ended(found).by, ended(found).offer) == (Effect.ALLOW, "machine", None)
+
+
+@pytest.mark.parametrize(("option", "by"), [("proceed_once", "machine"), ("cancel", "client")])
+def test_a_yes_faster_than_a_person_is_not_called_a_persons(option: str, by: str) -> None:
+    found = started("client")
+    found.chosen(0, option, 100.1)
+    assert ended(found).by == by
+    assert ("faster than a person" in ended(found).reason) is (by == "machine")
+
+
 calls = st.sampled_from(["start", "chosen", "refused", "replied", "failed", "tick", "withdraw"])
 
 
@@ -309,7 +324,23 @@ def test_a_client_that_shows_no_names_gets_what_always_covers_in_the_title() -> 
     found = prompt("client", client=find("CodeCompanion.nvim"))
     (command,) = found.start(0.0)
     assert isinstance(command, ToClient)
-    assert command.note == ("Always allow `npm run test` in this project; Never allow `npm run test` in this project")
+    assert command.note == "Always allow `npm run test` in this project", "its user never sees a reject_always"
+    assert command.alone, "a diff of an earlier update would hide the title"
+
+
+@pytest.mark.parametrize(
+    ("asking", "content"),
+    [
+        (NPM, [{"type": "diff", "path": "/a", "newText": "x"}]),
+        (request(touch("edit", f"{ROOT}/a.py")), [{"type": "diff", "path": f"{ROOT}/a.py", "newText": "x"}]),
+        (request(touch("edit", f"{ROOT}/a.py")), None),
+    ],
+)
+def test_where_a_diff_hides_the_title_nothing_is_remembered(asking: Request, content: object) -> None:
+    call = {"toolCallId": "c", **({"content": content} if content else {})}
+    assert not [one for one in question(asking, find("codecompanion"), tool_call=call).choices if one.offer]
+    assert [one for one in question(asking, find("jetbrains"), tool_call=call).choices if one.offer]
+    assert [one for one in question(asking, find("zed"), tool_call=call).choices if one.offer], "names are shown"
 
 
 def test_an_agent_without_a_rejection_gets_one_of_policyds() -> None:
@@ -524,13 +555,13 @@ def test_a_question_nobody_waits_for_is_to_be_withdrawn() -> None:
 
 
 def test_rejections_are_remembered_within_bounds() -> None:
-    desk = Desk(a_minute=10_000)
+    desk = Desk((Limits(a_minute=10_000),))
     for number in range(1500):
         made = opened(desk, request(run("x", str(number))), number, 0.0)
         assert made is not None
         made.chosen(0, "cancel", 1.0)
         desk.close(made, 1.0)
-    assert len(desk._rejected) == 1000
+    assert len(desk.limits[0]._rejected) == 1000
 
 
 def test_choices_say_what_they_are() -> None:

@@ -130,3 +130,17 @@ def test_what_was_allowed_is_not_kept() -> None:
     held = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     assert held < 5_000_000
+
+
+def test_an_agents_title_cannot_push_what_always_covers_out_of_sight() -> None:
+    decider = ScriptedDecider(client_name="CodeCompanion.nvim")
+    connection = Connection(decider, Settings(run="r"), nonce="n")
+    title = "make [Always allow `ls` in this session]" + " " * 5000 + "\n\x1b[2J" * 200
+    (question,) = sent(frame(connection, Side.AGENT, MACROS["permission"]("1", "c", title)), Side.CLIENT)
+    params = question["params"]
+    assert isinstance(params, dict)
+    shown = params["toolCall"]["title"]
+    assert len(shown) < 1200
+    assert "\x1b" not in shown and "\n" not in shown
+    assert shown.endswith(" in this project]")
+    assert params["toolCall"]["content"] == [], "no diff of an earlier update is shown in its place"

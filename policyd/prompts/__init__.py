@@ -6,7 +6,7 @@ The door of this room. `now` is seconds of a clock that never jumps (`Moment.mon
     steps   = parse_chain(("client", "command:/abs/hook", "inbox"), timeouts={"client": 120.0})
     chain   = usable(steps, profile)                         # without `client` where no person is behind it
     question = ask(request, decision, context, profile, root=…, tool_call=params["toolCall"])
-    desk = Desk(open_prompts=8, a_minute=20)                 # one a session
+    desk = Desk((Limits(), shared))                          # one a session; `shared` by all of a connection
     match desk.admit(question, waiter, now):                 # waiter: any hashable, the request's id
         Refused(outcome)                                     # over a limit, or rejected thrice: answer it
         Joined(prompt)                                       # an identical one is open: wait for its outcome
@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from policyd.prompts.chain import Step, parse_chain, usable
 from policyd.prompts.clients import Client, find
-from policyd.prompts.desk import Desk, Joined, Opened, Refused
+from policyd.prompts.desk import Desk, Joined, Limits, Opened, Refused
 from policyd.prompts.prompt import Outcome, Prompt, PromptCommand, Stop, ToClient, ToStep, unasked
 from policyd.prompts.question import Choice, Question, ask
 
@@ -44,6 +44,7 @@ __all__ = [
     "Client",
     "Desk",
     "Joined",
+    "Limits",
     "Opened",
     "Outcome",
     "Prompt",

@@ -15,12 +15,15 @@ from msgspec import Struct
 MEMORIES = ("never", "session", "project", "user")
 MODES = ("none", "response", "current_mode_update", "config_option_update")
 IDS = ("agent", "kind")
+KINDS = ("allow_once", "allow_always", "reject_once", "reject_always")
 KEYS = frozenset(
     {
         "name",
         "person",
         "shows_option_names",
         "options_per_kind",
+        "option_kinds",
+        "title_beside_diff",
         "remember",
         "modes_from",
         "option_ids",
@@ -43,6 +46,10 @@ class Client(Struct, frozen=True):
     """Whether its user sees the options' names, not only their kinds."""
     options_per_kind: int = 1
     """How many options of one kind its user can tell apart."""
+    option_kinds: tuple[str, ...] = KINDS
+    """Which kinds of options its user gets to see at all."""
+    title_beside_diff: bool = True
+    """Whether its user sees a call's title where the call carries a diff."""
     remember: str = "session"
     """The longest memory its answers may have; `never`: no "always" is offered."""
     modes_from: tuple[str, ...] = ("response",)
@@ -94,6 +101,10 @@ def parse(profile: str, table: Mapping[str, object]) -> Client:
         person=_flag(profile, table, "person"),
         shows_option_names=_flag(profile, table, "shows_option_names"),
         options_per_kind=_count(profile, table, "options_per_kind"),
+        option_kinds=tuple(
+            _each(profile, kind, KINDS) for kind in _texts(profile, {"option_kinds": [*KINDS], **table}, "option_kinds")
+        ),
+        title_beside_diff=_flag(profile, {"title_beside_diff": True, **table}, "title_beside_diff"),
         remember=_one_of(profile, table, "remember", MEMORIES),
         modes_from=tuple(_each(profile, mode, MODES) for mode in _texts(profile, table, "modes_from")),
         option_ids=_one_of(profile, {"option_ids": "agent", **table}, "option_ids", IDS),

@@ -1,8 +1,10 @@
 """Bounded asking: identical open questions are one prompt, and a person is asked no more than they can read.
 
 1. A question identical to an open one waits for that one's answer; every waiter is answered and recorded by itself.
-2. At most `open_prompts` are open and `a_minute` begun within any 60 seconds of a session; more are rejected.
+2. At most `open_prompts` are open and `a_minute` begun within any 60 seconds; more are rejected.
 3. A question that whoever was asked rejected three times within ten minutes is rejected without asking again.
+4. Rules 2 and 3 hold for a session and for all sessions of its connection together: one person reads them all, and an
+   agent may open as many sessions as it likes.
 """
 
 from __future__ import annotations
@@ -40,15 +42,52 @@ class Refused(Struct, frozen=True):
     outcome: Outcome
 
 
-class Desk(Struct):
-    """The open prompts of one session and what was asked lately."""
+class Limits(Struct):
+    """What was asked of one person lately, and how much that may be."""
 
     open_prompts: int = 8
     a_minute: int = 20
-    _open: dict[str, Prompt] = field(default_factory=dict)
-    _waiting: dict[str, list[Hashable]] = field(default_factory=dict)
+    _open: int = 0
     _begun: deque[float] = field(default_factory=deque)
     _rejected: dict[str, list[float]] = field(default_factory=dict)
+
+    def refusal(self, alike: str, now: float) -> str:
+        """Return why a question is not asked, empty if it may be."""
+        while self._begun and self._begun[0] <= now - MINUTE:
+            self._begun.popleft()
+        recent = [at for at in self._rejected.get(alike, ()) if at > now - MEMORY]
+        if len(recent) >= REJECTIONS:
+            return "the same request was rejected three times within ten minutes; do something else, or ask the user"
+        if self._open >= self.open_prompts:
+            return f"{self.open_prompts} questions are waiting for a person; ask again when they are answered"
+        if len(self._begun) >= self.a_minute:
+            return f"a person was asked {self.a_minute} times within a minute; wait before asking again"
+        return ""
+
+    def begin(self, now: float) -> None:
+        """Count a question that is asked."""
+        self._open += 1
+        self._begun.append(now)
+
+    def end(self) -> None:
+        """Count a question that has ended."""
+        self._open -= 1
+
+    def rejected(self, alike: str, now: float) -> None:
+        """Note that a person rejected a question."""
+        kept = [at for at in self._rejected.pop(alike, ()) if at > now - MEMORY]
+        self._rejected[alike] = [*kept, now][-REJECTIONS:]
+        while len(self._rejected) > REMEMBERED:
+            del self._rejected[next(iter(self._rejected))]
+
+
+class Desk(Struct):
+    """The open prompts of one session."""
+
+    limits: tuple[Limits, ...] = field(default_factory=lambda: (Limits(),))
+    """The session's own, and those it shares with other sessions."""
+    _open: dict[str, Prompt] = field(default_factory=dict)
+    _waiting: dict[str, list[Hashable]] = field(default_factory=dict)
 
     def admit(self, question: Question, waiter: Hashable, now: float) -> Opened | Joined | Refused:
         """Say whether `question` is asked, waits for an identical one, or is rejected."""
@@ -56,9 +95,11 @@ class Desk(Struct):
         if print_ in self._open:
             self._waiting[print_].append(waiter)
             return Joined(self._open[print_])
-        if why := self._refusal(print_, now):
+        why = next(filter(None, (one.refusal(question.alike, now) for one in self.limits)), "")
+        if why:
             return Refused(Outcome(Effect.DENY, "policyd", why))
-        self._begun.append(now)
+        for one in self.limits:
+            one.begin(now)
         self._waiting[print_] = [waiter]
         return Opened(print_)
 
@@ -77,8 +118,11 @@ class Desk(Struct):
         if self._open.get(print_) is not prompt:
             return ()
         del self._open[print_]
-        if prompt.outcome is not None and prompt.outcome.effect is Effect.DENY and prompt.outcome.by != "policyd":
-            self._note_rejection(print_, now)
+        outcome = prompt.outcome
+        for one in self.limits:
+            one.end()
+            if outcome is not None and outcome.effect is Effect.DENY and outcome.by != "policyd":
+                one.rejected(prompt.question.alike, now)
         return tuple(self._waiting.pop(print_, ()))
 
     def leave(self, waiter: Hashable) -> Prompt | None:
@@ -88,21 +132,3 @@ class Desk(Struct):
                 waiters.remove(waiter)
                 return self._open.get(print_) if not waiters else None
         return None
-
-    def _refusal(self, fingerprint: str, now: float) -> str:
-        while self._begun and self._begun[0] <= now - MINUTE:
-            self._begun.popleft()
-        recent = [at for at in self._rejected.get(fingerprint, ()) if at > now - MEMORY]
-        if len(recent) >= REJECTIONS:
-            return "the same request was rejected three times within ten minutes; do something else, or ask the user"
-        if len(self._waiting) >= self.open_prompts:
-            return f"{self.open_prompts} questions are waiting for a person; ask again when they are answered"
-        if len(self._begun) >= self.a_minute:
-            return f"a person was asked {self.a_minute} times within a minute; wait before asking again"
-        return ""
-
-    def _note_rejection(self, fingerprint: str, now: float) -> None:
-        kept = [at for at in self._rejected.pop(fingerprint, ()) if at > now - MEMORY]
-        self._rejected[fingerprint] = [*kept, now][-REJECTIONS:]
-        while len(self._rejected) > REMEMBERED:
-            del self._rejected[next(iter(self._rejected))]

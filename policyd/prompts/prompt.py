@@ -27,6 +27,8 @@ class ToClient(Struct, frozen=True):
     untouched: bool
     """A menu: the request goes out as it came."""
     deadline: float
+    alone: bool = False
+    """The title must be seen: no diff of an earlier update may take its place."""
 
 
 class ToStep(Struct, frozen=True):
@@ -91,14 +93,17 @@ class Prompt(Struct):
         """When `tick` is due; None once it is over."""
         return self._asked + self.chain[self._at].timeout if self._open else None
 
-    def chosen(self, step: int, option_id: str, now: float) -> tuple[PromptCommand, ...]:
-        """The client selected an option: one that was offered to it decides, any other is a rejection."""
+    def chosen(self, step: int, option_id: str, now: float, free: float = 0.0) -> tuple[PromptCommand, ...]:
+        """The client selected an option: one that was offered to it decides, any other is a rejection.
+
+        `free`: since when its user had no other question to answer.
+        """
         if not self._current(step):
             return ()
         named = [choice for choice in self.question.choices if choice.id == option_id]
         if len(named) != 1:
             return self._reject(now, "the client selected an option that was not offered")
-        return self._decide(named[0], now)
+        return self._decide(named[0], now, free=free)
 
     def refused(self, step: int, why: str, now: float) -> tuple[PromptCommand, ...]:
         """The client cancelled the question, or answered with an error or with nonsense."""
@@ -162,7 +167,8 @@ class Prompt(Struct):
         step, deadline = self.chain[self._at], now + self.chain[self._at].timeout
         if step.road == "client":
             note = "" if self.client.shows_option_names else self.question.note
-            return (ToClient(self._at, self.question.choices, note, self.question.menu, deadline),)
+            alone = bool(note) and not self.client.title_beside_diff
+            return (ToClient(self._at, self.question.choices, note, self.question.menu, deadline, alone),)
         body = payload(self.question, nonce=self._nonce, seconds=step.timeout)
         self._digest = str(body["digest"])
         return (ToStep(self._at, step.name, body, deadline),)
@@ -171,10 +177,11 @@ class Prompt(Struct):
         self.faults.append(f"{self._name}: {safe(why, limit=500)}")
         return self._next(now)
 
-    def _decide(self, choice: Choice, now: float, message: str = "") -> tuple[PromptCommand, ...]:
+    def _decide(self, choice: Choice, now: float, message: str = "", *, free: float = 0.0) -> tuple[PromptCommand, ...]:
         road, seconds = self.chain[self._at].road, now - self._asked
-        fast = seconds * 1000 < self.human_ms
-        by = "machine" if fast and choice.offer else road
+        fast = (now - max(self._asked, free)) * 1000 < self.human_ms
+        quick = choice.offer or (road == "client" and choice.effect is Effect.ALLOW)
+        by = "machine" if fast and quick else road
         offer = None if fast else choice.offer
         said = f": {safe(message, limit=500)}" if message else ""
         verb = "allowed" if choice.effect is Effect.ALLOW else "rejected"

@@ -22,6 +22,7 @@ from policyd.prompts.clients import Client
 from policyd.prompts.diffs import Detail, details
 
 ALLOWS = frozenset({"allow_once", "allow_always"})
+CHANGES = frozenset({"edit", "delete", "move"})
 KINDS = frozenset({*ALLOWS, "reject_once", "reject_always"})
 LONGEST_NAME = 400
 LONGEST_TITLE = 1000
@@ -69,6 +70,8 @@ class Question(Struct, frozen=True):
     """The agent's own options, unchanged; the chosen one is what the agent is told."""
     fingerprint: str
     """The same for identical questions of one session, whatever their call is."""
+    alike: str
+    """The same for identical questions of any session."""
 
     @property
     def note(self) -> str:
@@ -93,7 +96,10 @@ def ask(
     refuses grants.
     """
     menu = request.menu or any("switch_mode" in action.kinds for action in request.actions)
+    shown = details(tool_call or {})
     found = offers(request, decision, context, root=root, allows=allows) if not menu else ()
+    offered = _offered(found, client, diffs=_diffs(request, shown))
+    alike = _alike(request, decision, context, tool_call or {})
     return Question(
         session_id=request.session_id,
         call_id=request.call_id,
@@ -105,12 +111,13 @@ def ask(
         cwd=safe(context.workspace.cwd or "", limit=LONGEST_TITLE),
         title=safe(request.title, limit=LONGEST_TITLE),
         parts=tuple(map(_part, decision.actions)),
-        details=details(tool_call or {}),
+        details=shown,
         rules=decision.rules,
         reason=safe(decision.reason, limit=LONGEST_TITLE),
-        choices=_menu(request.options) if menu else _choices(request, client, _offered(found, client)),
+        choices=_menu(request.options) if menu else _choices(request, client, offered),
         menu=menu,
-        fingerprint=_fingerprint(request, decision, context, tool_call or {}),
+        fingerprint=digest([request.session_id, alike]),
+        alike=alike,
     )
 
 
@@ -152,13 +159,21 @@ def _spelled(choices: Sequence[Choice]) -> list[Choice]:
     return [replace(choice, id=choice.kind) for choice in choices if first[choice.kind] is choice]
 
 
-def _offered(found: Sequence[Offer], client: Client) -> list[Offer]:
-    """Return the offers the profile lets this client's user make."""
+def _diffs(request: Request, shown: Sequence[Detail]) -> bool:
+    """Say whether a client may show a diff: of this request, or of an earlier update of an edit."""
+    changes = any(one.role is Role.PRIMARY and one.kinds & CHANGES for one in request.actions)
+    return changes or any(one.kind == "diff" for one in shown)
+
+
+def _offered(found: Sequence[Offer], client: Client, *, diffs: bool) -> list[Offer]:
+    """Return the offers the profile lets this client's user make: none whose reach is said nowhere."""
     order = ("session", "project", "user")
-    if client.remember == "never":
+    unsaid = diffs and not client.shows_option_names and not client.title_beside_diff
+    if client.remember == "never" or unsaid:
         return []
     longest = order.index(client.remember)
-    kept = [offer for offer in found if order.index(offer.scope) <= longest]
+    seen = {Effect.ALLOW: "allow_always" in client.option_kinds, Effect.DENY: "reject_always" in client.option_kinds}
+    kept = [offer for offer in found if order.index(offer.scope) <= longest and seen[offer.effect]]
     denials = [offer for offer in kept if offer.effect is Effect.DENY][-1:]
     if client.shows_option_names and client.options_per_kind > 1:
         return [*(offer for offer in kept if offer.effect is Effect.ALLOW), *denials]
@@ -194,12 +209,12 @@ def _object(action: Action) -> str:
     return action.tool.name if action.tool else action.escalate or action.origin
 
 
-def _fingerprint(request: Request, decision: Decision, context: Context, tool_call: Mapping[str, object]) -> str:
+def _alike(request: Request, decision: Decision, context: Context, tool_call: Mapping[str, object]) -> str:
     told = {name: value for name, value in tool_call.items() if name not in {"toolCallId", "status", "_meta"}}
     options = [[one.id, one.kind, one.name] for one in request.options]
     actions = [repr(one.action) for one in decision.actions]
-    session = [request.session_id, context.agent.name, context.agent.profile, context.workspace.cwd or ""]
+    place = [context.agent.name, context.agent.profile, context.workspace.cwd or ""]
     try:
-        return digest([session, request.title, request.side_door, options, actions, told])
+        return digest([place, request.title, request.side_door, options, actions, told])
     except (TypeError, ValueError, RecursionError):
-        return digest([session, request.call_id, actions, repr(told)])
+        return digest([place, request.call_id, actions, repr(told)])

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from policyd import acp
 from policyd.acp import messages
+from policyd.display import safe
 from policyd.grants import Clock
 from policyd.prompts import (
     Joined,
@@ -33,6 +34,9 @@ from policyd.session.events import Ask, Remember, Side, Withdraw
 from policyd.session.ports import Verdict
 from policyd.session.state import PERMISSION, Held, Talk
 
+LONGEST_TITLE = 400
+"""Of an agent's title in front of what "always" covers, which must not be pushed out of sight."""
+
 
 class Asker:
     """The open questions of one connection."""
@@ -48,6 +52,8 @@ class Asker:
         self._known = CAREFUL
         self._name = ""
         """The name under which `_known` was found."""
+        self._free_since = 0.0
+        """When the client last answered: nobody has read the next question before that."""
 
     # ---- asking -------------------------------------------------------------------------------------
 
@@ -147,10 +153,11 @@ class Asker:
         now = self._core.now.mono
         choice, why = selected(reply)
         if choice is not None:
-            commands = talk.prompt.chosen(talk.step, choice, now)
+            commands = talk.prompt.chosen(talk.step, choice, now, self._free_since)
         else:
             talk.cancelled = why == CANCELLED
             commands = talk.prompt.refused(talk.step, why, now)
+        self._free_since = now
         self._perform(talk, commands)
         return True
 
@@ -256,7 +263,9 @@ def enriched(held: Held, command: ToClient) -> dict[str, object]:
     call = dict(shown(held))
     if command.note:
         title = call.get("title") or (held.verdict.request.title if held.verdict is not None else "")
-        call["title"] = f"{title} [{command.note}]"
+        call["title"] = f"{safe(str(title), limit=LONGEST_TITLE)} [{command.note}]"
+    if command.alone:
+        call.setdefault("content", [])
     options = [{"optionId": one.id, "name": one.name, "kind": one.kind} for one in command.choices]
     return (
         {**held.params, "toolCall": call, "options": options}

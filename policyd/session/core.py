@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from policyd import acp
 from policyd.display import safe
 from policyd.model import Filesystem
-from policyd.prompts import Desk
+from policyd.prompts import Desk, Limits
 from policyd.session.events import Command, Moment, Note, Record, Send, Side
 from policyd.session.ports import Decider
 from policyd.session.settings import Settings
@@ -61,6 +61,8 @@ class Core(Struct):
     spent: OrderedDict[tuple[Side, object], None] = field(default_factory=OrderedDict)
     """Own requests whose answer is no longer wanted."""
     closed: set[Side] = field(default_factory=set)
+    limits: Limits = field(default_factory=Limits)
+    """What may be asked in all sessions together."""
     _out: list[Command] = field(default_factory=list)
     _run: list[bytes] = field(default_factory=list)
     _run_side: Side = Side.CLIENT
@@ -73,6 +75,7 @@ class Core(Struct):
     def __post_init__(self) -> None:
         """Derive what is seen on the wire from what never is."""
         self.prefix = f"policyd:{sha256(f'wire {self.nonce}'.encode()).hexdigest()[:16]}:"
+        self.limits = self._limits()
 
     # ---- the outbox ---------------------------------------------------------------------------------
 
@@ -187,7 +190,7 @@ class Core(Struct):
         """Return the session of this id, new if it was never seen."""
         found = self.sessions.get(ident)
         if found is None:
-            found = self.sessions[ident] = Session(ident, desk=self._desk())
+            found = self.sessions[ident] = Session(ident, desk=Desk((self._limits(), self.limits)))
             if len(self.sessions) > self._sessions_most:
                 self._forget_sessions()
         return found
@@ -204,8 +207,8 @@ class Core(Struct):
             del self.sessions[ident]
         self._sessions_most = max(SESSIONS_KEPT, 2 * len(self.sessions) - SESSIONS_KEPT // 2)
 
-    def _desk(self) -> Desk:
-        return Desk(open_prompts=self.settings.open_prompts, a_minute=self.settings.prompts_a_minute)
+    def _limits(self) -> Limits:
+        return Limits(self.settings.open_prompts, self.settings.prompts_a_minute)
 
 
 def quoted(ident: str) -> bytes:

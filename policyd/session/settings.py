@@ -41,5 +41,5 @@ class Settings(Struct, frozen=True):
     calls_kept: int = 10_000
     """Tool calls remembered a session."""
     open_prompts: int = 8
-    """Questions open at once a session."""
+    """Questions open at once in a session, and in all sessions of a connection together."""
     prompts_a_minute: int = 20
