@@ -8,6 +8,7 @@ import random
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -217,3 +218,60 @@ def test_a_failed_sync_fails_its_records(tmp_path: Path, monkeypatch: pytest.Mon
     syncer.add(1)
     syncer.stop()
     assert "Input/output error" in said[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [("dup", OSError(24, "Too many open files")), ("fdatasync", OSError(5, "EIO")), ("close", MemoryError("none"))],
+)
+def test_whatever_keeps_a_sync_from_being_made_its_records_are_not_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, error: Exception
+) -> None:
+    log = AuditLog(str(tmp_path / "audit.jsonl"))
+    log.append(row(0), NOW)
+    said: list[str] = []
+    syncer = Syncer(log, lambda keys, why: said.append(why))
+    with monkeypatch.context() as patch:
+
+        def broken(fd: int) -> None:
+            raise error
+
+        patch.setattr(os, name, broken)
+        syncer.add(1)
+        until(lambda: bool(said))
+    syncer.add(2)
+    syncer.stop()
+    assert said[0] and said[1] == ""
+
+
+def until(done: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    for _ in range(1000):
+        if done():
+            return
+        time.sleep(0.01)
+    raise AssertionError("never")
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_record_before_a_failed_one_is_durable_only_if_it_was_made_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    """The failure lets go of the file; the sync that comes then must not count as that of the record before."""
+    log, synced = AuditLog(str(tmp_path / "audit.jsonl")), []
+
+    def sync(fd: int) -> None:
+        synced.append(fd)
+        if not kept:
+            raise OSError(5, "Input/output error")
+
+    log.append(row(0), NOW)
+    monkeypatch.setattr(os, "fdatasync", sync)
+    with pytest.raises(AuditError):
+        log.append({"x": object()}, NOW)
+    assert len(synced) == 1
+    if kept:
+        log.fsync()
+    else:
+        with pytest.raises(AuditError, match="Input/output error"):
+            log.fsync()

@@ -6,7 +6,8 @@ Rules of this module:
    there, writes one line, and is done. A line that could not be written whole is taken back.
 2. `append` raises `AuditError` where the line is not in the file; whoever calls must then reject. After a failure the
    next line that can be written is a `gap` record with the count of what was lost.
-3. `fsync` means durable before it counts: `Syncer` does it in a thread of its own, one call for all that wait.
+3. `fsync` means durable before it counts: `Syncer` does it in a thread of its own, one call for all that wait. What was
+   written to a file that is let go of after a failure is made durable first; if it cannot be, the next `fsync` fails.
 4. The file is the user's alone (0600 in 0700), opened without following links. Beyond `ROTATE` bytes it is renamed
    `audit-<number of its first line>.jsonl`; the chain goes on in the next file.
 5. A path that is no regular file (`/dev/full`, a pipe) is written as it is: chained, neither locked nor rotated.
@@ -18,6 +19,7 @@ import errno
 import fcntl
 import os
 import stat
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -50,6 +52,10 @@ class AuditLog:
         self._fd: int | None = None
         self._note: int | None = None
         self._head = Head()
+        self._hold = threading.Lock()
+        """Held where the descriptor is closed or doubled: its number may be another file's a moment later."""
+        self._undurable = ""
+        """Why something that was written is not known to be durable."""
 
     def append(self, record: Mapping[str, object], now: datetime) -> None:
         """Write one record.
@@ -66,33 +72,45 @@ class AuditLog:
                 self._head = self._write(fd, {**self._origin, **record})
         except (OSError, ValueError, TypeError) as error:
             self.lost += 1
-            self.close()
+            self._give_up()
             why = error.strerror if isinstance(error, OSError) else None
             raise AuditError(f"the audit log {self.path} cannot be written: {why or error}") from error
 
     def fsync(self) -> None:
-        """Make what was written durable; AuditError where that fails."""
+        """Make what was written durable; AuditError where that fails, or is not known."""
         try:
-            fd = os.dup(self._fd) if self._fd is not None else None
-        except OSError:  # closed in between: rotation and close make durable themselves
-            return
-        if fd is None:
-            return
-        try:
-            durable(fd)
+            with self._hold:
+                fd = os.dup(self._fd) if self._fd is not None else None
+                why, self._undurable = self._undurable, ""
+            try:
+                if fd is not None:
+                    durable(fd)
+            finally:
+                if fd is not None:
+                    os.close(fd)
         except OSError as error:
-            raise AuditError(f"the audit log {self.path} cannot be made durable: {error.strerror}") from error
-        finally:
-            os.close(fd)
+            why = error.strerror or str(error)
+        if why:
+            raise AuditError(f"the audit log {self.path} cannot be made durable: {why}")
 
     def close(self) -> None:
         """Let go of the file; the next append opens it again."""
-        for fd in (self._fd, self._note):
-            if fd is not None:
-                os.close(fd)
-        regular = self._note is not None
-        self._fd = self._note = None
+        with self._hold:
+            for fd in (self._fd, self._note):
+                if fd is not None:
+                    os.close(fd)
+            regular = self._note is not None
+            self._fd = self._note = None
         self._head = Head() if regular else self._head
+
+    def _give_up(self) -> None:
+        """Close after a failure; what was written before it may still wait for its `fsync`."""
+        try:
+            if self._fd is not None and self._note is not None:
+                durable(self._fd)
+        except OSError as error:
+            self._undurable = error.strerror or str(error)
+        self.close()
 
     def _write(self, fd: int, record: Mapping[str, object]) -> Head:
         """Write one line after `self._head` and note the new end."""

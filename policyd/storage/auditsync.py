@@ -43,8 +43,12 @@ class Syncer:
                 keys, self._waiting = self._waiting, []
             if not keys:
                 return
-            try:
-                self._log.fsync()
-                self._done(keys, "")
-            except AuditError as error:
-                self._done(keys, str(error))
+            self._done(keys, self._sync())
+
+    def _sync(self) -> str:
+        """Make durable; return why that failed. Whatever keeps it from being done, it is not done."""
+        try:
+            self._log.fsync()
+        except Exception as error:
+            return str(error) if isinstance(error, AuditError) else f"{type(error).__name__}: {error}"
+        return ""
