@@ -48,19 +48,7 @@ def load(
     version: str,
     shelf: Shelf | None = None,
 ) -> Policy:
-    """Read, validate and compile policy files into one policy.
-
-    Args:
-        sources: the files of all layers, in any order.
-        home: absolute home directory, for `~/`.
-        tmpdir: the system's temporary directory, for `$TMPDIR/`.
-        fs: resolves the literal heads of absolute patterns, once.
-        version: of policyd, for `requires` and the revision.
-        shelf: where what was read of a file is kept; nothing of the managed layer ever is.
-
-    Raises:
-        PolicyError: every mistake of every file.
-    """
+    """Do what `policyd.policy.load` says."""
     parsed = [recalled(source, version, shelf) for source in sorted(sources, key=place)]
     lock = locked(parsed)
     builder = Builder(Compiler(home, tmpdir, fs), lock, scopes(parsed))

@@ -14,29 +14,11 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
+from policyd.policy.file import SETTINGS as LOCKABLE
+
 Step = Annotated[str, StringConstraints(pattern=r"^(client|inbox|command:/.+)$")]
 Seconds = Annotated[float, Field(gt=0, le=24 * 3600)]
 Label = Annotated[str, StringConstraints(max_length=200)]
-LOCKABLE = (
-    "prompt",
-    "agent_mode",
-    "strict",
-    "fs_read",
-    "on_unasked",
-    "report",
-    "reload",
-    "terminal",
-    "audit",
-    "audit.path",
-    "audit.durability",
-    "grants",
-    "grants.max_age",
-    "labels",
-    "shell",
-    "log_level",
-    "details_after_ms",
-    "human_ms",
-)
 
 
 class Table(BaseModel):
