@@ -66,17 +66,28 @@ def mcp_tool(evidence: Evidence, spec: ToolSpec, name: str, servers: tuple[str, 
     """Return the MCP tool a call is of, None where the wire does not name it.
 
     A tool without a server gets every known server; with none known the server is the empty name, which no pattern of
-    an allow rule matches.
+    an allow rule matches. Beside a joined name a server that is told apart only chooses among the splits.
     """
-    if spec.table.mcp != "fields":
-        told = _first(spec.refs["tool"], evidence) if spec.refs["tool"] else name
-        return joined(told, spec.table.mcp, servers) if told else None
     server, tool = (_first(spec.refs[part], evidence) for part in ("server", "tool"))
+    if spec.table.mcp != "fields":
+        told = tool if spec.refs["tool"] and not spec.refs["server"] else name
+        found = joined(told, spec.table.mcp, servers) if told else None
+        return _chosen(found, server, tool, evidence, spec) if found and server else found
     if not tool:
         return None
     if server:
         return Tool(f"{server}/{tool}", ((server, tool),))
     return Tool(tool, tuple((known, tool) for known in servers) or (("", tool),))
+
+
+def _chosen(found: Tool, server: str, tool: str, evidence: Evidence, spec: ToolSpec) -> Tool:
+    """Return the one split of `found` that `server` and `tool` name.
+
+    They come from a title, which may be an argument `command` of the call itself: then they choose nothing.
+    """
+    args = arguments(evidence, spec)
+    fits = [pair for pair in found.splits if pair == (server, tool)]
+    return Tool(f"{server}/{tool}", ((server, tool),)) if fits and args is not None and "command" not in args else found
 
 
 def joined(name: str, joint: str, servers: tuple[str, ...]) -> Tool | None:

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 PATCH_HEADS = {"*** Add File: ": "edit", "*** Update File: ": "edit", "*** Delete File: ": "delete"}
 MOVE_HEAD = "*** Move to: "
+RENAME_HEAD = "*** Move File: "
 
 
 class Fault(ValueError):  # noqa: N818 - the text is at fault, not the reader
@@ -80,6 +81,10 @@ def _patch_head(line: str, found: list[PatchFile]) -> None:
         found[-1] = PatchFile(found[-1].path, "move")
         found.append(PatchFile(_patch_path(line[len(MOVE_HEAD) :]), "move"))
         return
+    if line.startswith(RENAME_HEAD) and "->" in line:
+        source, _, target = line[len(RENAME_HEAD) :].partition("->")
+        found += [PatchFile(_patch_path(part), "move") for part in (source, target)]
+        return
     for head, kind in PATCH_HEADS.items():
         if line.startswith(head):
             found.append(PatchFile(_patch_path(line[len(head) :]), kind))
@@ -98,11 +103,14 @@ class Template(Struct, frozen=True):
     """A literal text with named holes: `{tool} ({server} MCP Server)`.
 
     The first literal must begin the text, the last must end it; a literal between two holes is taken where it first
-    occurs. `{}` is a hole without a name. A hole never matches nothing.
+    occurs. `{}` is a hole without a name. A hole never matches nothing. A hole written `{name!}` ends where nobody can
+    doubt it: it does not hold the first character of the literal behind it, nor does that literal occur again.
     """
 
     literals: tuple[str, ...]
     names: tuple[str, ...]
+    sole: frozenset[str] = frozenset()
+    """Names of the holes whose end must be beyond doubt."""
 
     @classmethod
     def compile(cls, source: str) -> Template:
@@ -117,7 +125,8 @@ class Template(Struct, frozen=True):
             names.append(name)
         if not names:
             raise ValueError(f"template `{source}`: no hole")
-        return cls((*literals, rest), tuple(names))
+        sole = frozenset(name[:-1] for name in names if name.endswith("!"))
+        return cls((*literals, rest), tuple(name.removesuffix("!") for name in names), sole)
 
     def match(self, text: str) -> dict[str, str] | None:
         """Return what the holes hold, or None where the whole text does not fit."""
@@ -126,9 +135,15 @@ class Template(Struct, frozen=True):
             return None
         body = text[len(first) : len(text) - len(last)]
         parts = _split(body, self.literals[1:-1])
-        if parts is None or not all(parts):
+        if parts is None or not all(parts) or any(self._doubtful(at, parts) for at in range(len(parts))):
             return None
         return dict(zip(self.names, parts, strict=True))
+
+    def _doubtful(self, at: int, parts: list[str]) -> bool:
+        behind = self.literals[at + 1]
+        if self.names[at] not in self.sole or not behind:
+            return False
+        return behind[0] in parts[at] or any(behind in part for part in parts[at + 1 :])
 
 
 def _split(body: str, between: Iterable[str]) -> list[str] | None:

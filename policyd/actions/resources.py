@@ -20,6 +20,7 @@ from policyd.model import Action, Reach, Role
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 EDIT = frozenset({"edit"})
 WIDE = frozenset({"delete", "move", "search"})
+TOUCHING = frozenset({"read", "edit", "delete", "move"})
 STATED = {"delete": "delete", "remove": "delete", "deleted": "delete", "move": "move", "rename": "move"}
 """What a diff's own `kind` or `operation` adds to the edit it is."""
 
@@ -238,7 +239,7 @@ def _locations(build: Builder, spec: ToolSpec, targets: Targets, apart: set[str]
 
 
 def _read_beside(build: Builder, text: str, origin: str) -> None:
-    """Add a read of a path beside a command: by a redirection to it nothing, as an operand carried by its command."""
+    """Add a read of a path beside a command: nothing where the command reads or changes it by its own words."""
     try:
         ref = build.ref(text, build.bases(), Reach.ENTRY)
     except paths.OpaquePath as error:
@@ -246,7 +247,7 @@ def _read_beside(build: Builder, text: str, origin: str) -> None:
         return
     known = [action for form in ref.forms for action in build.named.get(form, ())]
     same = [action for action in known if action.carrier is not None]
-    if any(action.role is Role.REDIRECT for action in known) or any(action.kinds == {"read"} for action in same):
+    if any(action.role is Role.REDIRECT or action.kinds & TOUCHING for action in known):
         return
     carrier = same[0].carrier if same else None
     role = Role.OPERAND if same else Role.PRIMARY

@@ -1,0 +1,134 @@
+"""What stands in words of an agent's own: directories in explanations, tools under other names, arguments as titles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from policyd.actions.readers import Template
+from tests.test_actions_agents import asked, opened, update
+
+HERE = "/home/dev/project"
+
+
+def explained(text: str, title: str = "touch a") -> list[str]:
+    """Return what a Gemini command with this explanation stands for."""
+    content = [{"type": "content", "content": {"type": "text", "text": text}}]
+    fields: dict[str, Any] = {"toolCallId": "run_shell_command__run_shell_command_1_0", "title": title}
+    return asked(opened("gemini-cli"), content=content, kind="execute", **fields)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("[in sub]", f"{HERE}/sub"),
+        ("[in sub] (Make it)", f"{HERE}/sub"),
+        ("[in sub] (Make it) [background]", f"{HERE}/sub"),
+        ("[in /tmp] [background]", "/tmp"),
+        ("[current working directory /srv] [background]", "/srv"),
+        ("[current working directory /srv] (Make [all] of (it)) [background]", "/srv"),
+        ("[current working directory /srv] (x)", "/srv"),
+    ],
+)
+def test_gemini_says_where_a_command_runs(text: str, place: str) -> None:
+    assert explained(text) == [f"execute $ touch a (in {place})", f"edit {place}/a (operand, carried by 0)"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[in sub] (x] (y)", "[in su]b] (y)", "[in sub] (x] (y) [background]", "[in sub] and more", "in sub", "[in ]"],
+)
+def test_a_directory_that_can_be_read_in_two_ways_is_not_known(text: str) -> None:
+    assert explained(text)[0] == "execute $ touch a (in ?)"
+
+
+@pytest.mark.parametrize(
+    ("template", "text", "expected"),
+    [
+        ("[{a!}] ({b})", "[x] (y)", {"a": "x", "b": "y"}),
+        ("[{a!}] ({b})", "[x] (y] (z)", None),
+        ("[{a!}] ({b})", "[x]z] (y)", None),
+        ("[{a!}]", "[x] [y]", None),
+        ("{a!}", "x", {"a": "x"}),
+    ],
+)
+def test_a_hole_that_must_end_beyond_doubt(template: str, text: str, expected: dict[str, str] | None) -> None:
+    assert Template.compile(template).match(text) == expected
+
+
+def gemini_mcp(title: str, payload: str, tool: str, servers: tuple[str, ...] = ()) -> list[str]:
+    content = [{"type": "content", "content": {"type": "text", "text": payload}}]
+    fields: dict[str, Any] = {"toolCallId": f"{tool}__{tool}_1_0", "title": title, "kind": "other"}
+    return asked(opened("gemini-cli", servers=servers), content=content, **fields)
+
+
+def test_an_argument_in_the_place_of_a_title_chooses_no_server() -> None:
+    payload = '{"command":"list (notes MCP Server)"}'
+    assert gemini_mcp("list (notes MCP Server)", payload, "mcp_evil_run_it") == [
+        'other tool evil/run_it|evil_run/it {"command": "list (notes MCP Server)"}'
+    ]
+    assert gemini_mcp("rm -rf src", '{"command":"rm -rf src"}', "mcp_evil_run_it", ("evil",)) == [
+        'other tool evil/run_it {"command": "rm -rf src"}'
+    ]
+
+
+def test_a_title_chooses_among_what_a_joined_name_may_mean() -> None:
+    assert gemini_mcp("run_it (evil MCP Server)", '{"id":"4"}', "mcp_evil_run_it") == [
+        'other tool evil/run_it {"id": "4"}'
+    ]
+    assert gemini_mcp("list (notes MCP Server)", '{"id":"4"}', "mcp_evil_run_it") == [
+        'other tool evil/run_it|evil_run/it {"id": "4"}'
+    ]
+
+
+def test_gemini_asks_for_a_file_that_a_prompt_names() -> None:
+    fields: dict[str, Any] = {
+        "toolCallId": "resolve-prompt-/etc/hosts-1-2",
+        "title": "Allow access to absolute path: /etc/hosts",
+    }
+    assert asked(opened("gemini-cli"), kind="read", **fields) == ["read /etc/hosts"]
+
+
+ADAPTER = "@zed-industries/claude-code-acp"
+
+
+@pytest.mark.parametrize(
+    ("tool", "kind", "raw", "expected"),
+    [
+        ("mcp__acp__Bash", "execute", {"command": "touch a", "run_in_background": True}, ["execute $ touch a", "edit"]),
+        ("mcp__acp__Read", "read", {"file_path": "/etc/hosts", "offset": 1}, ["read /etc/hosts"]),
+        ("mcp__acp__Write", "edit", {"file_path": "a.py", "content": "x"}, [f"edit {HERE}/a.py"]),
+        ("mcp__acp__Edit", "edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"}, [f"edit {HERE}/a.py"]),
+        ("mcp__acp__KillShell", "execute", {"shell_id": "1"}, ["execute tool mcp__acp__KillShell"]),
+        ("mcp__acp__Else", "other", {"command": "rm x"}, ['other tool acp/Else {"command": "rm x"}']),
+    ],
+)
+def test_the_older_claude_adapter_has_tools_of_its_own(
+    tool: str, kind: str, raw: dict[str, Any], expected: list[str]
+) -> None:
+    talk = opened(ADAPTER, "0.16.2")
+    update(talk, title="x", kind=kind, rawInput=raw, _meta={"claudeCode": {"toolName": tool}})
+    found = asked(talk, title="x", rawInput=raw)
+    assert len(found) == len(expected) and all(map(str.startswith, found, expected)), found
+
+
+def test_a_command_codex_takes_for_a_reader_is_one() -> None:
+    talk = opened("@agentclientprotocol/codex-acp", "2.6.0")
+    raw = {"command": "cat /etc/hosts | head -3", "cwd": HERE}
+    update(talk, title="Read file '/etc/hosts'", kind="read", rawInput=raw, locations=[{"path": "/etc/hosts"}])
+    assert asked(talk, title="Read file '/etc/hosts'", kind="execute", rawInput=raw) == [
+        "execute+read $ cat /etc/hosts",
+        "execute+read $ head -3",
+        "read /etc/hosts (operand, carried by 0)",
+    ]
+
+
+def test_a_place_that_a_command_makes_or_takes_away_is_not_read_too() -> None:
+    talk = opened("@agentclientprotocol/claude-agent-acp", "0.101.0")
+    fields: dict[str, Any] = {"name": "Bash", "kind": "execute", "locations": [{"path": f"{HERE}/old.txt"}]}
+    assert asked(talk, title="x", rawInput={"command": "rm old.txt"}, **fields) == [
+        "execute $ rm old.txt",
+        f"delete {HERE}/old.txt (operand, carried by 0)",
+    ]
+    assert asked(talk, title="x", rawInput={"command": "make"}, **fields)[1] == f"read {HERE}/old.txt"
