@@ -170,11 +170,13 @@ def _word(pattern: PatternWord, word: Word, cwd: tuple[str, ...]) -> bool:
 
 
 def _rest(words: tuple[PatternWord, ...], argv: tuple[Word, ...], cwd: tuple[str, ...]) -> bool:
-    if not any(pattern.many for pattern in words):
-        return len(words) == len(argv) and all(_word(*pair, cwd) for pair in zip(words, argv, strict=True))
+    last = bool(words) and words[-1].many
+    fixed = words[:-1] if last else words
+    if not any(pattern.many for pattern in fixed):
+        fits_in = len(fixed) <= len(argv) if last else len(fixed) == len(argv)
+        return fits_in and all(_word(pattern, word, cwd) for pattern, word in zip(fixed, argv, strict=False))
     states = {0}
-    last = words[-1].many
-    for pattern in words[:-1] if last else words:
+    for pattern in fixed:
         if pattern.many:
             states = set(range(min(states), len(argv) + 1))
         else:

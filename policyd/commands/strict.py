@@ -26,7 +26,23 @@ __all__ = ["match", "views"]
 
 def match(pattern: tuple[PatternWord, ...], view: View, *, widen: bool) -> Truth:
     """Say whether the command may be what `pattern` means."""
+    if widen and view.sure is Truth.YES and _written(pattern, view):
+        return Truth.YES
     return min(view.sure, _match(pattern, view, widen=widen))
+
+
+def _written(pattern: tuple[PatternWord, ...], view: View) -> bool:
+    """Say whether a command begins with the very words of a pattern: what most commands that match one do."""
+    program, words = pattern[0], view.words
+    if program.path or program.literal != view.program.text or view.program.kind is not WordKind.CONST:
+        return False
+    last = len(pattern) - 1 if pattern[-1].many else len(pattern)
+    if last > len(words) + 1 or not program.literal:
+        return False
+    for word, given in zip(pattern[1:last], words, strict=False):
+        if word.literal != given.text or given.kind is not WordKind.CONST or word.option or word.literal == "--":
+            return False
+    return True
 
 
 def _match(pattern: tuple[PatternWord, ...], view: View, *, widen: bool) -> Truth:

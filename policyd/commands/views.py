@@ -80,6 +80,14 @@ def simple(text: str) -> frozenset[str] | None:
     return None if other or buried.is_stranger(known) else frozenset(name.lower() for name in known)
 
 
+def alone(command: SimpleCommand) -> bool:
+    """Say whether a command is seen in one way only: as it is written."""
+    if command.inner is not None or not command.argv or command.argv[0].kind is not WordKind.CONST:
+        return False
+    known = simple(command.argv[0].text)
+    return known is not None and ("git" not in known or _alias(command.argv[1:]) is None)
+
+
 _LAST: list[tuple[SimpleCommand, tuple[View, ...]]] = []
 """The command that was asked about last, with its views: many rules ask about the same one."""
 

@@ -54,7 +54,7 @@ def verb(ref: RuleRef, effect: Effect) -> str:
     return "allowed" if effect is ALLOW else "denied"
 
 
-class Said(Struct, frozen=True):
+class Said(Struct, frozen=True, gc=False):
     """What is said of judged actions, the actions themselves apart."""
 
     source: Source

@@ -26,7 +26,7 @@ MOST_ACTIONS = 8
 Key = tuple[object, ...]
 
 
-class Verdict(Struct):
+class Verdict(Struct, gc=False):
     """What was judged of the actions with one key."""
 
     commands: tuple[SimpleCommand, ...]

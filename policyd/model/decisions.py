@@ -8,7 +8,7 @@ from policyd.model.requests import Action
 from policyd.model.words import Effect, Layer, Source
 
 
-class RuleRef(Struct, frozen=True, cache_hash=True):
+class RuleRef(Struct, frozen=True, cache_hash=True, gc=False):
     """A rule or default as decisions name it."""
 
     layer: Layer
@@ -27,7 +27,7 @@ class RuleRef(Struct, frozen=True, cache_hash=True):
         return f"{self.layer.word}:{self.id}"
 
 
-class Judged(Struct, frozen=True):
+class Judged(Struct, frozen=True, gc=False):
     """One action with everything that spoke about it."""
 
     action: Action
@@ -45,7 +45,7 @@ class Judged(Struct, frozen=True):
     """What a remembered answer says of it."""
 
 
-class Decision(Struct, frozen=True):
+class Decision(Struct, frozen=True, gc=False):
     """The answer to one request and everything it rests on."""
 
     effect: Effect

@@ -49,7 +49,7 @@ class Reach(StrEnum):
     """Reads, copies, moves or removes what lies below (`grep -r`, `rm -r`, `tar`)."""
 
 
-class PathRef(Struct, frozen=True):
+class PathRef(Struct, frozen=True, gc=False):
     """One path a request names, in every spelling it may stand for."""
 
     text: str
@@ -71,7 +71,7 @@ class PathRef(Struct, frozen=True):
     """The existing paths a shell expands the glob to, absolute, NFC; None: not looked at, none, or not all known."""
 
 
-class Workspace(Struct, frozen=True):
+class Workspace(Struct, frozen=True, gc=False):
     """The roots of a session, resolved when it opened."""
 
     cwd: str | None

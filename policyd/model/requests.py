@@ -12,7 +12,7 @@ from policyd.model.shell import SimpleCommand
 from policyd.model.words import Role
 
 
-class Url(Struct, frozen=True):
+class Url(Struct, frozen=True, gc=False):
     """A URL taken apart and normalised."""
 
     text: str
@@ -26,7 +26,7 @@ class Url(Struct, frozen=True):
     query: str = ""
 
 
-class Tool(Struct, frozen=True):
+class Tool(Struct, frozen=True, gc=False):
     """A tool by name: a built-in one, or every server and tool a joined MCP name may mean."""
 
     name: str
@@ -39,7 +39,7 @@ class Tool(Struct, frozen=True):
         return bool(self.splits)
 
 
-class Mode(Struct, frozen=True):
+class Mode(Struct, frozen=True, gc=False):
     """A session mode and what the agent's profile says of it."""
 
     name: str
@@ -48,7 +48,7 @@ class Mode(Struct, frozen=True):
     """An unknown mode is unsafe."""
 
 
-class Action(Struct, frozen=True):
+class Action(Struct, frozen=True, gc=False):
     """One atomic thing a request would do: kinds and at most one resource."""
 
     kinds: frozenset[str]
@@ -91,7 +91,7 @@ class Action(Struct, frozen=True):
     """Of a command: the text it stands in, operators and all, where that runs others too."""
 
 
-class Option(Struct, frozen=True):
+class Option(Struct, frozen=True, gc=False):
     """One option of a permission request."""
 
     id: str
@@ -99,7 +99,7 @@ class Option(Struct, frozen=True):
     kind: str
 
 
-class Request(Struct, frozen=True):
+class Request(Struct, frozen=True, gc=False):
     """One `session/request_permission` (or side-door call), understood."""
 
     session_id: str
@@ -117,7 +117,7 @@ class Request(Struct, frozen=True):
     """The ACP method, where the request is not `session/request_permission`."""
 
 
-class Agent(Struct, frozen=True):
+class Agent(Struct, frozen=True, gc=False):
     """An agent as it names itself, or as `--agent` names it: a claim."""
 
     name: str = ""
@@ -127,7 +127,7 @@ class Agent(Struct, frozen=True):
     """Short name of the profile in force (`claude`, `codex`, …)."""
 
 
-class Context(Struct, frozen=True):
+class Context(Struct, frozen=True, gc=False):
     """What is true of the session while a request is judged. Time is a field, never read."""
 
     workspace: Workspace

@@ -18,7 +18,7 @@ class WordKind(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Word(Struct, frozen=True):
+class Word(Struct, frozen=True, gc=False):
     """One word of a command after quote removal, brace expansion and folding of what is constant."""
 
     text: str
@@ -30,7 +30,7 @@ class Word(Struct, frozen=True):
     """UNKNOWN: unquoted, so it may become no word, one or several."""
 
 
-class Assignment(Struct, frozen=True):
+class Assignment(Struct, frozen=True, gc=False):
     """A variable set for a command or before it."""
 
     name: str
@@ -38,7 +38,7 @@ class Assignment(Struct, frozen=True):
     exported: bool = False
 
 
-class SimpleCommand(Struct, frozen=True):
+class SimpleCommand(Struct, frozen=True, gc=False):
     """One simple command a shell text would run."""
 
     argv: tuple[Word, ...]
@@ -69,7 +69,7 @@ class SimpleCommand(Struct, frozen=True):
     """
 
 
-class FileUse(Struct, frozen=True):
+class FileUse(Struct, frozen=True, gc=False):
     """A file a command names, and what is done to it."""
 
     kind: str
@@ -90,7 +90,7 @@ class FileUse(Struct, frozen=True):
     """What is copied or moved here, as written; empty = nothing, or it cannot be told."""
 
 
-class UrlUse(Struct, frozen=True):
+class UrlUse(Struct, frozen=True, gc=False):
     """A URL a command names."""
 
     text: str
@@ -98,7 +98,7 @@ class UrlUse(Struct, frozen=True):
     command: int
 
 
-class Reading(Struct, frozen=True):
+class Reading(Struct, frozen=True, gc=False):
     """Everything a command text would do, as far as it can be told."""
 
     commands: tuple[SimpleCommand, ...] = ()

@@ -112,12 +112,13 @@ class KindCondition(Struct, frozen=True):
     def truth(self, action: Action, context: Context, fs: Filesystem | None) -> Truth:
         """Loosening: each kind ever stated is named. Tightening: one of them is; a mention may be of any kind."""
         place, mention = self.place, action.role is Role.MENTION
-        if place is Place.ALLOW:
-            kinds = OTHER if action.mcp else action.kinds
-            return YES if kinds and not mention and all(map(self.names, kinds)) else NO
-        if place is Place.SPARE:
-            kinds = action.kinds | OTHER if action.mcp else action.kinds
-            return YES if kinds and not mention and all(map(self.names, kinds)) else NO
+        if place.loosens:
+            kinds = action.kinds
+            if action.mcp:
+                kinds = OTHER if place is Place.ALLOW else kinds | OTHER
+            if not kinds or mention:
+                return NO
+            return YES if kinds <= self.kinds or all(map(self.names, kinds)) else NO
         if mention:
             return YES if self.names("read") else MAYBE
         return YES if any(map(self.names, wide_kinds(action))) else NO
@@ -183,9 +184,11 @@ class CommandCondition(Struct, frozen=True):
         if cmd is None:
             return MAYBE if action.opaque and self.place is Place.EXCEPT else NO
         if self.place.loosens:
-            if not any(entry.sure(cmd, self.env) for entry in self.entries):
-                return NO
-            return YES if self.in_place(action, context) and self.files_fit(action, context) else NO
+            env = self.env
+            for entry in self.entries:
+                if entry.sure(cmd, env):
+                    return YES if self.in_place(action, context) and self.files_fit(action, context) else NO
+            return NO
         best = NO
         for entry in self.entries:
             best = max(best, entry.maybe(cmd, widen=self.place.widen))

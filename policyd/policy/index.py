@@ -17,7 +17,7 @@ from itertools import pairwise
 from policyd.commands.patterns import CommandPattern, levels, program_names
 from policyd.commands.patternwords import PatternWord, fold
 from policyd.commands.programs import Program, find
-from policyd.commands.views import names, views
+from policyd.commands.views import alone, names, views
 from policyd.model import Action, Context, Role, SimpleCommand, Tool, Word, WordKind
 from policyd.paths import PathIndex, PathPattern
 from policyd.policy.conditions import (
@@ -112,21 +112,25 @@ class Commands:
         """Add the rules that may hold for `command` to `found`."""
         names = program_names(command)
         self.alone.find(names, found)
-        if names is None or not names.isdisjoint(self.worded):
-            words = None if names is None else later_words(command)
-            if words is None or names is None:
-                self.under.find(names, found)
-                return
-            for name in names:
-                if table := self.worded.get(name):
-                    self._look(name, table, words, found)
-                    if name in self.lettered.by_word and any(map(is_short, words)) and not exact(command):
-                        self.lettered.find([name], found)
+        told = self.worded if names is None else [name for name in names if name in self.worded]
+        words = later_words(command) if told and names is not None else None
+        if words is None:
+            self.under.find(names, found)
+            return
+        for name in told:
+            self._look(name, self.worded[name], words, found)
+            if name in self.lettered.by_word and any(map(is_short, words)) and not exact(command):
+                self.lettered.find([name], found)
 
     def _look(self, name: str, table: Mapping[str, list[int]], words: Iterable[str], found: set[int]) -> None:
         """Add the rules of one program that one of `words` may tell."""
         same, glued = synonyms(name), name in self.glued
         for word in words:
+            if not word.startswith("-") and "/" not in word:
+                numbers = table.get(same.get(word, word))
+                if numbers is not None:
+                    found.update(numbers)
+                continue
             spellings = [word, fold(word)] if "/" in word else [word]
             if word.startswith("-"):
                 if len(word) > LONGEST_GLUED and glued:
@@ -185,13 +189,13 @@ def exact(command: SimpleCommand) -> bool:
 
 def later_words(command: SimpleCommand) -> set[str] | None:
     """Return every word behind a program in any view of a command; None where one of them is not constant."""
+    seen = [command.argv[1:]] if alone(command) else [view.words for level in levels(command) for view in views(level)]
     found: set[str] = set()
-    for level in levels(command):
-        for view in views(level):
-            for word in view.words:
-                if word.kind is not WordKind.CONST:
-                    return None
-                found.add(word.text)
+    for words in seen:
+        for word in words:
+            if word.kind is not WordKind.CONST:
+                return None
+            found.add(word.text)
     return found
 
 

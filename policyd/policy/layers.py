@@ -28,7 +28,7 @@ KEPT = 256
 """Sorts of actions of which a layer remembers what it says."""
 
 
-class Entry(Struct, frozen=True):
+class Entry(Struct, frozen=True, gc=False):
     """One entry of `[defaults]`."""
 
     ref: RuleRef

@@ -1,6 +1,7 @@
 """The core's speed as ratios within one run, in CPU time: `python -m tests.bench.core [--json OUT]`.
 
-1  decide        a known action and one never met, 1 000 rules / a dictionary that knows the answer   <= 12
+1  decide        a day of requests, a quarter never met, 1 000 rules / a dictionary of the answers   <= 12; p99 <= 15
+                 also a known action and one never met, each alone
 2  growth        the same with 10 000 rules / with 10; also with rules of globbed tools of one server    <= 3
 9  shell         a plain command, the shapes of a day, 100 KiB of several shapes, in µs and ms
 18 load          1 000 rules from TOML, and as kept from before / `tomllib` alone                        <= 1.6; <= 0.3
@@ -10,7 +11,9 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
+import random
 import tempfile
 import time
 import tomllib
@@ -38,6 +41,7 @@ SHAPES = (
     "if [ -f a ]; then rm a; else touch a; fi",
     'x=$(git rev-parse HEAD); echo "$x"',
 )
+ROUNDS = 4
 LONG = {
     "words": "echo " + "word " * 20_000,
     "parts": "true; " * 17_000,
@@ -79,38 +83,60 @@ def asked(kind: str, what: str) -> Request:
 def globbed(number: int) -> Request:
     """Return a call of one server's tool."""
     tool = Tool(f"srv/t{number}x", (("srv", f"t{number}x"),))
-    return Request("s", "c", "t", (), (Action(frozenset({"other"}), tool=tool, name=tool, mcp=True),))
+    return Request("s", "c", tool.name, (), (Action(frozenset({"other"}), tool=tool, name=tool, mcp=True),))
 
 
-def spread(work: Callable[[Request], object], some: Sequence[Request]) -> tuple[float, float]:
-    """Return p50 and p99 in µs of one call."""
+def spread(begin: Callable[[], Callable[[Request], object]], some: Sequence[Request]) -> tuple[float, float]:
+    """Return p50 and p99 in µs of one call, each of the best of several rounds."""
+    rounds = [sorted(times(begin(), some)) for _ in range(ROUNDS)]
+    own = min(sorted(times(lambda request: None, some))[len(some) // 2] for _ in range(ROUNDS))
+    middle, late = (min(taken[int(len(some) * part)] for taken in rounds) for part in (0.5, 0.99))
+    return max(1, middle - own) / 1e3, max(1, late - own) / 1e3
+
+
+def times(work: Callable[[Request], object], some: Sequence[Request]) -> list[int]:
+    """Return the ns of each call."""
     taken = []
     for request in some:
         start = time.thread_time_ns()
         work(request)
         taken.append(time.thread_time_ns() - start)
-    empty = []
-    for _ in some:
-        start = time.thread_time_ns()
-        empty.append(time.thread_time_ns() - start)
-    own = sorted(empty)[len(empty) // 2]
-    taken = sorted(max(1, one - own) for one in taken)
-    return taken[len(taken) // 2] / 1e3, taken[int(len(taken) * 0.99)] / 1e3
+    return taken
 
 
-def decisions(found: Policy, some: Sequence[Request]) -> dict[str, tuple[float, float]]:
-    """Return p50 and p99 of requests never met, and of the same met again."""
+def decisions(text: str, some: Sequence[Request]) -> dict[str, tuple[float, float]]:
+    """Return p50 and p99 of requests never met, of the same met again, and of both in a day."""
+    fresh = list({request.title: request for request in some}.values())[:1500]
+    return {
+        "new": spread(lambda: deciding_by(text), fresh),
+        "known": spread(lambda: deciding_by(text, fresh), fresh),
+        "mixed": spread(lambda: deciding_by(text), day(fresh)),
+    }
+
+
+def deciding_by(text: str, met: Sequence[Request] = ()) -> Callable[[Request], object]:
+    """Return what decides by a policy of its own, as a process does that has begun and met some requests."""
+    found = loaded(text)
+    found.ready()
+    gc.collect()
+    gc.freeze()
 
     def decide(request: Request) -> None:
         engine.decide(request, found, CONTEXT)
 
-    found.ready()
-    for request in some[:50]:
+    for request in (asked("edit", "begin"), asked("execute", "git log begin"), *met):
         decide(request)
-    found.memory.clear()
-    met = dict.fromkeys(request.title for request in some)
-    fresh = [next(r for r in some if r.title == title) for title in list(met)[:1500]]
-    return {"new": spread(decide, fresh), "known": spread(decide, fresh)}
+    return decide
+
+
+def day(some: Sequence[Request]) -> list[Request]:
+    """Return each request four times, the first time somewhere among repeats of those before."""
+    rng = random.Random(5)  # noqa: S311 - a workload
+    found: list[Request] = []
+    for number, request in enumerate(some):
+        found.append(request)
+        found += [some[rng.randrange(number + 1)] for _ in range(3)]
+    return found
 
 
 def deciding() -> dict[str, float]:
@@ -118,20 +144,20 @@ def deciding() -> dict[str, float]:
     rows: dict[int, dict[str, tuple[float, float]]] = {}
     for count in (10, 1_000, 10_000):
         some = [asked(kind, what) for kind, what in requests(3_000, count)]
-        rows[count] = decisions(loaded(policy(count)), some)
+        rows[count] = decisions(policy(count), some)
     answers = {(one.session_id, one.title): Effect.ALLOW for one in some}
 
     def known(request: Request) -> str:
         return answers[request.session_id, request.title].word
 
-    floor = spread(known, some)
+    floor = spread(lambda: known, some)
     names = {}
     for count in (10, 10_000):
         rules = "".join(f'[[rule]]\neffect = "allow"\ntool = "srv/t{n}*"\n' for n in range(count))
         calls = [globbed(n * 37 % count) for n in range(500)]
-        names[count] = decisions(loaded(rules), calls)["new"]
+        names[count] = decisions(rules, calls)["new"]
     found = {"floor p50 us": floor[0], "floor p99 us": floor[1]}
-    for sort in ("known", "new"):
+    for sort in ("mixed", "known", "new"):
         p50, p99 = rows[1_000][sort]
         found |= {f"1 {sort} p50 us": p50, f"1 {sort} p50 / floor": p50 / floor[0]}
         found |= {f"1 {sort} p99 us": p99, f"1 {sort} p99 / floor p99": p99 / floor[1]}
