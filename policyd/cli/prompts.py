@@ -14,16 +14,13 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Mapping
-from typing import IO, Any
 
-from policyd.cli import options, presence
+from policyd.cli import calling, options, presence
 from policyd.display import safe
 from policyd.storage import places, sockets
 from policyd.storage.inbox import Entry, Inbox, InboxError
 from policyd.storage.places import PlaceError, Places
 from policyd.storage.sockets import SocketError
-
-LONGEST = 16 * 1024 * 1024
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -98,36 +95,8 @@ def of_daemon(args: argparse.Namespace, where: Places) -> list[dict[str, object]
 
 
 def asked(path: str, params: Mapping[str, object]) -> dict[str, object]:
-    """Return what the daemon at `path` answers to `_policyd/prompts`.
-
-    Raises:
-        SocketError: there is none, or it refuses.
-    """
-    hello = {"protocol": 1, "client": {"name": "policyd prompts"}}
-    calls = (request(0, "_policyd/hello", hello), request(1, "_policyd/prompts", params))
-    with sockets.connect(path) as one, one.makefile("rb") as answers:
-        try:
-            one.sendall(b"".join(calls))
-            reply = read_answer(answers, 1)
-        except (OSError, ValueError) as error:
-            raise SocketError(f"the daemon at {path} does not answer: {error}") from error
-    if not isinstance(reply.get("result"), dict):
-        raise SocketError(str(reply.get("error", {}).get("message") or f"the daemon at {path} does not answer"))
-    return dict(reply["result"])
-
-
-def request(ident: int, method: str, params: Mapping[str, object]) -> bytes:
-    """Return one request as a line."""
-    return json.dumps({"jsonrpc": "2.0", "id": ident, "method": method, "params": params}).encode() + b"\n"
-
-
-def read_answer(answers: IO[bytes], ident: int) -> dict[str, Any]:
-    """Return the answer to a request, an empty table if the stream ends before it."""
-    for line in iter(lambda: answers.readline(LONGEST), b""):
-        message = json.loads(line)
-        if isinstance(message, dict) and message.get("id") == ident:
-            return message
-    return {}
+    """Return what the daemon at `path` answers to `_policyd/prompts`; SocketError where it refuses, or is not there."""
+    return calling.asked(path, "_policyd/prompts", params, by="policyd prompts")
 
 
 def facts(entry: Entry) -> dict[str, object]:

@@ -1,6 +1,9 @@
-"""`policyd status`: what is in force here, from which files, and whether a proxy would start. Works without a daemon.
+"""`policyd status`: what is in force here, from which files, and whether a proxy would start; and what a daemon has.
 
-Exit code 0: it holds; 1: an error keeps a proxy from starting, or everything in the project is at least ask.
+A daemon is asked if one listens where daemons do, or at `--socket`; without one the rest is told all the same.
+
+Exit code 0: it holds; 1: an error keeps a proxy from starting, everything in the project is at least ask, or the daemon
+has a problem (a bad edit, an audit log that cannot be written); 2: it could not look, or the daemon does not answer.
 """
 
 from __future__ import annotations
@@ -9,14 +12,17 @@ import argparse
 import json
 import sys
 
-from policyd.cli import inforce, options
+from policyd.cli import daemonstate, inforce, options
+from policyd.cli.daemonstate import Running
 from policyd.cli.inforce import InForce
 from policyd.storage.places import PlaceError
+from policyd.storage.sockets import SocketError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `policyd status`."""
     add_place(parser)
+    parser.add_argument("--socket", metavar="PATH", help="the daemon's socket (default: where it usually is)")
     options.add_json(parser)
 
 
@@ -33,14 +39,21 @@ def run(args: argparse.Namespace) -> int:
     """Print what is in force; return the exit code."""
     try:
         state = inforce.gather(args.cwd or options.directory("."), args.home, args.policy)
-    except PlaceError as error:
+        running = daemonstate.find(state.places, args.socket)
+    except (PlaceError, SocketError) as error:
         print(f"policyd: {error}", file=sys.stderr)
         return 2
     if args.json:
-        print(json.dumps(inforce.facts(state)))
+        print(json.dumps({**inforce.facts(state), "daemon": daemon_facts(running)}))
     else:
-        print(*lines(state), sep="\n")
-    return 0 if state.holds and not state.broken and not state.mute else 1
+        print(*lines(state), *(daemonstate.shown(running) if running else ()), sep="\n")
+    sound = state.holds and not state.broken and not state.mute
+    return 0 if sound and not (running and running.problems) else 1
+
+
+def daemon_facts(running: Running | None) -> dict[str, object] | None:
+    """Return what the daemon said, and where; None where there is none."""
+    return {"socket": running.socket, **running.told} if running else None
 
 
 def lines(state: InForce) -> list[str]:

@@ -75,18 +75,22 @@ class Control:
             "tier": self._tier(),
             "revision": shared.revision(),
             "names": [{"name": name, "revision": revision} for name, revision in policy.names],
+            "files": [{"layer": source.layer.word, "file": source.name} for source in shared.ground.book.sources],
             "rules": len(policy.rules),
             "lock": {"refuse": sorted(policy.lock.refuse), "settings": sorted(shared.ground.loaded.locked)},
             "prompt": list(shared.settings.prompt),
+            "durability": shared.settings.audit_durability,
+            "mute": shared.mute(),
             "audit": shared.ground.log.path,
             "problems": list(shared.problems),
             "connections": shared.connections(),
-            "pending": sum(shared.pending.values()),
+            "pending": shared.waiting(),
+            "prompts": sum(1 for entry in shared.inbox.entries() if not entry.rejected),
         }
 
     def _reload(self) -> dict[str, object]:
         """Look at the files soon, beside the traffic; `_policyd/changed` tells of a change."""
-        threading.Thread(target=self._shared.look, name="policyd-look", daemon=True).start()
+        self._shared.look_soon()
         return {"revision": self._shared.revision()}
 
     def _grants(self, params: Mapping[str, object]) -> dict[str, object]:

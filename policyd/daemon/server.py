@@ -18,7 +18,6 @@ import resource
 import selectors
 import signal
 import socket
-import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -73,8 +72,10 @@ class Server:
         self._beat = 0.0
         self._swept = 0.0
         self._ending = False
-        self._status = ""
+        self._reloading = False
+        """SIGHUP came, and the service manager waits to hear that it was done."""
         shared.changed = self._changed
+        shared.reported, shared.looked = self._reported, self._looked
 
     # ---- the loop -----------------------------------------------------------------------------------
 
@@ -87,7 +88,7 @@ class Server:
         self._selector.register(self._shared.waker, selectors.EVENT_READ, self._woken)
         self._selector.register(signals, selectors.EVENT_READ, lambda: self._signalled(signals))
         self._listen()
-        self._notifier.ready(f"{self._shared.revision()} in force")
+        self._notifier.ready(self._shared.words())
         while not self._ending and (self._doors or self._lines):
             events = self._selector.select(self._wait())
             self._signalled(signals)  # first: who waits to be accepted may be the next daemon's
@@ -307,7 +308,6 @@ class Server:
         for line in list(self._lines.values()):
             line.peer.changed(revision)
             self._touched(line)
-        self._notifier.status(f"{revision} in force")
 
     def _signalled(self, fd: int) -> None:
         try:
@@ -317,15 +317,19 @@ class Server:
         for number in numbers:
             if number in (signal.SIGTERM, signal.SIGINT):
                 self._ending = True
-            elif number == signal.SIGHUP:
-                self._notifier.reloading()
-                threading.Thread(target=self._look, name="policyd-look", daemon=True).start()
+        if signal.SIGHUP in numbers:
+            self._notifier.reloading()
+            self._reloading = True
+            self._shared.look_soon()
 
-    def _look(self) -> None:
-        try:
-            self._shared.look()
-        finally:
-            self._notifier.ready(f"{self._shared.revision()} in force")
+    def _reported(self) -> None:
+        self._notifier.status(self._shared.words())
+
+    def _looked(self) -> None:
+        """A reload is over: what the files say is in force, or reported."""
+        if self._reloading:
+            self._reloading = False
+            self._notifier.ready(self._shared.words())
 
     # ---- the end ------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -23,8 +24,10 @@ from msgspec.structs import replace
 
 from policyd import audit
 from policyd.authorizer import Authorizer, Claims
+from policyd.daemon.lookout import Lookout
 from policyd.daemon.steps import Durability, Steps
 from policyd.daemon.wire import Hello
+from policyd.display import safe
 from policyd.grants import Grant
 from policyd.service.book import Change
 from policyd.service.performer import Performer, bell
@@ -76,16 +79,28 @@ class Shared:
         """Process ids of peers that ask for an agent, with how many connections each has."""
         self.changed: Callable[[str], None] = lambda revision: None
         """Called when another policy is in force."""
+        self.reported: Callable[[], None] = lambda: None
+        """Called when something was found in the files: it is in force, or a problem."""
+        self.looked: Callable[[], None] = lambda: None
+        """Called when a look that somebody wanted is over."""
         self.waker, self._ring = bell()
         self._roused = False
         self._ringing: deque[Performer] = deque()
         self._found: deque[object] = deque()
         self._performers: dict[Performer, Authorizer] = {}
+        self._one_look = threading.Lock()
+        self._relayed: dict[Performer, Connection] = {}
+        """The connections of proxies."""
         self._grant_files: dict[int, Remembered] = {}
         self.inbox = Inbox(f"{self.ground.places.state}/inbox")
         self.steps = Steps(self.inbox)
         self.durability: Durability | None = None
         self._watching: Callable[[], None] = lambda: None
+        self._looking = Lookout(
+            self.look,
+            lambda: self._post(self.looked),
+            lambda text: self._post(Note(text, loud=True)),
+        )
 
     def begin(self) -> None:
         """Start what runs beside the loop, say what is to be known."""
@@ -157,6 +172,8 @@ class Shared:
         performer.steps = self.steps.of(performer, who)
         performer.durable = self.durability.of(performer) if self.durability else None
         self._performers[performer] = judge.authorizer
+        if transport == "connect":
+            self._relayed[performer] = connection
         return performer, connection
 
     def arrived(self, who: Who, step: int = 1) -> None:
@@ -168,6 +185,7 @@ class Shared:
     def forget(self, performer: Performer) -> None:
         """A connection has ended."""
         self._performers.pop(performer, None)
+        self._relayed.pop(performer, None)
         if performer.steps:
             performer.steps.close()
 
@@ -196,9 +214,18 @@ class Shared:
         """Return how many peers ask for an agent."""
         return sum(self.pids.values())
 
+    def waiting(self) -> int:
+        """Return how many permission requests wait for an answer."""
+        return sum(self.pending.values()) + sum(connection.waiting for connection in self._relayed.values())
+
     def revision(self) -> str:
         """Return the revision of the policy without projects."""
         return self.ground.book.policy.revision
+
+    def words(self) -> str:
+        """Return how it goes in one line, for the service manager."""
+        bad = f"; {len(self.problems)} problems, the first: {safe(self.problems[0])}" if self.problems else ""
+        return f"{self.revision()} in force{bad}"
 
     # ---- the loop's side ----------------------------------------------------------------------------
 
@@ -220,6 +247,9 @@ class Shared:
         if isinstance(found, Note):
             self.say(found.text, loud=found.loud)
             return
+        if callable(found):
+            found()
+            return
         if isinstance(found, Change):
             self._reloaded(found)
         for performer in list(self._performers):
@@ -240,14 +270,20 @@ class Shared:
             self.say(f"the policy changed: {how} (revision {book.policy.revision})", loud=change.loosens)
             self.changed(book.policy.revision)
         self.record("reload", revision=book.policy.revision, loosens=change.loosens, problems=list(change.problems))
+        self.reported()
 
     def look(self) -> None:
         """Look at the files again; in the watcher's thread, or in one of its own."""
-        change = self.ground.book.look()
-        if change is not None:
-            self._post(change)
-        elif any(one.changed() for one in [*self._grant_files.values()]):
-            self._post("grants")
+        with self._one_look:
+            change = self.ground.book.look()
+            if change is not None:
+                self._post(change)
+            elif any(one.changed() for one in [*self._grant_files.values()]):
+                self._post("grants")
+
+    def look_soon(self) -> None:
+        """Look at the files beside the traffic; `looked` is called when that is done."""
+        self._looking.begin()
 
     def _post(self, what: object) -> None:
         self._found.append(what)
@@ -285,9 +321,12 @@ class Shared:
         decision = authorizer.decide(params)
         if decision.source.value == "error":
             return decision.reason
-        if self.ground.log.lost:
-            return f"the audit log {self.ground.log.path} cannot be written"
-        return self.durability.check() if self.durability else ""
+        return self.mute() or (self.durability.check() if self.durability else "")
+
+    def mute(self) -> str:
+        """Say why decisions cannot be recorded, so that nothing is allowed; empty as far as is known."""
+        lost = self.ground.log.lost
+        return f"the audit log {self.ground.log.path} cannot be written: {lost} records were lost" if lost else ""
 
 
 def keep(remembered: Remembered, command: Remember) -> None:

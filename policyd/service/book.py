@@ -110,6 +110,11 @@ class PolicyBook:
         return self._base.notes
 
     @property
+    def sources(self) -> tuple[PolicySource, ...]:
+        """The files of that policy, the strongest layer first."""
+        return tuple(sorted(self._in_force[()].good.sources, key=lambda source: (-source.layer, source.name)))
+
+    @property
     def policy(self) -> Policy:
         """What holds without a workspace."""
         return self._in_force[()].policy

@@ -108,6 +108,11 @@ class Connection:
         key = acp.id_key(ident)
         return any(held.key == key for held in self._core.held.values())
 
+    @property
+    def waiting(self) -> int:
+        """How many requests of the agent await a person, or details."""
+        return len(self._core.held)
+
     def adopt(self, side: Side, line: bytes, now: Moment, fs: Filesystem | None) -> None:
         """Take in a request that passed before this connection was there: its response may pass, and is read.
 

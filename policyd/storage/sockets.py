@@ -98,6 +98,19 @@ def connect(path: str, *, seconds: float = 5.0) -> socket.socket:
     return one
 
 
+def listens(path: str) -> bool:
+    """Say whether anybody listens at a socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as one:
+        one.settimeout(1.0)
+        try:
+            one.connect(path)
+        except TimeoutError:
+            return True
+        except OSError:
+            return False
+    return True
+
+
 def check_listener(one: socket.socket, path: str) -> None:
     """Look at who listens at the other end.
 

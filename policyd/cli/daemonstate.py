@@ -1,0 +1,84 @@
+"""What a running daemon says of itself: what is in force there, what was edited badly, who is connected, what waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct, field
+
+from policyd.cli.calling import asked
+from policyd.display import safe
+from policyd.storage import sockets
+from policyd.storage.places import Places
+from policyd.storage.sockets import SocketError
+
+PERIODS = (("days", 86_400), ("hours", 3_600), ("minutes", 60))
+
+
+class Running(Struct):
+    """A daemon that answered."""
+
+    socket: str
+    told: Mapping[str, object] = field(default_factory=dict)
+    """The result of `_policyd/status`."""
+
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong there, in words."""
+        mute = self.told.get("mute")
+        return [*texts(self.told.get("problems")), *([f"{mute}; every decision is refused"] if mute else [])]
+
+
+def find(places: Places, socket: str | None) -> Running | None:
+    """Ask the daemon; None where there is none.
+
+    Raises:
+        SocketError: one was named, or one listens, and it does not answer.
+    """
+    try:
+        path = sockets.find(places, socket)
+    except SocketError:
+        return None
+    try:
+        return Running(path, asked(path, "_policyd/status", {}, by="policyd status"))
+    except SocketError:
+        if socket or sockets.listens(path):
+            raise
+        return None  # the socket of a daemon that has ended
+
+
+def lines(running: Running) -> Iterator[str]:
+    """Return it in words."""
+    told = running.told
+    yield f"daemon {told.get('version')} at {running.socket}, process {told.get('pid')}, up {span(told.get('seconds'))}"
+    yield f"  revision {told.get('revision')}, {told.get('rules')} rules"
+    for row in rows(told.get("files")):
+        yield f"  {row.get('layer')!s:<8} {row.get('file')}"
+    yield f"  tier     {told.get('tier')}"
+    yield f"  asks     {', then '.join(texts(told.get('prompt'))) or 'nobody'}"
+    yield f"  serves   {told.get('connections')} connections, {told.get('pending')} requests wait for an answer"
+    yield f"  inbox    {told.get('prompts')} questions wait for `policyd prompts answer`"
+    yield f"  audit    {told.get('audit')} ({told.get('durability')})"
+    yield from (f"  problem  {problem}" for problem in running.problems)
+
+
+def shown(running: Running) -> list[str]:
+    """Return it in words that are safe for a terminal: it comes from another process."""
+    return [safe(line) for line in lines(running)]
+
+
+def span(seconds: object) -> str:
+    """Return a time in the greatest unit that fits."""
+    given = seconds if isinstance(seconds, int | float) else 0
+    name, size = next((one for one in PERIODS if given >= 2 * one[1]), ("seconds", 1))
+    return f"{int(given // size)} {name}"
+
+
+def texts(value: object) -> list[str]:
+    """Return the texts of a list, none for anything else."""
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+
+
+def rows(value: object) -> list[Mapping[str, object]]:
+    """Return the tables of a list, none for anything else."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

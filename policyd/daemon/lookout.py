@@ -1,0 +1,47 @@
+"""Looks at policy files when somebody wants it, in a thread: many who want it at once are one look, or two."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+
+class Lookout:
+    """Looks again and again as long as somebody asks meanwhile; one thread at most."""
+
+    def __init__(self, look: Callable[[], None], looked: Callable[[], None], complain: Callable[[str], None]) -> None:
+        """Begin nothing yet; all are called in the thread, `looked` even if `look` raised."""
+        self._look = look
+        self._looked = looked
+        self._complain = complain
+        self._lock = threading.Lock()
+        self._wanted = False
+        self._running = False
+
+    def begin(self) -> None:
+        """Look at what is there now, or later."""
+        with self._lock:
+            self._wanted = True
+            if self._running:
+                return
+            self._running = True
+        try:
+            threading.Thread(target=self._run, name="policyd-look", daemon=True).start()
+        except RuntimeError:  # no thread is to be had: the watcher looks anyway
+            with self._lock:
+                self._running = False
+            self._looked()
+
+    def _run(self) -> None:
+        while self._again():
+            try:
+                self._look()
+            except Exception as error:  # a look that failed changed nothing
+                self._complain(f"the policy files could not be looked at: {type(error).__name__}: {error}")
+            self._looked()
+
+    def _again(self) -> bool:
+        with self._lock:
+            wanted, self._wanted = self._wanted, False
+            self._running = wanted
+            return wanted
