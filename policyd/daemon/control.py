@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Mapping
 from time import monotonic
 from typing import TYPE_CHECKING
