@@ -58,6 +58,8 @@ def options_reason(program: Program, parsed: Parsed, *, writes: bool) -> str:
             return f"`{given.word.text}` makes {program.name} write or run something"
         if given.apart and given.value is not None and _dashed(given.value):
             return f"`{given.value.text}` may be an option of its own"
+        if given.apart and given.value is not None and given.value.many:
+            return f"`{given.word.text}` may take another word"
     passes = any(role.rstrip("*") in {"own", "script", "lints", "posargs"} for role in program.operands)
     if (
         parsed.eaten

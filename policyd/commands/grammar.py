@@ -27,6 +27,7 @@ from policyd.commands.rough import pieces
 from policyd.commands.run import DEPTH, SHOWN, Run
 from policyd.commands.source import odd_characters, prepare, stand_in
 from policyd.commands.state import NO_NAMES, Pair, State, union
+from policyd.commands.tame import mark
 from policyd.commands.words import QUICK, Scanner
 from policyd.model import Word, WordKind
 
@@ -77,6 +78,7 @@ class Reader:
         self.document: str | None = None
         self.ends = ends
         self.shown = True
+        self.printed = ""
         self.nodes: dict[int, Node] = {}
         self.opaque = run.opaque
         self.script = script
@@ -229,6 +231,7 @@ class Reader:
     def substitution(self, start: int, end: int) -> int:
         """Read the substitution at `start`; return where it ends."""
         node = self.nodes.get(start)
+        self.printed = ""
         if node is None or node.end_byte > end or node.type not in _SUBSTITUTIONS:
             return self._unseen(start, end)
         if self.ends is not None and self.ends.get(start, node.end_byte) != node.end_byte:
@@ -250,8 +253,8 @@ class Reader:
             self.sequence(nodes[1:-1], nodes[0].end_byte, nodes[-1].start_byte)
 
     def apart(self, read: Callable[[], object]) -> None:
-        """Read a part that runs in a shell of its own."""
-        state, document = self.state, self.document
+        """Read a part that runs in a shell of its own, and note what it prints."""
+        state, document, first = self.state, self.document, len(self.run.commands)
         self.state = state.fork()
         self.run.deeper()
         try:
@@ -259,6 +262,7 @@ class Reader:
         finally:
             self.run.depth -= 1
             self.state, self.document = state, document
+        self.printed = mark(self.run.commands[first]) if len(self.run.commands) == first + 1 else ""
 
     def _unseen(self, start: int, end: int) -> int:
         """Read a substitution the grammar does not show, from its own beginning."""

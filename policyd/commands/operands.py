@@ -148,10 +148,16 @@ def _look(argv: tuple[Word, ...], fed: bool) -> _Uses:
     if known is not None:
         found.program = known.program
         _known(found, known)
+        if any(word.many and word.kind is WordKind.GLOB for word in words) and _writes(found):
+            found.opaque.append("a word may become none at all, and those behind it mean something else")
     if known is None or not plain_name(program):
         for word in words:
             found.mention(word)
     return found
+
+
+def _writes(found: _Uses) -> bool:
+    return found.targets is not None or any(use.kind not in READ_KINDS for use in found.files)
 
 
 def _known(found: _Uses, call: Called) -> None:

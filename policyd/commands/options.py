@@ -12,6 +12,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
@@ -145,10 +146,16 @@ def glob_head(text: str) -> str:
     return "".join(head)
 
 
+_NO_OPTION = re.compile(r"\[(?:[0-9A-Za-z_](?:-[0-9A-Za-z_])?)+\]").match
+"""A glob that begins with a class of letters and digits: what it stands for, itself included, is no option."""
+
+
 def may_be_option(word: Word) -> bool:
     """Say whether a word that is not constant might become an option."""
     if word.kind is WordKind.CONST:
         return word.text.startswith("-")
+    if word.kind is WordKind.GLOB and _NO_OPTION(word.text):
+        return False
     head = constant(word)
     return word.many or not head or head.startswith("-")
 
@@ -182,12 +189,12 @@ class _Reader(Struct):
             self.at += 1
             if self._ends(word):
                 break
-            if word.many:
+            if word.many and word.kind is WordKind.UNKNOWN:
                 self.loose.append(word)
             self.mixed = self.mixed or (bool(self.operands) and constant(word).startswith("-") and word != Word("-"))
             self._word(word)
         self.operands.extend(self.words[self.at :])
-        self.loose.extend(word for word in self.words[self.at :] if word.many)
+        self.loose.extend(word for word in self.words[self.at :] if word.many and word.kind is WordKind.UNKNOWN)
         found = (tuple(self.given), tuple(self.operands), tuple(self.unknown), tuple(self.loose))
         return Parsed(*found, self.split, self.mixed, self.eaten)
 

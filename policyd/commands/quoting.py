@@ -18,12 +18,20 @@ from policyd.model import Word, WordKind
 
 ONE, MANY = "\x01", "\x02"
 """Unknown text that stays one word (quoted), and unknown text that may become none or several (unquoted)."""
+SURE, FRAIL = "\x0e", "\x0f"
+"""Text that is one name as `NAME` says (see `tame`), and text that is one or nothing at all.
+
+What may be nothing is a word of its own, or begins a range of revisions.
+"""
+NAME = "[0-9A-Z_a-z]*"
 
 _ACTIVE = re.compile(r"[*?\[\]{},~\\]")
 _TAME = re.compile(r"[{},~\\]")
 _PAIRS = re.compile(r"\\(.)", re.DOTALL)
 _LEFTOVER = re.compile(r"\\.|[{},~]", re.DOTALL)
 _UNKNOWN = re.compile("[\x01\x02]")
+_RIDDLE = re.compile("[\x01\x02\x0e\x0f]")
+_RANGE = re.compile(r"\x0f\.\.\.?[A-Za-z@][\w@~^-]*(?:/[\w@~^-]+)*").fullmatch
 _MARKS = re.compile(rf"<{TOKEN}\d+{TOKEN}|<{STRING}|>{BOTH}|{BRACE}")
 _MARKED = {
     TOKEN: "<<…".encode().decode("latin-1"),
@@ -75,7 +83,10 @@ def is_glob(working: str) -> bool:
 
 def word(working: str, source: str) -> Word:
     """Return the finished word of a working form whose text in the source is `source`."""
-    unknown = _UNKNOWN.search(working)
+    if (SURE in working or FRAIL in working) and named(working):
+        found = word(working.replace(SURE, NAME).replace(FRAIL, NAME), source)
+        return replace(found, many=working == FRAIL)
+    unknown = _RIDDLE.search(working)
     if unknown is not None:
         head = working[: unknown.start()]
         prefix = re.split(r"(?<!\\)[*?\[]", head)[0] if is_glob(head + "]") else head
@@ -84,6 +95,16 @@ def word(working: str, source: str) -> Word:
         text = _LEFTOVER.sub(lambda found: found[0] if len(found[0]) > 1 else "\\" + found[0], working)
         return Word(decoded(text), WordKind.GLOB)
     return constant(decoded(plain(working)))
+
+
+def named(working: str) -> bool:
+    """Say whether a word is known but for names, and they stand where they may."""
+    return _UNKNOWN.search(working) is None and (FRAIL not in working or working == FRAIL or bool(_RANGE(working)))
+
+
+def renamed(known: Word) -> str:
+    """Return the working form of a glob, its names marked again."""
+    return known.text.replace(NAME, FRAIL if known.many else SURE)
 
 
 def unknown(source: str) -> Word:

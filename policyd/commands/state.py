@@ -117,7 +117,7 @@ class State(Struct):
 
     def assign(self, name: str, value: Word | None, *, exported: bool = False, plain: bool = True) -> None:
         """Set a variable as the text does; `plain` is a statement, `for` or `read`."""
-        known = value is not None and value.kind is WordKind.CONST and self.fold and len(value.text) <= _VALUE
+        known = value is not None and value.kind is not WordKind.UNKNOWN and self.fold and len(value.text) <= _VALUE
         self.bind(name, value if known else None)
         if harmless(name) or (plain and not exported and loose(name)):
             return

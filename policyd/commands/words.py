@@ -15,9 +15,10 @@ from typing import Protocol
 
 from policyd.commands import quoting
 from policyd.commands.plain import constant
-from policyd.commands.quoting import MANY, ONE
+from policyd.commands.quoting import FRAIL, MANY, ONE, SURE
 from policyd.commands.source import BRACE
 from policyd.commands.state import State
+from policyd.commands.tame import HERE
 from policyd.model import Word, WordKind
 
 QUICK = re.compile(r"[A-Za-z0-9_./@%+,:=-]+|'([^'\x04]*)'|\"([^\"$`\\\x04]*)\"").fullmatch
@@ -43,6 +44,8 @@ class Host(Protocol):
     state: State
     shown: bool
     """Whether a grammar was asked where substitutions are (not for the text of a here-document)."""
+    printed: str
+    """What the substitution read last prints, as `tame.mark` says it."""
 
     def opaque(self, reason: str) -> None:
         """Note a part that is not understood."""
@@ -83,7 +86,9 @@ class Scanner:
         """Return the value that the bytes from `start` to `end` give a variable."""
         self._scan(start, end, splits=False)
         text = self._home("".join(self.fields))
-        if ONE in text or MANY in text or ":~" in text:
+        if (SURE in text or FRAIL in text) and quoting.named(text) and not quoting.is_glob(text) and "~" not in text:
+            return quoting.word(text, self.text[start:end])
+        if ONE in text or MANY in text or SURE in text or FRAIL in text or ":~" in text:
             return Word(quoting.decoded(self.text[start:end]), WordKind.UNKNOWN)
         return constant(quoting.decoded(quoting.plain(text)))
 
@@ -184,7 +189,7 @@ class Scanner:
             self._dollar_quote(following, inside)
         elif following in {"(", "["} and following:
             self.at = self.host.substitution(at, self.end)
-            self._unknown(inside)
+            self._printed(self.host.printed if following == "(" else "", inside)
         elif following == "{":
             self._braced(inside)
         elif following and following in _SPECIAL:
@@ -196,6 +201,15 @@ class Scanner:
                 self._variable(name[0], inside)
             else:
                 self.buffer.append("$")
+
+    def _printed(self, printed: str, inside: bool) -> None:
+        """Put what a substitution prints, as far as it is known."""
+        if printed == HERE:
+            self._variable("PWD", inside)
+        elif printed and (inside or not self.splits or "IFS" not in self.host.state.names):
+            self.buffer.append(printed)
+        else:
+            self._unknown(inside)
 
     def _dollar_quote(self, quote: str, inside: bool) -> None:
         ansi = _ANSI.match(self.text, self.at, self.end) if quote == "'" and not inside else None
@@ -226,7 +240,10 @@ class Scanner:
             self.buffer.append(".")
         elif value is None:
             self._unknown(inside)
-        elif value.kind is WordKind.GLOB or inside or not self.splits:
+        elif value.kind is WordKind.GLOB:
+            self.buffer.append(quoting.renamed(value) if inside or "IFS" not in self.host.state.names else MANY)
+            self.held = True
+        elif inside or not self.splits:
             self.buffer.append(quoting.working(value))
             self.held = True
         elif "IFS" in self.host.state.names:
@@ -286,8 +303,9 @@ class Scanner:
         return name == "@" or subscript in {"@", '"@"'}
 
     def _backtick(self, inside: bool = False) -> None:
+        self.host.printed = ""
         self.at = self._read_backticks(self.at, self.end, quotes=inside)
-        self._unknown(inside)
+        self._printed(self.host.printed, inside)
 
     def _read_backticks(self, start: int, end: int, *, quotes: bool) -> int:
         found = _BACKTICKS.match(self.text, start, end)

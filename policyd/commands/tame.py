@@ -1,0 +1,37 @@
+"""What a few commands print: a name whose shape is known before they run, so that `$(…)` around them is no riddle.
+
+Rules of this module:
+
+1. Known output is one name without `/` that begins with a letter, a digit or `_`: no option, no hidden file, no way
+   out of a directory. `quoting.SURE` stands where it surely is, `quoting.FRAIL` where nothing may come out instead.
+2. Words of the command that are not constant, or not in the closed table here, say nothing about what it prints.
+"""
+
+from __future__ import annotations
+
+import re
+
+from policyd.commands.patterns import plain_name
+from policyd.commands.quoting import FRAIL, SURE
+from policyd.model import SimpleCommand, WordKind
+
+HERE = "pwd"
+"""What `mark` returns for the command that prints the directory."""
+
+_REV = r"(?:HEAD|@)(?:[~^]\d*)*"
+_BRANCH = r"[A-Za-z@][\w@~^-]*(?:/[\w@~^-]+)*"
+_STAMP = r"\+%[YymdHMSsFj](?:%[YymdHMSsNjF]|[\w.:-])*"
+_SURE = re.compile(rf"date(?: -u)?(?: {_STAMP})?|nproc|id -[ug]|uname -[smr]|seq \d+(?: \d+)?(?: \d+)?").fullmatch
+_FRAIL = re.compile(
+    rf"git rev-parse(?: --short(?:=\d+)?| --verify| -q| --quiet)* {_REV}"
+    rf"|git merge-base {_BRANCH} {_BRANCH}|git rev-list --count {_BRANCH}"
+).fullmatch
+
+
+def mark(command: SimpleCommand) -> str:
+    """Return what stands for the output of a command, nothing where its shape is not known."""
+    argv = command.argv
+    if command.env or command.inner is not None or not argv or any(word.kind is not WordKind.CONST for word in argv):
+        return ""
+    text = " ".join([plain_name(argv[0]), *(word.text for word in argv[1:])])
+    return HERE if text == HERE else SURE if _SURE(text) else FRAIL if _FRAIL(text) else ""
