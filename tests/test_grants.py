@@ -445,6 +445,14 @@ def test_user_scope_is_never_offered_for_commands_or_project_paths() -> None:
         assert "user" not in {one.scope for one in offered(ASKED[name])}
 
 
+def test_an_agent_that_cannot_be_told_from_others_is_remembered_for_the_session() -> None:
+    nobody = replace(context(), agent=Agent())
+    for asking in ASKED.values():
+        assert {one.scope for one in offered(asking, nobody)} <= {"session"}
+    for agent in (Agent("mine"), Agent(profile="claude")):
+        assert "project" in {one.scope for one in offered(ASKED["a command"], replace(context(), agent=agent))}
+
+
 def test_text_from_the_agent_is_safe_in_an_offer() -> None:
     shown = names(request(run("echo", "a\x1b[2Jb\u202ec" + "x" * 5000, "end")))[1]
     assert "\x1b" not in shown

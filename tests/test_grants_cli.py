@@ -165,6 +165,38 @@ def test_grants_of_an_agent_or_of_all_projects_are_revoked(home: Path, capsys: p
     assert listed(home, capsys, "--all") == []
 
 
+def test_a_remembered_no_is_taken_back_by_a_person_only(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add(home, "--", "npm", "test")
+    add(home, "--deny", "--", "git", "push")
+    monkeypatch.setattr(presence, "refusal", lambda: "no person")
+    capsys.readouterr()
+    assert policyd(home, "revoke", "--all") == 2
+    said = capsys.readouterr()
+    assert "npm test" in said.out and "git push" not in said.out
+    (stays,) = listed(home, capsys)
+    assert stays["effect"] == "deny" and str(stays["id"]) in said.err
+    assert policyd(home, "revoke", str(stays["id"])) == 2
+    monkeypatch.setattr(presence, "refusal", lambda: "")
+    assert policyd(home, "revoke", str(stays["id"])) == 0
+    assert listed(home, capsys) == []
+
+
+def test_what_does_not_count_at_the_moment_is_revoked_all_the_same(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project, aside = home / "project", home / "aside"
+    add(home, "--", "npm", "test")
+    project.rename(aside)
+    project.mkdir()
+    assert listed(home, capsys, "--cwd", str(project)) == [], "another directory lies there"
+    assert policyd(home, "revoke", "--all", "--cwd", str(project)) == 0
+    project.rmdir()
+    aside.rename(project)
+    assert listed(home, capsys, "--cwd", str(project)) == []
+
+
 def test_prune_leaves_out_what_is_over_and_projects_that_are_gone(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -213,6 +245,29 @@ def test_promoted_grants_are_project_rules_that_need_trust(home: Path, capsys: p
     assert policyd(home, "promote", new) == 0
     assert len(tomllib.loads((home / "project/.policyd/promoted.toml").read_text("utf-8"))["rule"]) == 3
     assert policyd(home, "promote", "g-nothing") == 1
+
+
+@pytest.mark.parametrize("linked", [".policyd", ".policyd/promoted.toml"])
+@pytest.mark.parametrize("how", ["symbolic", "hard"])
+def test_nothing_is_promoted_through_a_link(
+    home: Path, linked: str, how: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = home / ".config/policyd/policies.d/promoted.toml"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("version = 1\n")
+    link = home / "project" / linked
+    link.parent.mkdir(exist_ok=True)
+    if how == "symbolic":
+        link.symlink_to(mine if linked.endswith(".toml") else mine.parent)
+    elif linked.endswith(".toml"):
+        os.link(mine, link)
+    else:
+        pytest.skip("directories have no hard links")
+    add(home, "--", "npm", "test")
+    (fact,) = listed(home, capsys)
+    assert policyd(home, "promote", str(fact["id"])) == 2
+    assert "promoted.toml" in capsys.readouterr().err
+    assert mine.read_text() == "version = 1\n"
 
 
 def test_export_leaves_out_what_a_rule_would_widen(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,16 +9,23 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from time import monotonic
 
 import pytest
+from msgspec.structs import replace
 
 from policyd.cli import main, presence
+from policyd.model import Effect
 from policyd.service.inbox import InboxStep
+from policyd.storage import clock as clocks
+from policyd.storage.grantfile import GrantFile
 from policyd.storage.inbox import Inbox, InboxError, answer_to
+from tests.asking import request, run
 from tests.daemons import Daemon, chosen, params, scene, until
 from tests.proxied import Client
+from tests.test_grants import grant
 
 QUESTION = {"nonce": "n", "digest": "d", "agent": "claude", "project": "/work", "actions": ["run ls"], "options": []}
 
@@ -191,6 +198,32 @@ def test_what_runs_below_a_client_of_the_daemon_may_not_answer(tmp_path: Path) -
         peer.send({"method": "session/cancel", "params": {"sessionId": "s1"}})
         assert chosen(peer.result(ident)) == "cancelled"
         assert peer.call("_policyd/prompts", {})["prompts"] == []
+        peer.close()
+
+
+def test_below_a_client_of_the_daemon_a_remembered_yes_may_be_revoked_and_no_remembered_no(tmp_path: Path) -> None:
+    with Daemon(scene(tmp_path)) as daemon:
+        peer = daemon.peer()
+        kept = GrantFile(
+            str(daemon.scene.root / "home" / ".local/state/policyd/grants"), os.path.realpath(daemon.scene.work)
+        )
+        both = [grant(request(run("make")), effect=effect) for effect in (Effect.ALLOW, Effect.DENY)]
+        now = clocks.now()
+        fresh = [replace(one, created=now.wall, until=now.wall + timedelta(days=1), boot=None) for one in both]
+        kept.change(lambda old: fresh)
+        code = (
+            "import sys; from policyd.cli.calling import asked; "
+            "print(asked(sys.argv[1], '_policyd/grants', {'revoke': [sys.argv[2]]}, by='test'))"
+        )
+
+        def revoked(ident: str) -> bool:
+            words = [sys.executable, "-c", code, daemon.path, ident]
+            return subprocess.run(words, capture_output=True, timeout=30, check=False).returncode == 0
+
+        allow, deny = (one.id for one in both)
+        assert peer.call("_policyd/grants", {})["grants"]
+        assert revoked(allow) and not revoked(deny)
+        assert [one["effect"] for one in peer.call("_policyd/grants", {})["grants"]] == ["deny"]
         peer.close()
 
 

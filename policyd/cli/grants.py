@@ -1,15 +1,18 @@
 """`policyd grants`: see, take back, add and share what was remembered.
 
-Revoking needs nobody's leave: it only tightens. Adding an allow and promoting loosen, and want a person (`presence`).
+Revoking an allow needs nobody's leave: it only tightens. Adding one, revoking a denial and promoting loosen, and want
+a person (`presence`). What is revoked is gone whether it counts at the moment or not.
 Exit codes: 0 done; 1 nothing found; 2 usage, or refused.
 """
 
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import os
 import re
+import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
@@ -187,8 +190,7 @@ def row(one: Held, clock: Clock) -> list[str]:
 
 def run_revoke(args: argparse.Namespace, kept: str) -> int:
     """Forget the grants that are named."""
-    clock = clocks.now()
-    found = list(held(kept, clock, None if args.everywhere or args.id else project(args)))
+    found = list(held(kept, None, None if args.everywhere or args.id else project(args)))
     if args.id:
         chosen = matching(found, args.id)
     elif args.agent or args.all:
@@ -196,9 +198,15 @@ def run_revoke(args: argparse.Namespace, kept: str) -> int:
     else:
         print("policyd grants revoke: name grants by id, or with --agent or --all", file=sys.stderr)
         return 2
-    for one in chosen:
+    denials = [one for one in chosen if one.grant.effect is Effect.DENY]
+    why = presence.refusal() if denials else ""
+    for one in chosen if not why else [one for one in chosen if one not in denials]:
         one.file.change(without(one.grant.id))
         print(f"revoked {one.grant.id}: {safe(one.grant.covers)}")
+    if why:
+        kept_ids = " ".join(one.grant.id for one in denials)
+        print(f"policyd grants revoke: the denials {kept_ids} stay: {why}", file=sys.stderr)
+        return 2
     return 0 if chosen else missing(" ".join(args.id) or "any")
 
 
@@ -292,12 +300,33 @@ def run_promote(args: argparse.Namespace, kept: str) -> int:
         print(*faults or [f"no grant {' '.join(args.id)} in this project"], sep="\n", file=sys.stderr)
         return 2 if faults else 1
     path = os.path.join(root, PROMOTED)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    written = os.path.exists(path)
-    with open(path, "a", encoding="utf-8") as file:
-        file.write(policy_text(found, head=not written))
+    try:
+        append(path, found)
+    except OSError as error:
+        print(f"policyd grants promote: {path} cannot be written: {error.strerror}", file=sys.stderr)
+        return 2
     print(f"written to {path}; it counts once `policyd trust` was run on it")
     return 0
+
+
+def append(path: str, found: Sequence[Grant]) -> None:
+    """Add grants as rules to a file of the project; a link there could lead to a policy that needs no trust.
+
+    Raises:
+        OSError: it cannot be written, or it or its directory is a link.
+    """
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    place = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        how = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(os.path.basename(path), how, 0o644, dir_fd=place)
+    finally:
+        os.close(place)
+    with open(descriptor, "a", encoding="utf-8") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+            raise OSError(errno.EINVAL, "it is no file of its own", path)
+        file.write(policy_text(found, head=status.st_size == 0))
 
 
 # ---- small things ----------------------------------------------------------------------------------
@@ -308,10 +337,11 @@ def project(args: argparse.Namespace) -> str:
     return os.path.realpath(args.cwd or os.getcwd())
 
 
-def held(kept: str, clock: Clock, root: str | None = None) -> Iterator[Held]:
-    """Yield the grants that are not over, of one project and the user's own, or of all."""
+def held(kept: str, clock: Clock | None, root: str | None = None) -> Iterator[Held]:
+    """Yield the grants of one project and the user's own, or of all: what may count at `clock`, without it all."""
     for file in files(kept) if root is None else (GrantFile(kept, ""), GrantFile(kept, root)):
-        yield from (Held(grant, file) for grant in file.grants(clock) if grant.until > clock.wall)
+        grants = file.current().grants if clock is None else file.grants(clock)
+        yield from (Held(grant, file) for grant in grants if clock is None or grant.until > clock.wall)
         for problem in file.take_problems():
             print(f"policyd grants: {safe(problem)}", file=sys.stderr)
 

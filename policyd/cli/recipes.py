@@ -127,12 +127,15 @@ def avante(advice: Advice, short: str, policyd: list[str], agent: list[str]) -> 
       env = {{}},
     }},
   }},
+  -- avante answers every question by itself unless this is off.
+  behaviour = {{ auto_approve_tool_permissions = false }},
 }})
 """
     notes = [
         "avante gives no name of its own: `--client avante` says who asks",
         "avante passes on PATH and this `env`, nothing else: add the variables the agent logs in with",
-        "leave `behaviour.auto_approve_tool_permissions` off: avante would answer every question itself",
+        "keep `auto_approve_tool_permissions = false`: as it comes, avante answers every question itself",
+        'with `confirmation_ui_style = "popup"` its `all` is a rejection: keep the buttons',
     ]
     return Recipe(text, why_not="it is Lua, which a program does not merge safely", notes=tuple(notes))
 

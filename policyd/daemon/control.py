@@ -2,7 +2,7 @@
 
 1. A peer sees the grants and the questions of its own uid; root and the daemon's user see all questions.
 2. A question is answered by a person only: the peer must not descend from an agent (`policyd.daemon.descent`).
-3. Nothing here loosens: revoking a remembered answer makes policyd ask again.
+3. Nothing here loosens but a person: revoking a remembered yes makes policyd ask again, a remembered no wants one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from policyd.actions import profiles
 from policyd.daemon import wire
 from policyd.daemon.descent import UNSEEN, above
 from policyd.daemon.wire import WireError
-from policyd.model import Layer
+from policyd.model import Effect, Layer
 from policyd.storage import clock as clocks
 from policyd.storage.grants import files
 from policyd.storage.inbox import Entry, InboxError
@@ -74,13 +74,13 @@ class Control:
             "tier": self._tier(),
             "revision": shared.revision(),
             "names": [{"name": name, "revision": revision} for name, revision in policy.names],
-            "files": [{"layer": source.layer.word, "file": source.name} for source in shared.ground.book.sources],
             "rules": len(policy.rules),
+            "files": [{"layer": source.layer.word, "file": source.name} for source in shared.ground.book.sources],
             "lock": {"refuse": sorted(policy.lock.refuse), "settings": sorted(shared.ground.loaded.locked)},
             "prompt": list(shared.settings.prompt),
+            "audit": shared.ground.log.path,
             "durability": shared.settings.audit_durability,
             "mute": shared.mute(),
-            "audit": shared.ground.log.path,
             "problems": list(shared.problems),
             "connections": shared.connections(),
             "pending": shared.waiting(),
@@ -98,7 +98,10 @@ class Control:
         clock, rows, gone = clocks.now(), [], []
         for file in files(place):
             held = file.grants(clock)
-            out = {grant.id for grant in held if grant.id in revoke}
+            out = {grant.id for grant in file.current().grants if grant.id in revoke}
+            denied = any(grant.id in out and grant.effect is Effect.DENY for grant in file.current().grants)
+            if denied and (why := self._refusal()):
+                raise WireError(f"a remembered no stays: {why}")
             if out:
                 file.change(lambda old, out=out: tuple(one for one in old if one.id not in out))  # type: ignore[misc]
                 gone += sorted(out)

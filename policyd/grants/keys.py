@@ -20,6 +20,8 @@ from msgspec import Struct
 from policyd.model import Action, Agent, Reach, Role, SimpleCommand, Url, WordKind
 
 RESOURCES = ("command", "path", "url", "tool")
+UNNAMED = Agent().profile
+"""The profile of an agent that nothing is known of."""
 
 
 class Key(Struct, frozen=True):
@@ -74,6 +76,11 @@ class Key(Struct, frozen=True):
 def agent_name(agent: Agent) -> str:
     """Return how grants name `agent`: its exact wire name, else its profile."""
     return agent.name or agent.profile
+
+
+def known(agent: Agent) -> bool:
+    """Say whether `agent` can be told from others in a later session."""
+    return bool(agent.name) or agent.profile != UNNAMED
 
 
 def key(action: Action, roots: Iterable[str]) -> Key | None:

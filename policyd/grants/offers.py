@@ -4,7 +4,8 @@
    For a compound only the exact set of its actions.
 2. Nothing is offered that would not settle the same request again: no offers for menus, for an ask with a floor, where
    an action has no key, or where a rule that asks says `remember = "never"`.
-3. `user` scope is offered only if every action is a URL, a tool or a path outside the project.
+3. An agent that has no name, and no profile either, cannot be told from another one: it gets the session only.
+4. `user` scope is offered only if every action is a URL, a tool or a path outside the project.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from msgspec.structs import replace
 from policyd.display import safe
 from policyd.grants.book import MEMORY, keys_of, memory, spellings, within
 from policyd.grants.grant import LONGEST, SESSION_LIFE, Clock, Grant, grant_id
-from policyd.grants.keys import Key, agent_name, key, significant
+from policyd.grants.keys import Key, agent_name, key, known, significant
 from policyd.grants.literal import join
 from policyd.grants.programs import prefix
 from policyd.model import Action, Context, Decision, Effect, Judged, Request, Role
@@ -96,6 +97,7 @@ def offers(
     if decision.effect is not Effect.ASK or request.menu or not members or longest == "never":
         return ()
     agent, text = agent_name(context.agent), _words([one.action for one in decision.actions], roots)
+    longest = longest if known(context.agent) else "session"
     scopes = [scope for scope in ("session", "project") if within(scope, longest if root else "session")]
     if longest == "project" and all(_anywhere(member) for member in members):
         scopes.append("user")
