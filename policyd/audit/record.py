@@ -152,7 +152,8 @@ def event(name: str, now: datetime, **fields: object) -> dict[str, object]:
 
 def timestamp(moment: datetime) -> str:
     """Return an aware time as UTC with microseconds."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds")[:-6] + "Z"
+    universal = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    return universal.isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 def request_kind(request: Request | None) -> str:

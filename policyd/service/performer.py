@@ -39,7 +39,6 @@ from policyd.session import (
     Tick,
     Withdraw,
 )
-from policyd.storage import clock
 from policyd.storage.auditlog import AuditError, AuditLog
 
 FAILED_KEPT = 10_000
@@ -83,8 +82,8 @@ class Durable(Protocol):
 
 
 def moment() -> Moment:
-    """Return the time by every clock."""
-    return Moment(datetime.now(UTC), monotonic(), clock.boot_seconds(), clock.boot_id())
+    """Return the time by both clocks."""
+    return Moment(datetime.now(UTC), monotonic())
 
 
 def bell() -> tuple[int, Callable[[], None]]:
@@ -135,6 +134,8 @@ class Performer:
         self._remember = remember
         self._fs = fs
         self._now = now
+        self._at = now()
+        """When the event that is being performed was taken."""
         self._posted: deque[Event | tuple[list[int], str] | object] = deque()
         self._failed: set[int] = set()
         self._waiting: dict[int, list[Send | Remember]] = {}
@@ -148,7 +149,8 @@ class Performer:
 
     def feed(self, side: Side, block: bytes) -> None:
         """Take whole lines of a side."""
-        self._perform(self._connection.feed(side, block, self._now(), self._fs))
+        self._at = at = self._now()
+        self._perform(self._connection.feed(side, block, at, self._fs))
 
     def closed(self, side: Side) -> None:
         """A side is gone."""
@@ -181,7 +183,8 @@ class Performer:
 
     def handle(self, event: Event) -> None:
         """Hand one event to the enforcement and perform what follows."""
-        self._perform(self._connection.handle(event, self._now(), self._fs))
+        self._at = at = self._now()
+        self._perform(self._connection.handle(event, at, self._fs))
 
     def record(self, row: Mapping[str, object]) -> None:
         """Append a record nothing depends on; a failure is said."""
@@ -207,8 +210,7 @@ class Performer:
             else:
                 self._do(command)
         while self._events:
-            event = self._events.popleft()
-            self._perform(self._connection.handle(event, self._now(), self._fs))
+            self.handle(self._events.popleft())
 
     def _do(self, command: Command) -> None:
         match command:
@@ -228,7 +230,8 @@ class Performer:
 
     def _record(self, command: Record) -> None:
         try:
-            self.log.append({**self._stamp, **command.record}, self._now().wall)
+            row = {**self._stamp, **command.record} if self._stamp else command.record
+            self.log.append(row, self._at.wall)
             if self.durable:
                 self._waiting[command.key] = []
                 self.durable.add(command.key)

@@ -216,7 +216,7 @@ class Asker:
             return
         talk.remembered = True
         grant = offer.grant(
-            clock=Clock(now.wall, now.boot, now.boot_id),
+            clock=Clock(now.wall),  # the rim adds the boot clock to what it keeps
             session=talk.session.id,
             run=settings.run,
             by=outcome.by,

@@ -43,10 +43,6 @@ class Moment(Struct, frozen=True):
     """Aware, UTC: for records, `until` and grants."""
     mono: float
     """Seconds of a clock that never jumps: for deadlines."""
-    boot: float = 0.0
-    """Seconds since the machine started, suspend included: for grants."""
-    boot_id: str = ""
-    """Which start of the machine; empty = cannot be told."""
 
 
 # ---- events: what happened ----------------------------------------------------------------------------

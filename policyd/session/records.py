@@ -61,7 +61,7 @@ class Records:
         row = record(
             decision,
             request,
-            replace(context, now=now.wall),
+            context if context.now is now.wall else replace(context, now=now.wall),
             id=f"{self._core.prefix}{self._core.number()}".removeprefix("policyd:"),
             client=self._core.decider.client(),
             option=option,

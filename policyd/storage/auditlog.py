@@ -20,8 +20,7 @@ import fcntl
 import os
 import stat
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import datetime
 
 from policyd import audit
@@ -51,6 +50,8 @@ class AuditLog:
         self._rotate = rotate
         self._fd: int | None = None
         self._note: int | None = None
+        self._file = (0, 0)
+        """Device and inode of the open file."""
         self._head = Head()
         self._hold = threading.Lock()
         """Held where the descriptor is closed or doubled: its number may be another file's a moment later."""
@@ -64,12 +65,15 @@ class AuditLog:
             AuditError: it is not in the file, with the reason in words.
         """
         try:
-            with self._locked() as (fd, size):
+            fd, size = self._lock()
+            try:
                 self._head = self._end(fd, size)
                 if self.lost:
                     self._head = self._write(fd, audit.event("gap", now, lost=self.lost, **self._origin))
                     self.lost = 0
                 self._head = self._write(fd, {**self._origin, **record})
+            finally:
+                self._unlock(fd)
         except (OSError, ValueError, TypeError) as error:
             self.lost += 1
             self._give_up()
@@ -129,23 +133,28 @@ class AuditLog:
             os.pwrite(self._note, end.note(), 0)
         return end
 
-    @contextmanager
-    def _locked(self) -> Iterator[tuple[int, int]]:
-        """Yield descriptor and size of the file that has the name now, locked if it is a regular one."""
+    def _lock(self) -> tuple[int, int]:
+        """Return descriptor and size of the file that has the name now, locked if it is a regular one."""
         while True:
             fd = self._fd if self._fd is not None else self._open()
             if self._note is None:
-                yield fd, 0
-                return
+                return fd, 0
             fcntl.flock(fd, fcntl.LOCK_EX)
             try:
-                size = self._current_size(fd)
-                if size is not None and not self._put_aside(fd, size):
-                    yield fd, size
-                    return
-            finally:
-                fcntl.flock(fd, fcntl.LOCK_UN)
+                size = self._current_size()
+                current = size is not None and not self._put_aside(fd, size)
+            except BaseException:
+                self._unlock(fd)
+                raise
+            if size is not None and current:
+                return fd, size
+            self._unlock(fd)
             self.close()
+
+    def _unlock(self, fd: int) -> None:
+        """Let others write: also while a thread holds a copy of the descriptor to make it durable."""
+        if self._note is not None:
+            fcntl.flock(fd, fcntl.LOCK_UN)
 
     def _open(self) -> int:
         """Open the log and, if it is a regular file, the note of its end."""
@@ -155,19 +164,20 @@ class AuditLog:
             return self._fd
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         self._fd = os.open(self.path, flags | os.O_APPEND, 0o600)
-        if not stat.S_ISREG(os.fstat(self._fd).st_mode):
+        found = os.fstat(self._fd)
+        if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "is neither a file nor a device")
+        self._file = found.st_dev, found.st_ino
         self._note = os.open(head_path(self.path), flags, 0o600)
         return self._fd
 
-    def _current_size(self, fd: int) -> int | None:
+    def _current_size(self) -> int | None:
         """Return the size of the open file, None if it lost its name: another process put it aside."""
         try:
-            named = os.stat(self.path, follow_symlinks=False)
+            named = os.lstat(self.path)
         except FileNotFoundError:
             return None
-        mine = os.fstat(fd)
-        return mine.st_size if (named.st_dev, named.st_ino) == (mine.st_dev, mine.st_ino) else None
+        return named.st_size if (named.st_dev, named.st_ino) == self._file else None
 
     def _put_aside(self, fd: int, size: int) -> bool:
         """Rename a full file; its chain goes on in the next."""
