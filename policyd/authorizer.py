@@ -106,8 +106,10 @@ class Authorizer:
 
     def context(self, session_id: str, now: datetime) -> Context:
         """Return what is true of a session at `now`."""
+        return self._context(session_id, now, self.in_force(session_id)[1])
+
+    def _context(self, session_id: str, now: datetime, broken: str) -> Context:
         talk, claims = self.conversation, self.claims
-        _, broken = self.in_force(session_id)
         return Context(
             workspace=talk.workspace(session_id),
             now=now,
@@ -150,16 +152,23 @@ class Authorizer:
         """Decide a request that is understood; never raises."""
         times = (EARLIEST, LATEST) if now is None else (now,)
         try:
-            found = [self._at(request, time) for time in times]
+            found = [self.settle_at(request, time)[0] for time in times]
         except Exception as error:
             return failed(error, self.policy)
         return max(found, key=lambda decision: decision.effect)
 
-    def _at(self, request: Request, now: datetime) -> Decision:
-        policy, _ = self.in_force(request.session_id)
-        context = self.context(request.session_id, now)
-        grant = self.grants(request, context) if self.grants else engine.no_grants
-        return engine.decide(request, policy, context, self.conversation.machine.fs, grant)
+    def settle_at(self, request: Request, now: datetime) -> tuple[Decision, Context]:
+        """Decide a request at one moment; return the decision and what it was decided in.
+
+        Raises what finding the policy or the context raises; a failure to decide is a denial.
+        """
+        policy, broken = self.in_force(request.session_id)
+        context = self._context(request.session_id, now, broken)
+        try:
+            grant = self.grants(request, context) if self.grants else engine.no_grants
+            return engine.decide(request, policy, context, self.conversation.machine.fs, grant), context
+        except Exception as error:
+            return failed(error, self.policy), context
 
 
 def failed(error: Exception, policy: Policy) -> Decision:

@@ -65,7 +65,7 @@ def test_a_failure_is_a_denial(broken: str, monkeypatch: pytest.MonkeyPatch) -> 
 
     authorizer = point(READS)
     target = authorizer.conversation if broken == "request" else authorizer
-    monkeypatch.setattr(target, {"settle": "_at"}.get(broken, broken), fails)
+    monkeypatch.setattr(target, {"settle": "settle_at", "context": "_context"}.get(broken, broken), fails)
     decision = authorizer.decide(params("read", path="a.py"))
     assert (decision.effect, decision.source) == (Effect.DENY, Source.ERROR)
 

@@ -59,7 +59,7 @@ class Conversation:
         self.contradiction = ""
         self._cwd = cwd
         self._given = agent
-        self._waiting: dict[tuple[str, str], _Waiting] = {}
+        self._waiting: dict[tuple[str, object], _Waiting] = {}
         self._profile = (profiles.named(agent) if agent else None) or profiles.generic()
         self._agent = Agent(agent, "", self._profile.short)
 
@@ -238,29 +238,37 @@ class Conversation:
 
     def waits(self, params: Mapping[str, object]) -> tuple[str, ...]:
         """Return the places of a request's details that are still on their way, as the profile says."""
-        asked, _ = tool_call(params)
-        ident = str(params.get("sessionId", ""))
-        return tuple(place for call in self._named(ident, asked) for place in self._late(call, asked))
-
-    def _late(self, call: Call, asked: Mapping[str, object]) -> tuple[str, ...]:
-        if not (self._profile.races or profiles.generic().races):
+        if not self._races():
             return ()
-        _, spec = identify(merge(call, asked, ()), self._profile)
+        asked, _ = tool_call(params)
+        calls = self._named(str(params.get("sessionId", "")), asked)
+        return tuple(place for call in calls for place in self._late(call, merge(call, asked, ())))
+
+    def _races(self) -> bool:
+        """Say whether details of any call may race its request."""
+        return self._profile.races or profiles.generic().races
+
+    def _late(self, call: Call, found: Evidence) -> tuple[str, ...]:
+        _, spec = identify(found, self._profile)
         return tuple(place for place in (spec.table.late if spec else ()) if place not in call.arrived)
 
     def evidence(self, params: Mapping[str, object]) -> tuple[Evidence, ...]:
         """Return what is known of each call a `session/request_permission` is about."""
         asked, fault = tool_call(params)
-        ident, options = str(params.get("sessionId", "")), listed(params.get("options"))
-        calls = [] if fault else self._named(ident, asked)
+        calls = [] if fault else self._named(str(params.get("sessionId", "")), asked)
+        return tuple(self._found(calls, asked, listed(params.get("options"))))
+
+    def _found(self, calls: list[Call], asked: Mapping[str, object], options: list[object]) -> list[Evidence]:
         found = [self._merged(call, asked, options) for call in calls]
         if self._profile.data.covers and asked.get("toolCallId") not in [call.call_id for call in calls]:
             found += [merge(Call(""), asked, options)] if says_more(asked) else []
-        return tuple(found)
+        return found
 
     def _merged(self, call: Call, asked: Mapping[str, object], options: list[object]) -> Evidence:
         covered = self._profile.data.covers and asked.get("toolCallId") != call.call_id
-        found = merge(call, {} if covered else asked, options, self._late(call, asked))
+        found = merge(call, {} if covered else asked, options)
+        if self._races() and (late := self._late(call, merge(call, asked, options) if covered else found)):
+            found = replace(found, missing=frozenset(late))
         return replace(found, fault=call.broken) if call.broken else found
 
     def request(self, params: Mapping[str, object]) -> Request:
@@ -269,7 +277,7 @@ class Conversation:
         ident, options = str(params.get("sessionId", "")), listed(params.get("options"))
         profile, around = self._reader(options), self.around(ident)
         actions: list[Action] = []
-        for found in self.evidence(params):
+        for found in self._found([] if fault else self._named(ident, asked), asked, options):
             actions += _shifted(derive(found, profile, around), len(actions))
         if params.get("toolCall") is not None and params.get("subject") is not None:
             fault = fault or "it speaks of two things at once"
@@ -288,19 +296,22 @@ class Conversation:
     def around(self, ident: str) -> Surroundings:
         """Return the surroundings of session `ident`; `.policyd` of each root is policyd's own too."""
         session, machine, workspace = self.session(ident), self.machine, self.workspace(ident)
+        stands, known = session.stands(), session.around
+        if known is not None and known.workspace is workspace and known.cwds == stands:
+            return known
         own = tuple(f"{root.rstrip('/')}/.policyd" for root in workspace.roots)
-        return Surroundings(
-            workspace, machine.fs, machine.shell, (*machine.reserved, *own), session.servers, session.stands()
-        )
+        reserved = (*machine.reserved, *own)
+        session.around = Surroundings(workspace, machine.fs, machine.shell, reserved, session.servers, stands)
+        return session.around
 
     def _request(
         self, ident: str, asked: Mapping[str, object], options: list[object], actions: tuple[Action, ...]
     ) -> Request:
-        offered = tuple(option_of(item) for item in options if isinstance(item, Mapping))
-        plain = self._profile.plain(option.id for option in offered)
+        offered = tuple([option_of(item) for item in options if isinstance(item, Mapping)])
+        data, title = self._profile.data, asked.get("title")
+        plain = self._profile.plain([option.id for option in offered]) if data.menu else None
         once = [option for option in offered if option.kind == "allow_once"]
-        refusals = [option.id for option in offered if option.kind.startswith("reject")]
-        title = asked.get("title")
+        refusals = [option.id for option in offered if option.kind.startswith("reject")] if data.refuse else []
         return Request(
             ident,
             str(asked.get("toolCallId", "")),
@@ -309,7 +320,7 @@ class Conversation:
             actions,
             menu=plain is None and len(once) != 1,
             plain=plain,
-            refusal=next((ref for ref in self._profile.data.refuse if ref in refusals), None),
+            refusal=next((ref for ref in data.refuse if ref in refusals), None) if refusals else None,
         )
 
     def side_door(self, method: str, params: Mapping[str, object]) -> Request:
@@ -340,7 +351,8 @@ class Conversation:
         for ident in asked.calls:
             if ident in session.calls:
                 session.calls[ident].settle()
-            if not allows(asked.params, message):
+        if session.leaving and not allows(asked.params, message):
+            for ident in asked.calls:
                 session.leaving.pop(ident, None)
 
 

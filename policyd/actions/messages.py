@@ -45,13 +45,18 @@ def allows(params: Mapping[str, object], message: Mapping[str, object]) -> bool:
 
 def option_of(item: Mapping[str, object]) -> Option:
     """Return an option of a request; a field of another type is empty."""
-    ident, name, kind = (item.get(key) for key in ("optionId", "name", "kind"))
-    return Option(*(value if isinstance(value, str) else "" for value in (ident, name, kind)))
+    return Option(_text(item.get("optionId")), _text(item.get("name")), _text(item.get("kind")))
 
 
-def id_key(ident: object) -> str:
-    """Return a request's id as a key: `1` and `"1"` are two."""
-    return json.dumps(ident)
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def id_key(ident: object) -> tuple[str, object]:
+    """Return a request's id as a key: `1` and `"1"` are two, `true` a third; one that is no id at all is its JSON."""
+    if isinstance(ident, str | int | float) or ident is None:
+        return type(ident).__name__, ident
+    return "json", json.dumps(ident)
 
 
 def name_version(info: object) -> tuple[str, str]:

@@ -140,8 +140,7 @@ class Judge:
         return None if verdict.decision.source is Source.ERROR else verdict
 
     def _verdict(self, request: Request, now: Moment) -> Verdict:
-        decision = self.authorizer.settle(request, now=now.wall)
-        return Verdict(request, decision, self.authorizer.context(request.session_id, now.wall))
+        return Verdict(request, *self.authorizer.settle_at(request, now.wall))
 
     # ---- modes --------------------------------------------------------------------------------------
 
