@@ -132,3 +132,13 @@ def test_a_place_that_a_command_makes_or_takes_away_is_not_read_too() -> None:
         f"delete {HERE}/old.txt (operand, carried by 0)",
     ]
     assert asked(talk, title="x", rawInput={"command": "make"}, **fields)[1] == f"read {HERE}/old.txt"
+
+
+def test_no_arguments_are_told_from_arguments_that_are_not_known() -> None:
+    for text, args in (("{}", "{}"), ("{", "null")):
+        talk = opened("Kimi Code CLI", "1.51.0", ("notes",))
+        content = [{"type": "content", "content": {"type": "text", "text": text}}]
+        update(talk, title="ping", content=content)
+        words = "Requesting approval to perform: Call MCP tool `ping`."
+        content = [{"type": "content", "content": {"type": "text", "text": words}}]
+        assert asked(talk, title="ping", content=content) == [f"other tool notes/ping {args}"]

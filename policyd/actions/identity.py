@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from policyd.actions.evidence import Evidence
 from policyd.actions.fields import Ref
 from policyd.actions.profiles import Profile, ToolSpec, generic
+from policyd.actions.readers import Fault, json_text
 from policyd.model import Tool
 
 PREFIXES = ("mcp__", "mcp_")
@@ -116,12 +117,24 @@ def _splits(text: str, joint: str) -> Iterable[tuple[str, str]]:
 def arguments(evidence: Evidence, spec: ToolSpec) -> Mapping[str, object] | None:
     """Return an MCP call's arguments; None where they are missing or incomplete."""
     if spec.refs["arguments"]:
-        values = (found.value for ref in spec.refs["arguments"] for found in ref.find(evidence))
+        values = (value for ref in spec.refs["arguments"] for value in _values(ref, evidence))
         return next((value for value in values if isinstance(value, Mapping)), None)
     if evidence.fault or evidence.missing or not evidence.detailed:
         return None
     value = evidence.raw.get(spec.table.args, {}) if spec.table.args else evidence.raw
     return value if isinstance(value, Mapping) else None
+
+
+def _values(ref: Ref, evidence: Evidence) -> Iterable[object]:
+    """Yield what `ref` leads to; of whole JSON texts an empty table too: it says that there are no arguments."""
+    if not (ref.json and ref.place == "content"):
+        yield from (found.value for found in ref.find(evidence))
+        return
+    for text in evidence.texts:
+        try:
+            yield json_text(text)
+        except Fault:
+            continue
 
 
 def _first(refs: Iterable[Ref], evidence: Evidence) -> str:
