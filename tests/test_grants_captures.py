@@ -28,6 +28,8 @@ POLICY: Policy = load(
     version="0.1.0",
 )
 FILES = FakeFilesystem()
+NOTHING_OFFERED = {"deepagents", "pi"}
+"""An agent that gives no name, and one that asks in words only: for neither is anything remembered."""
 
 
 def asked(path: Path) -> Iterator[tuple[str, Request, Decision, Context]]:
@@ -102,7 +104,7 @@ def test_after_an_always_the_same_call_is_settled_and_near_misses_ask(path: Path
         for how, other, where in near(request, context):
             assert decided(offer, other, where, root(context)) is Effect.ASK, (name, how)
         assert all("\x1b" not in word for word in (offer.name, offer.covers))
-    assert settled >= 5
+    assert settled >= 5 or (path.stem in NOTHING_OFFERED and not settled)
 
 
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)

@@ -18,16 +18,26 @@ from policyd.model import KINDS, Reach
 CAPTURES = Path(__file__).parent / "data" / "captures"
 CAPTURED = {
     "acpx": {"generic", "claude"},
+    "agentao": {"agentao"},
     "claude-agent-acp": {"claude"},
     "cline": {"cline"},
     "codex-acp": {"codex"},
+    "codex-zed": {"codex-zed"},
     "copilot-cli": {"copilot"},
+    "deepagents": {"generic"},
     "fast-agent": {"fast-agent"},
     "gemini": {"gemini"},
+    "hermes": {"hermes"},
+    "kilo": {"kilo"},
     "kimi-cli": {"kimi"},
     "mistral-vibe": {"vibe"},
     "opencode": {"opencode"},
     "openhands": {"openhands"},
+    "pi": {"pi"},
+    "qwen": {"qwen"},
+    "qwen-0.15": {"qwen"},
+    "vibe-2": {"vibe-2"},
+    "vibe-2.19": {"vibe-2"},
 }
 
 
@@ -190,6 +200,7 @@ PATCHES = [
     ("*** Update File: a b.py\n@@\n-x\n+y", [("a b.py", "edit")]),
     ("*** Delete File: /etc/x", [("/etc/x", "delete")]),
     ("*** Update File: a\n*** Move to: ../b\n@@", [("a", "move"), ("../b", "move")]),
+    ("*** Move File: a b -> /c", [("a b", "move"), ("/c", "move")]),
     ("*** Update File: a\n@@\n+x\n*** End of File\n*** Add File: b\n+*** c", [("a", "edit"), ("b", "edit")]),
 ]
 
@@ -210,6 +221,8 @@ def test_a_patch_names_its_files(body: str, expected: list[tuple[str, str]]) -> 
         "*** Begin Patch\n*** Frobnicate: a\n*** End Patch",
         "*** Begin Patch\n*** Add File:  \n*** End Patch",
         "*** Begin Patch\n*** Move to: a\n*** End Patch",
+        "*** Begin Patch\n*** Move File: a\n*** End Patch",
+        "*** Begin Patch\n*** Move File: a ->\n*** End Patch",
         "*** Begin Patch\n*** Delete File: a\n*** Move to: b\n*** End Patch",
     ],
 )
