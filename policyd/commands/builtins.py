@@ -4,7 +4,9 @@ Rules of this module:
 
 1. A name that holds a subscript is evaluated by bash even when quoted: opaque.
 2. What sets a variable whose name is not constant taints everything.
-3. `IDLE` words change nothing but the shell itself, so they need no rule of their own; what they set taints.
+3. The `activate` of the project's own virtual environment puts that in front of `PATH` and does nothing else: whoever
+   wrote it also wrote the programs there. It is no more than `PATH=venv/bin`, which a rule may tolerate.
+4. `IDLE` words change nothing but the shell itself, so they need no rule of their own; what they set taints.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ IDLE = frozenset(
     ]
 )
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=)(.*)", re.DOTALL)
+_ACTIVATE = re.compile(r"(?:\./)?\.?venv/bin/activate").fullmatch
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
 _SAFE_SET = re.compile(r"[-+][eux]*(o?)").fullmatch
 _SAFE_OPTIONS = frozenset({"pipefail", "errexit", "nounset", "xtrace"})
@@ -88,6 +91,10 @@ def apply(name: str, argv: Words, state: State, opaque: Opaque) -> Pair:
     step = _STEPS.get(name)
     if step is not None:
         step(argv[1:], state, opaque)
+    if name in {".", "source"} and len(argv) == 2 and argv[1].kind is WordKind.CONST and _ACTIVATE(argv[1].text):
+        state.forget()
+        state.assign("PATH", constant(argv[1].text.removeprefix("./").removesuffix("/activate")), exported=True)
+        return here, here
     if name in TAINTS_ALL and len(argv) > 1 and not (name == "set" and _safe_set(argv[1:])):
         state.taint_all(TAINTS_ALL[name])
         if name in {".", "source", "eval"}:
