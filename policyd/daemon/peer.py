@@ -24,7 +24,7 @@ from policyd.daemon.relay import Relay
 from policyd.daemon.shared import PENDING, Shared, Who
 from policyd.daemon.wire import WireError
 from policyd.service.performer import Performer
-from policyd.service.relayed import HELLO, RELAY, PieceError
+from policyd.service.relayed import CHANGED, HELLO, RELAY, PieceError
 from policyd.session.state import PERMISSION
 
 FIRST = "`_policyd/hello` must be the first message"
@@ -142,10 +142,10 @@ class Peer:
 
     # ---- from the daemon ----------------------------------------------------------------------------
 
-    def changed(self, revision: str) -> None:
+    def changed(self, revision: str, *, loosens: bool) -> None:
         """Tell that another policy is in force."""
-        if isinstance(self._role, Embedder):
-            self._out(messages.notification(wire.CHANGED, {"revision": revision}))
+        if self._role is not None:
+            self._out(messages.notification(CHANGED, {"revision": revision, "loosens": loosens}))
 
     def close(self) -> None:
         """The peer is gone, or the daemon ends: everything open is answered without an allow."""

@@ -304,9 +304,9 @@ class Server:
             if line is not None:
                 self._touched(line)
 
-    def _changed(self, revision: str) -> None:
+    def _changed(self, revision: str, loosens: bool) -> None:
         for line in list(self._lines.values()):
-            line.peer.changed(revision)
+            line.peer.changed(revision, loosens=loosens)
             self._touched(line)
 
     def _signalled(self, fd: int) -> None:

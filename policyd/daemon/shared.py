@@ -77,8 +77,8 @@ class Shared:
         """Open permission requests by uid."""
         self.pids: dict[int, int] = {}
         """Process ids of peers that ask for an agent, with how many connections each has."""
-        self.changed: Callable[[str], None] = lambda revision: None
-        """Called when another policy is in force."""
+        self.changed: Callable[[str, bool], None] = lambda revision, loosens: None
+        """Called when another policy is in force, and whether it may allow more."""
         self.reported: Callable[[], None] = lambda: None
         """Called when something was found in the files: it is in force, or a problem."""
         self.looked: Callable[[], None] = lambda: None
@@ -250,13 +250,13 @@ class Shared:
         if callable(found):
             found()
             return
-        if isinstance(found, Change):
-            self._reloaded(found)
+        announce = self._reloaded(found) if isinstance(found, Change) else ""
         for performer in list(self._performers):
-            performer.handle(Reloaded())
+            performer.handle(Reloaded(announce))
             touched[performer] = None
 
-    def _reloaded(self, change: Change) -> None:
+    def _reloaded(self, change: Change) -> str:
+        """Put a change in force; return what open sessions are told of it, empty if nothing."""
         book = self.ground.book
         book.take(change)
         self.problems = change.problems
@@ -265,12 +265,13 @@ class Shared:
                 authorizer.reload(book.policy)
         for problem in change.problems:
             self.say(problem, loud=True)
-        if change.in_force:
-            how = "it may allow more than before" if change.loosens else "it only tightens"
-            self.say(f"the policy changed: {how} (revision {book.policy.revision})", loud=change.loosens)
-            self.changed(book.policy.revision)
+        told = change.words(book.policy.revision)
+        if told:
+            self.say(told, loud=change.loosens)
+            self.changed(book.policy.revision, change.loosens)
         self.record("reload", revision=book.policy.revision, loosens=change.loosens, problems=list(change.problems))
         self.reported()
+        return told if change.loosens else ""
 
     def look(self) -> None:
         """Look at the files again; in the watcher's thread, or in one of its own."""

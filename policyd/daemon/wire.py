@@ -26,7 +26,6 @@ STATUS = "_policyd/status"
 RELOAD = "_policyd/reload"
 GRANTS = "_policyd/grants"
 PROMPTS = "_policyd/prompts"
-CHANGED = "_policyd/changed"
 
 
 class WireError(ValueError):

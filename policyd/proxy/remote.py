@@ -12,18 +12,18 @@ Rules of this module:
 
 from __future__ import annotations
 
-import json
 import selectors
-import socket
 from collections.abc import Callable, Mapping
 from time import monotonic
 
 from policyd import __version__
-from policyd.acp import FrameLimitError, Lines, messages
+from policyd.acp import messages
+from policyd.display import safe
 from policyd.proxy.denying import Local
 from policyd.proxy.ledger import Ledger
+from policyd.proxy.link import Link, LostError, check_hello
 from policyd.proxy.options import Options
-from policyd.service.relayed import FRAME, HELLO, RELAY, RELAYED, PieceError, piece_of, pieces
+from policyd.service.relayed import CHANGED, HELLO, RELAY, RELAYED, PieceError, piece_of, pieces
 from policyd.session import Side
 from policyd.storage import places, sockets
 from policyd.storage.sockets import SocketError
@@ -33,62 +33,8 @@ FIRST = 5.0
 """Seconds the first connection may take: the agent is booting."""
 SOONEST, LATEST = 0.1, 5.0
 """Seconds between attempts."""
-BLOCK = 64 * 1024
 MOST_UNDONE = 16 * 1024 * 1024
 """Bytes the daemon may owe before nothing more is read."""
-
-
-class LostError(Exception):
-    """The daemon is lost, and why."""
-
-
-class Link:
-    """One connection to the daemon."""
-
-    def __init__(self, one: socket.socket) -> None:
-        """Take over a connected socket."""
-        one.setblocking(False)
-        self.socket = one
-        self._lines = Lines(FRAME)
-        self._out = bytearray()
-
-    @property
-    def waits(self) -> bool:
-        """Whether something waits to be written."""
-        return bool(self._out)
-
-    def send(self, method: str, params: Mapping[str, object], ident: int | None = None) -> None:
-        """Send a message; LostError if nobody reads."""
-        lead = {} if ident is None else {"id": ident}
-        body = {"jsonrpc": "2.0", **lead, "method": method, "params": params}
-        self._out += json.dumps(body, ensure_ascii=False).encode() + b"\n"
-        self.flush()
-
-    def flush(self) -> None:
-        """Write what waits, as far as it goes; LostError if nobody reads."""
-        try:
-            while self._out:
-                del self._out[: self.socket.send(memoryview(self._out)[: 4 * BLOCK])]
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError as error:
-            raise LostError(error.strerror or "the connection broke") from error
-
-    def read(self) -> list[dict[str, object]]:
-        """Return the messages that came; LostError at the end."""
-        try:
-            data = self.socket.recv(4 * BLOCK)
-        except (BlockingIOError, InterruptedError):
-            return []
-        except OSError as error:
-            raise LostError(error.strerror or "the connection broke") from error
-        if not data:
-            raise LostError("it ended")
-        try:
-            found = [json.loads(line) for line in self._lines.feed(data).split(b"\n") if line]
-        except (ValueError, FrameLimitError) as error:
-            raise LostError(f"it sent what cannot be read: {error}") from error
-        return [one for one in found if isinstance(one, dict)]
 
 
 class Remote:
@@ -123,6 +69,8 @@ class Remote:
         self._greeting = 0.0
         """Since when the answer to a hello is awaited; 0: it is not."""
         self._said = ""
+        self._revision = ""
+        """Of the policy the daemon last spoke of."""
         self._gone: list[Side] = []
         self._out: Callable[[Side, bytes], None]
 
@@ -234,8 +182,15 @@ class Remote:
         params = message.get("params")
         if message.get("method") == RELAYED and isinstance(params, dict):
             self._relayed(params)
+        elif message.get("method") == CHANGED and isinstance(params, dict):
+            self._changed(params)
         elif self._greeting and message.get("id") == 0:
             self._greeted(message)
+
+    def _changed(self, params: Mapping[str, object]) -> None:
+        self._revision = str(params.get("revision"))
+        if params.get("loosens") is not False:
+            self._note(f"the daemon's policy changed: it may allow more than before (revision {safe(self._revision)})")
 
     def _relayed(self, params: Mapping[str, object]) -> None:
         number = params.get("n")
@@ -349,7 +304,7 @@ class Remote:
             while (left := until - monotonic()) > 0:
                 selector.select(left)
                 for message in link.read():
-                    check_hello(message)
+                    self._revision = check_hello(message)
                     return
         raise LostError("it does not answer")
 
@@ -365,7 +320,7 @@ class Remote:
         self._watch()
 
     def _greeted(self, message: Mapping[str, object]) -> None:
-        check_hello(message)
+        revision = check_hello(message)
         self._greeting = 0.0
         local, link = self._local, self._link
         if link is None:
@@ -377,12 +332,14 @@ class Remote:
             self._pause = SOONEST
             self._later()
             return
+        self._note("the daemon is back")
+        if self._revision not in ("", revision):
+            self._note(f"its policy is another: it may allow more than before (revision {safe(revision)})")
+        self._revision = revision
         self._take_over(link)
 
     def _take_over(self, link: Link) -> None:
         """Let the daemon decide from here on; tell it what it missed."""
-        if self._local is not None:
-            self._note("the daemon is back")
         self._link, self._local, self._said = link, None, ""
         self._retry, self._pause = None, SOONEST
         self._watch()
@@ -418,11 +375,3 @@ class Remote:
             if self._selector.get_map().get(link.socket) is not None:
                 self._selector.unregister(link.socket)
             link.socket.close()
-
-
-def check_hello(message: Mapping[str, object]) -> None:
-    """Look at the answer to a hello; LostError if the daemon does not take us."""
-    if "result" not in message:
-        error = message.get("error")
-        said = error.get("message") if isinstance(error, dict) else None
-        raise LostError(f"it refused: {said}")

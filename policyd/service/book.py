@@ -59,6 +59,13 @@ class Change(Struct, frozen=True):
         """The new revision of the policy without projects, empty if it did not change."""
         return self.in_force[()].policy.revision if () in self.in_force else ""
 
+    def words(self, revision: str) -> str:
+        """Say what changed, empty if nothing did; `revision` is in force now."""
+        if not self.in_force:
+            return ""
+        how = "it may allow more than before" if self.loosens else "it only tightens"
+        return f"the policy changed: {how} (revision {revision})"
+
 
 class PolicyBook:
     """The policies of one process."""
@@ -148,7 +155,7 @@ class PolicyBook:
         self._reported = said
         for new in changed.values():
             new.policy.ready()
-        looser = any(loosens(in_force[roots].policy, new.policy) for roots, new in changed.items())
+        looser = not self.tighten and any(loosens(in_force[roots].policy, new.policy) for roots, new in changed.items())
         return Change(base, changed, frozenset(in_force), said, looser)
 
     def take(self, change: Change) -> None:

@@ -15,6 +15,7 @@ PIECE = 1024 * 1024
 HELLO = "_policyd/hello"
 RELAY = "_policyd/relay"
 RELAYED = "_policyd/relayed"
+CHANGED = "_policyd/changed"
 
 
 class PieceError(ValueError):

@@ -15,7 +15,7 @@ from policyd.grants import Grant
 from policyd.service.book import Change, PolicyBook
 from policyd.service.performer import Performer
 from policyd.service.warm import warm
-from policyd.session import Note, Remember, Side
+from policyd.session import Note, Reloaded, Remember, Side
 from policyd.storage.grants import Remembered
 from policyd.storage.settings import Loaded
 
@@ -126,23 +126,26 @@ class Service:
         if isinstance(found, Note):
             self.say(found)
             return False
-        if isinstance(found, Change):
-            self._take(found)
+        if isinstance(found, Change) and (announce := self._take(found)):
+            self._performer.handle(Reloaded(announce))
+            return False
         return True
 
-    def _take(self, change: Change) -> None:
+    def _take(self, change: Change) -> str:
+        """Put a change in force; return what open sessions are told of it, empty if nothing."""
         self._book.take(change)
         gc.freeze()
         if () in change.in_force:
             self._authorizer.reload(self._book.policy)
         for problem in change.problems:
             self.say(Note(safe(problem), loud=True))
-        if change.in_force:
-            how = "it may allow more than before" if change.loosens else "it only tightens"
-            self.say(Note(f"the policy changed: {how} (revision {self._book.policy.revision})", loud=change.loosens))
+        told = change.words(self._book.policy.revision)
+        if told:
+            self.say(Note(told, loud=change.loosens))
         now = datetime.now(UTC)
         fields = {"revision": self._book.policy.revision, "loosens": change.loosens, "problems": list(change.problems)}
         self._performer.record(audit.event("reload", now, **fields))
+        return told if change.loosens else ""
 
     # ---- the end ------------------------------------------------------------------------------------
 

@@ -72,7 +72,7 @@ class Connection:
         elif isinstance(event, Failed):
             self._permissions.failed(event.command, event.why)
         elif isinstance(event, Reloaded):
-            self._permissions.reload()
+            self._permissions.reload(event.announce)
         elif isinstance(event, Closed):
             self._closed(event.side)
         else:

@@ -80,6 +80,9 @@ class Tick(Struct, frozen=True):
 class Reloaded(Struct, frozen=True):
     """The policy or the grants changed: open questions are judged again, a deny wins at once."""
 
+    announce: str = ""
+    """What every open session is told of it; empty: nothing. A policy that may allow more is told."""
+
 
 class Closed(Struct, frozen=True):
     """A side is gone: prompts are withdrawn, open requests answered without an allow, nothing is remembered."""

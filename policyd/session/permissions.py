@@ -259,8 +259,10 @@ class Permissions:
         for held in list(self._core.held.values()):
             self._cancel(held, why, by="policyd")
 
-    def reload(self) -> None:
+    def reload(self, announce: str) -> None:
         """The policy changed: what it denies now is rejected, also while a question is open."""
+        if announce:
+            self._report.announce(announce)
         for held in list(self._core.held.values()):
             if held.talk is not None:
                 self._try(held, self._judge_again)

@@ -1,5 +1,6 @@
-"""Showing a refusal to the person: one synthetic failed tool call, once a call (design section 7).
+"""Showing a refusal, or that the policy came to allow more, to the person: one synthetic failed tool call.
 
+A refusal is shown once a call (design section 7).
 It has an id of its own, merges with nothing, and never comes before the response that opened its session: a client
 drops what belongs to a session it does not know.
 """
@@ -14,6 +15,8 @@ from policyd.session.events import Side
 from policyd.session.state import Held, Session, remember
 
 TITLE = 200
+APART = 10.0
+"""Seconds between two announcements: whoever writes a policy saves it often."""
 
 
 class Report:
@@ -22,6 +25,7 @@ class Report:
     def __init__(self, core: Core) -> None:
         """Share `core`."""
         self._core = core
+        self._announced = -APART
 
     def refused(self, held: Held, decision: Decision) -> None:
         """Show that `held` was refused, unless that call's refusal was shown before."""
@@ -31,6 +35,15 @@ class Report:
         if held.call_id:
             remember(session.reported, held.call_id, self._core.settings.calls_kept)
         self.show(session, title(held, decision), text(decision))
+
+    def announce(self, what: str) -> None:
+        """Tell every open session that something holds from here on."""
+        if self._core.now.mono < self._announced + APART:
+            return
+        self._announced = self._core.now.mono
+        for session in self._core.sessions.values():
+            if session.opened:
+                self.show(session, f"policyd: {what}", what)
 
     def show(self, session: Session, what: str, why: str) -> None:
         """Show a failed call of policyd's own, as soon as the client knows the session."""
