@@ -266,6 +266,21 @@ def test_the_working_directory_by_name_is_a_dot_where_it_is_not_one_place() -> N
     assert [word.text for word in found.commands[0].argv] == ["cat", "./.env", "./.env"]
 
 
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("echo $(x) | b | c && cd /etc && rm y", ("/etc",)),
+        ("echo $(x) | b | c && cd /etc; rm y", ("/etc", "/w")),
+        ("(a | b | c && cd /etc && rm y)", ("/etc",)),
+        ("echo $(x) | b | c || cd /etc | d; rm y", ("/w",)),
+        ("echo $(x) && cd /etc | b | c && rm y", ("/w",)),
+    ],
+)
+def test_a_pipeline_ends_where_the_shell_ends_it_however_long(text: str, places: tuple[str, ...]) -> None:
+    assert reading(text).commands[-1].cwd == places
+    assert not reading(text).commands[-1].fed
+
+
 # ---- redirections ----------------------------------------------------------------------------------
 
 

@@ -4,13 +4,15 @@ Rules of this module:
 
 1. Behind `&&` and `||` stands what may not run: only what is the same either way is known afterwards.
 2. A redirection that the tree hangs on a list or pipeline belongs to its last command.
-3. Lists and pipelines are walked without recursion, however long they are.
+3. Lists and pipelines are walked without recursion, however long they are; `|` binds closer than `&&` and `||`,
+   however the tree nests them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import tree_sitter
@@ -26,6 +28,11 @@ if TYPE_CHECKING:
     from policyd.commands.grammar import Reader
 
 Node = tree_sitter.Node
+Step = tuple[str, Node, list[Node]]
+"""What joins a statement to the one before, the statement, its redirections."""
+
+_JOINED = frozenset({"list", "pipeline"})
+_OPERATORS = frozenset({"&&", "||", "|", "|&"})
 
 
 def redirected(reader: Reader, node: Node) -> Pair:
@@ -62,74 +69,71 @@ def _compound(reader: Reader, body: Node, targets: list[Node]) -> Pair:
     return pair
 
 
-def chain(reader: Reader, node: Node, behind: list[Node] | None = None) -> Pair:
-    """Read `a && b || c`, from the left, however long; redirections between belong to the last part before."""
-    steps: list[tuple[str, Node, list[Node]]] = []
-    targets = list(behind or [])
-    while True:
-        if node.type == "redirected_statement" and _redirected_body(node).type in {"list", "redirected_statement"}:
-            targets = _own(reader, node) + targets
-            node = _redirected_body(node)
-        elif node.type == "list":
-            left, operator, right = _list(reader, node)
-            if left is None:
-                return reader.hidden(node)
-            steps.append((operator, right, targets))
-            node, targets = left, []
+def joined(reader: Reader, node: Node, behind: list[Node] | None = None) -> Pair:
+    """Read `a && b || c | d`, however long and however the tree nests it; redirections belong to the last before."""
+    steps = _steps(reader, node, behind or [])
+    if not steps:
+        return reader.hidden(node)
+    pair: Pair = (reader.state.cwd, reader.state.cwd)
+    for first, pipeline in _pipelines(steps):
+        if first in {"&&", "||"}:
+            leaves = len(pipeline) == 1 and _leaves(pipeline[0][1])
+            pair = then(reader.state, pair, first, partial(_pipeline, reader, pipeline), leaves=leaves)
         else:
-            break
-    pair = with_redirects(reader, node, targets) if targets else reader.run_node(node)
-    for operator, right, own in reversed(steps):
-        pair = _then(reader, pair, operator, right, own)
+            pair = _pipeline(reader, pipeline)
     return pair
 
 
-def _list(reader: Reader, node: Node) -> tuple[Node | None, str, Node]:
-    parts = [child for child in reader.children(node) if child.type != "comment"]
-    if len(parts) != 3 or parts[1].type not in {"&&", "||"}:
-        return None, "", node
-    return parts[0], parts[1].type, parts[2]
-
-
-def _then(reader: Reader, pair: Pair, operator: str, node: Node, behind: list[Node]) -> Pair:
-    return then(
-        reader.state,
-        pair,
-        operator,
-        lambda: with_redirects(reader, node, behind) if behind else reader.run_node(node),
-        leaves=operator == "||" and _leaves(node),
-    )
-
-
-def pipeline(reader: Reader, node: Node, behind: list[Node] | None = None) -> Pair:
-    """Read `a | b`: each part in a shell of its own, all but the first fed by the one before."""
-    parts: list[tuple[Node, list[Node]]] = []
-    targets = list(behind or [])
-    while True:
-        if node.type == "redirected_statement" and _redirected_body(node).type in {"pipeline", "redirected_statement"}:
-            targets = _own(reader, node) + targets
-            node = _redirected_body(node)
-        elif node.type == "pipeline":
-            inside = [child for child in reader.children(node) if child.type not in {"|", "|&", "comment"}]
-            parts.append((inside[-1], targets))
-            parts += [(part, []) for part in reversed(inside[1:-1])]
-            node, targets = inside[0], []
+def _steps(reader: Reader, node: Node, behind: list[Node]) -> list[Step]:
+    """Return the statements of a list or pipeline in order, none where it is not understood."""
+    found: list[Step] = []
+    operator, stack = "", [(node, behind)]
+    while stack:
+        here, targets = stack.pop()
+        kind = here.type
+        if kind in _JOINED:
+            parts = [part for part in reader.children(here) if part.type != "comment"]
+            if not parts or parts[-1].type in _OPERATORS:
+                return []
+            stack.append((parts.pop(), targets))
+            stack += [(part, []) for part in reversed(parts)]
+        elif kind == "redirected_statement" and _redirected_body(here).type in _JOINED | {kind}:
+            stack.append((_redirected_body(here), _own(reader, here) + targets))
+        elif kind in _OPERATORS:
+            operator = kind
         else:
-            parts.append((node, targets))
-            break
-    here, fed, document = reader.state.cwd, reader.fed, reader.document
-    for number, (part, own) in enumerate(reversed(parts)):
-        before = dict(reader.state.names) if reader.state.names else NO_NAMES
-        reader.state.cwd = here
+            found.append((operator, here, targets))
+    return found
+
+
+def _pipelines(steps: list[Step]) -> Iterator[tuple[str, list[Step]]]:
+    first = 0
+    for place in range(1, len(steps) + 1):
+        if place == len(steps) or steps[place][0] not in {"|", "|&"}:
+            yield steps[first][0], steps[first:place]
+            first = place
+
+
+def _pipeline(reader: Reader, steps: list[Step]) -> Pair:
+    """Read `a | b`: each part in a shell of its own, all but the first fed by the one before."""
+    if len(steps) == 1:
+        return _one(reader, steps[0])
+    state, fed, document = reader.state, reader.fed, reader.document
+    here = state.cwd
+    for number, step in enumerate(steps):
+        before = dict(state.names) if state.names else NO_NAMES
+        state.cwd = here
         if number:
             reader.fed, reader.document = "|", None
-        if own:
-            with_redirects(reader, part, own)
-        else:
-            reader.run_node(part)
-        reader.state.join(before)
+        _one(reader, step)
+        state.join(before)
     reader.fed, reader.document = fed, document
     return here, here
+
+
+def _one(reader: Reader, step: Step) -> Pair:
+    _, node, targets = step
+    return with_redirects(reader, node, targets) if targets else reader.run_node(node)
 
 
 def negated(reader: Reader, node: Node, behind: list[Node] | None = None) -> Pair:
@@ -209,9 +213,9 @@ def _leaves(node: Node) -> bool:
 _REDIRECTED: dict[str, Callable[[Reader, Node, list[Node]], Pair]] = {
     "command": command,
     "declaration_command": declaration,
-    "list": chain,
+    "list": joined,
     "negated_command": negated,
-    "pipeline": pipeline,
+    "pipeline": joined,
     "test_command": conditional,
     "unset_command": declaration,
 }
