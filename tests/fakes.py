@@ -39,10 +39,11 @@ class FakeFilesystem:
         return done
 
     def contains(self, directory: str, names: tuple[str, ...]) -> bool | None:
-        """Look at base names only; enough for the patterns tests use."""
-        bases = [posixpath.basename(name) for name in names]
-        below = [path for path in self.files if path.startswith(directory.rstrip("/") + "/")]
-        return any(fnmatchcase(posixpath.basename(path), base) for path in below for base in bases)
+        """Look at the names of files and of the directories they lie in."""
+        start = directory.rstrip("/") + "/"
+        files = [path[len(start) :].split("/") for path in self.files if path.startswith(start)]
+        below = [parts[:end] for parts in files for end in range(1, len(parts) + 1)]
+        return any(_fits(parts, name.split("/")) for parts in below for name in names)
 
     def is_dir(self, path: str) -> bool | None:
         """A key with value None, or a prefix of another key, is a directory."""
@@ -59,3 +60,11 @@ class FakeFilesystem:
         prefix = directory.rstrip("/") + "/"
         names = {key[len(prefix) :].split("/")[0] for key in [*self.files, *self.links] if key.startswith(prefix)}
         return tuple(sorted(names))
+
+
+def _fits(parts: list[str], pattern: list[str]) -> bool:
+    if not pattern:
+        return not parts
+    if pattern[0] == "**":
+        return _fits(parts, pattern[1:]) or (bool(parts) and _fits(parts[1:], pattern))
+    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])

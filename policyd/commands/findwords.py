@@ -1,11 +1,13 @@
 """The words of `find`: where it starts, what it writes and deletes, whether it does more than print names.
 
-Source: find(1), GNU findutils 4.10; BSD find. A word that is no known test or action is harm.
+Source: find(1), GNU findutils 4.10; BSD find. A word that is no known test or action is harm. What `-exec` runs is a
+command of its own; `stands_for` says what its `{}` may be.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from msgspec import Struct, field
 
@@ -81,7 +83,8 @@ def _step(text: str, rest: tuple[Word, ...], starts: tuple[Word, ...], found: Fi
     if text in FILES or _NEWER(text):
         found.uses.extend(("search", word, Reach.ENTRY) for word in rest[:1] if not text.endswith("t"))
         return 1
-    found.harm = found.harm or f"`{text}` of find does more than print names"
+    if text != "-exec":
+        found.harm = found.harm or f"`{text}` of find does more than print names"
     if text in WRITES:
         found.uses.extend(("edit", word, Reach.ENTRY) for word in rest[:1])
         return 2 if text == "-fprintf" else 1
@@ -93,3 +96,47 @@ def _step(text: str, rest: tuple[Word, ...], starts: tuple[Word, ...], found: Fi
     if text in RUNS:
         return next((i + 1 for i, word in enumerate(rest) if word.text in {";", "+"}), len(rest))
     return 0
+
+
+# ---- what is found ---------------------------------------------------------------------------------
+
+_PASSES = FLAGS - {"-prune", "-quit", "-o", "-or", "(", ")", ",", "!", "-not"}
+"""Flags that leave every test in front of an action a condition of it."""
+_GLOB = re.compile(r"(\*?)([\w.*-]*)").fullmatch
+
+
+def stands_for(words: tuple[Word, ...]) -> tuple[Word, ...] | None:
+    """Return globs for every file that `{}` may be behind the words in front of `-exec`, None where that is not known.
+
+    Only regular files: what is a link may lead anywhere. Every test has to hold (`-o` makes them choices).
+    """
+    end = _start(words)
+    if any(word.kind is not WordKind.CONST for word in words) or (end and words[0].text.startswith("-")):
+        return None
+    names, plain, at, negated = [""], False, end, False
+    while at < len(words):
+        text = words[at].text
+        value = words[at + 1].text if at + 1 < len(words) else ""
+        at += 2 if text in VALUES | FILES else 1
+        if text in {"!", "-not"}:
+            negated = True
+            continue
+        if text not in VALUES | FILES | _PASSES:
+            return None
+        plain |= text == "-type" and value == "f" and not negated
+        if text == "-name" and not negated and names == [""] and (found := _GLOB(value)):
+            names = _names(found[1], found[2])
+        negated = False
+    return tuple(_below(words[:end] or (Word("."),), names)) if plain else None
+
+
+def _names(star: str, rest: str) -> list[str]:
+    """Return shell globs for the names that a glob of `find` matches, whose `*` also takes a leading dot."""
+    return [star + rest, *([f".*{rest}"] if star else []), *([rest] if star and rest.startswith(".") else [])]
+
+
+def _below(starts: tuple[Word, ...], names: list[str]) -> Iterator[Word]:
+    for start in starts:
+        yield start
+        head = "".join("\\" + char if char in "*?[]\\" else char for char in start.text.rstrip("/"))
+        yield from (Word(f"{head}/**" + (f"/{name}" if name else ""), WordKind.GLOB) for name in names)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from policyd.commands.findwords import stands_for
 from policyd.commands.inner import MORE_INPUT, Inner, Unwrapped, Words, constant_text, joined, replaced, scripts
 from policyd.commands.plain import constant
 from policyd.commands.wrapper_table import BASH_LIKE, INTERPRETERS, SHELLS
@@ -31,9 +32,17 @@ def _find(name: str, words: Words, found: Unwrapped, fed: str) -> None:
         while end < len(words) and not _ends(words, end):
             end += 1
         if end > at:
-            argv = replaced(words[at:end], ("{}",))
+            argv = replaced(_filled(words[at:end], words[: at - 1]), ("{}",))
             found.inners.append(Inner(name, argv, away=text in {"-execdir", "-okdir"}))
         at = end
+
+
+def _filled(argv: Words, before: Words) -> Words:
+    """Put what `find` with the words `before` may find in the place of a `{}` that is a word."""
+    files = stands_for(before)
+    if files is None or argv[0].text == "{}":
+        return argv
+    return tuple(file for word in argv for file in (files if constant_text(word) == "{}" else (word,)))
 
 
 def _ends(words: Words, at: int) -> bool:

@@ -12,7 +12,7 @@ Rules of this module:
    An operation that skips hidden names reaches nothing behind a leading dot.
    `sure` then wants a pattern that covers everything below.
 4. A shell glob that may match is MAYBE, one whose every match is covered is YES. Where it is known what the glob
-   expands to, a floating pattern is held against that.
+   expands to, a floating pattern is held against that; where it leads to any depth, against a look.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from msgspec import Struct, field
 from policyd.model import Filesystem, PathRef, Reach, Truth, Workspace
 from policyd.paths import globs
 from policyd.paths.lexical import below, caseless, inside, resolved
-from policyd.paths.segments import DEEP, literal
+from policyd.paths.segments import DEEP, Segment, literal, meets
 from policyd.paths.syntax import Written, read
 from policyd.paths.tails import Tail
 
@@ -264,12 +264,25 @@ def _ends(name: str) -> Iterator[str]:
     yield from ("/".join(parts[at:]) for at in range(len(parts)) if parts[at:] != ["**"] or at == 0)
 
 
+def _deep_names(tail: Tail, segments: tuple[Segment, ...]) -> tuple[str, ...]:
+    """Return what to look for where a glob may lead to any depth: what it can match, or holds what it can match."""
+    count = next(at for at, segment in enumerate(segments) if segment.literal is None)
+    names = tail.residue(tail.run_glob(segments[:count], sure=False)) or ("**",)
+    last, own = segments[-1], tail.segments[:-1] if tail.whole() else tail.segments
+    if last is DEEP or not own or own[-1] is DEEP:
+        return names
+    here = names if meets(own[-1], last) else ()
+    return (*here, *(f"{name}/**/{last.source}" for name in names if tail.whole()))
+
+
 def _glob_hit(place: Place, text: str, form: str, ref: PathRef, fs: Filesystem | None) -> Truth:
     tail, segments = place.from_root(), globs.segments(text)
     states = tail.run_glob(segments, sure=False)
     if tail.ends(states):
         if tail.ends(tail.run_glob(segments, sure=True)):
             return Truth.YES
+        if ref.found is None and not place.anchored and DEEP in segments:
+            return _look(fs, globs.head(form), _deep_names(tail, segments), ref)
         if ref.found is None or place.anchored:
             return Truth.MAYBE
         if any(_matched(path, (place,)) or (ref.folded and _matched(caseless(path), (place,))) for path in ref.found):
