@@ -7,9 +7,10 @@ a finding is about, or on the line its rule begins at, says that it is meant.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from functools import cached_property
+from typing import cast
 
 from msgspec import Struct, field
 
@@ -18,7 +19,7 @@ from policyd.cli.standins import Yard
 from policyd.cli.trial import Trial
 from policyd.model import RuleRef
 from policyd.policy import Diagnostic, Policy, Rule
-from policyd.policy.file import Named
+from policyd.policy.blocks import Table
 from policyd.policy.read import Parsed
 
 MEANT = re.compile(r"#[^\n]*?\bok:[ ]*([a-z, -]+)")
@@ -41,6 +42,11 @@ class Block(Struct, frozen=True):
     parsed: Parsed
     name: str
     number: int
+
+    @property
+    def table(self) -> Table:
+        """The block as written."""
+        return cast("Table", self.parsed.raw[self.name][self.number])
 
     def line(self, key: str = "", text: str = "") -> int:
         """Return the line of `text` under `key`, else of the key, else of the block."""
@@ -92,16 +98,10 @@ class Desk(Struct, dict=True):
         """Yield the rules that count."""
         return (rule for rule in self.policy.rules if not rule.void)
 
-    def shape(self, ref: RuleRef) -> Named:
-        """Return a rule as it was read."""
-        block = self.block(ref)
-        found: Iterable[tuple[int, Named]] = block.parsed.rules if block.name == "rule" else block.parsed.defaults
-        return next(named for number, named in found if number == block.number)
-
     def warn(self, name: str, ref: RuleRef, found: str, write: str, *, key: str = "", text: str = "") -> None:
         """Note a finding about a rule."""
         block = self.block(ref)
-        own = block.parsed.raw[block.name][block.number].get("id", "")
+        own = block.table.get("id", "")
         at = Diagnostic(ref.file, block.line(key, text), str(own), found, write, ref.layer)
         self.note(name, at, block.parsed, block.line())
 

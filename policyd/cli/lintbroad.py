@@ -192,7 +192,7 @@ def runs_later(desk: Desk) -> None:
         if decision.effect is not Effect.ALLOW or not allowed(desk, f"edit {file}"):
             continue
         rule = next((ref for judged in decision.actions for ref in judged.hits if ref.effect is Effect.ALLOW), None)
-        if rule is None or not desk.shape(rule).command:
+        if rule is None or "command" not in desk.block(rule).table:
             continue
         edit = desk.trial.decide(desk.policy, desk.trial.actions(f"edit {file}"), desk.trial.context())
         by = next((shown(ref) for judged in edit.actions for ref in (*judged.hits, *judged.defaults)), "a default")

@@ -213,7 +213,7 @@ def void_defaults(desk: Desk, parsed: Parsed) -> None:
         if word == Effect.ALLOW.word:
             desk.warn_top("void", parsed, f"defaults.{key}", f"`{key}` = allow does not count: {void}", cure)
     for number, block in parsed.defaults:
-        if block.effect == Effect.ALLOW.word:
+        if block["effect"] == Effect.ALLOW.word:
             line = parsed.line("default", number)
             key = f"{source.name}:{line}"
             desk.warn_top("void", parsed, "default", f"the `[[default]]` at {key} does not count: {void}", cure)

@@ -185,6 +185,9 @@ def _word(marked: Marked, home: str) -> PatternWord:
 @lru_cache(4_096)
 def _plain(text: str) -> PatternWord:
     """Read a word that holds no quotes, braces, home or syntax; words recur from rule to rule."""
+    if STAR not in text:
+        path = "/" in text
+        return PatternWord(((text, False),), fold(text) if path else text, path)
     return _word(tuple([(char, False) for char in text]), "")
 
 

@@ -14,6 +14,7 @@ Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import groupby
 
 from msgspec import Struct
@@ -22,7 +23,7 @@ from policyd.model import PathRef, Reach, Truth, Workspace
 from policyd.paths import globs
 from policyd.paths.lexical import below, caseless
 from policyd.paths.pattern import Alternative, PathPattern
-from policyd.paths.segments import DEEP, Matcher, Segment, literal
+from policyd.paths.segments import DEEP, Matcher, Segment
 
 SESSIONS = 16
 """Sessions whose places are remembered."""
@@ -82,16 +83,20 @@ class Node:
             return self.deep
         name = segment.literal
         if name is not None:
-            found = self.literals.get(name)
-            if found is None:
-                found = self.literals[name] = Node()
-            return found
+            return self.named(name)
         self.wild = True
         text, opens, closes = telling(segment)
         if text:
             table = self.opening if opens else self.closing if closes else self.holding
             return table.setdefault(len(text), {}).setdefault(text, Node())
         return self.wilds.setdefault(segment, (segment.matches, Node()))[1]
+
+    def named(self, name: str) -> Node:
+        """Return the node behind a name, made if it is not there."""
+        found = self.literals.get(name)
+        if found is None:
+            found = self.literals[name] = Node()
+        return found
 
     def fitting(self, name: str) -> list[Node]:
         """The nodes behind wildcards that may fit `name`."""
@@ -129,6 +134,7 @@ class Node:
             yield self.deep
 
 
+@lru_cache(1024)
 def telling(segment: Segment) -> tuple[str, bool, bool]:
     """Return the longest text of a wildcard, and whether it opens or closes with it; empty: it holds none."""
     best, at = ("", False, False), 0
@@ -250,19 +256,23 @@ class _Tries:
             self._put(self.top, alternative.floats.segments, each)
         for place in alternative.places:
             self.top = self.top or Node()
-            self._put(self.top, (*_names(place), *alternative.tail.segments), each)
+            self._put(self._named(self.top, place), alternative.tail.segments, each)
         if alternative.relative and (alternative.floats is None or alternative.head):
-            node = self._put(self.relative, _names(alternative.head), None)
-            self.heads[alternative.head] = node
+            node = self.heads[alternative.head] = self._named(self.relative, alternative.head)
             self._put(node, alternative.tail.segments, each)
 
-    def _put(self, node: Node, segments: Iterable[Segment], each: int | None) -> Node:
+    def _named(self, node: Node, path: str) -> Node:
+        """Walk down the names of a path, making nodes."""
+        for name in self.text(path).split("/"):
+            if name:
+                node = node.named(name)
+        return node
+
+    def _put(self, node: Node, segments: Iterable[Segment], each: int) -> None:
         """Walk down, making nodes; note the pattern at the end."""
         for segment in segments:
             node = node.child(segment.fold() if self._fold and segment is not DEEP else segment)
-        if each is not None:
-            node.ids.append(each)
-        return node
+        node.ids.append(each)
 
 
 class PathIndex:
@@ -306,7 +316,3 @@ def kept(places: dict[int, _Places], fresh: _Places) -> _Places:
         places.clear()
     places[id(fresh.workspace)] = fresh
     return fresh
-
-
-def _names(path: str) -> tuple[Segment, ...]:
-    return tuple(literal(name) for name in path.split("/") if name)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -70,6 +71,7 @@ _ANYWHERE = (
 
 
 _WILD = re.compile(r"[*?\[\\]")
+_LETTERS = re.compile(r"[A-Za-z0-9_.*@ -]+\Z")
 _WHOLE = {"*": Segment((Wild.STAR,)), "**": DEEP}
 
 
@@ -84,7 +86,7 @@ def read(text: str, *, home: str, tmpdir: str) -> tuple[Written, ...]:
     if len(text) > LONGEST:
         raise PatternError(f"the pattern is longer than {LONGEST} characters; write several")
     if _PLAIN.match(text):
-        return (_alternative(text, home, tmpdir),)
+        return (_alternative(text, home, tmpdir) if ".." in text else _simple(text, home, tmpdir),)
     _refuse(text, _ANYWHERE, anywhere=True)
     _refuse(text, _FOREIGN)
     text = unicodedata.normalize("NFC", text)
@@ -189,6 +191,22 @@ def _alternative(text: str, home: str, tmpdir: str) -> Written:
     return Written(prefix is not None, head, tuple(segments[count:]), floats)
 
 
+def _simple(text: str, home: str, tmpdir: str) -> Written:
+    """Read a pattern without `..`, classes, braces and quoting: its names need no taking apart."""
+    prefix, rest = _anchor(text, home, tmpdir)
+    names = [name for name in rest.split("/") if name not in {"", "."}]
+    count = next((i for i, name in enumerate(names) if "*" in name), len(names))
+    tail = [segment(name, text) for name in names[count:]]
+    if rest.endswith("/") and names:
+        tail.append(DEEP)
+    if len(names) > DEEPEST:
+        raise PatternError(f"the pattern has more than {DEEPEST} segments; use `**`")
+    bare = "/" not in rest.rstrip("/")
+    floats = prefix is None and bool(names) and (bare or (tail[:1] == [DEEP] and not count and rest[0] == "*"))
+    above = [name for name in prefix.split("/") if name] if prefix else []
+    return Written(prefix is not None, (*above, *names[:count]), tuple(_fold(tail, text)), floats)
+
+
 def _anchor(text: str, home: str, tmpdir: str) -> tuple[str | None, str]:
     """The absolute directory a pattern starts at (None: the workspace), and the rest."""
     for name, place in (("~", home), ("$HOME", home), ("$TMPDIR", tmpdir)):
@@ -226,6 +244,12 @@ def _fold(segments: list[Segment], text: str) -> list[Segment]:
     return folded
 
 
+@lru_cache(1024)
+def _starred(name: str) -> Segment:
+    """Read a segment of letters and single stars; many patterns end alike."""
+    return Segment(tuple(Wild.STAR if char == "*" else char for char in name))
+
+
 def segment(name: str, text: str) -> Segment:
     """Read one segment of the pattern `text`.
 
@@ -236,6 +260,8 @@ def segment(name: str, text: str) -> Segment:
         return literal(name)
     if name in _WHOLE:
         return _WHOLE[name]
+    if "**" not in name and _LETTERS.match(name):
+        return _starred(name)
     tokens: list[Token] = []
     here = 0
     while here < len(name):

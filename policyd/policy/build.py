@@ -12,26 +12,29 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct, field
 
 from policyd.model import KINDS, Effect, Filesystem, Layer, RuleRef
-from policyd.policy.compile import EFFECTS, Compiler, Written
+from policyd.policy import shape
+from policyd.policy.blocks import Table, examples_of, normal
+from policyd.policy.compile import EFFECTS, Compiler
 from policyd.policy.errors import Mistake, PolicyError
 from policyd.policy.hints import KINDS as KIND_HINTS
 from policyd.policy.kept import Shelf, recalled
 from policyd.policy.layers import Entry, LayerDefaults, Lock, merged
 from policyd.policy.parsed import Parsed
 from policyd.policy.policy import Policy
-from policyd.policy.rules import Example, Rule
+from policyd.policy.rules import Compiled, Example, Rule
 from policyd.policy.sets import NAME, RESERVED, Sets, shipped
+from policyd.policy.shape import fits
 from policyd.policy.source import PolicySource
+from policyd.policy.together import mistakes, resource_of
 
 if TYPE_CHECKING:
     from policyd.policy.file import Lock as LockTable
-    from policyd.policy.file import Named, RuleBlock
 
 Group = tuple[Layer, bool]
 """Files that see the same sets: a layer, and whether a project's files are trusted."""
@@ -138,6 +141,16 @@ def set_mistake(name: str, table: Mapping[str, object]) -> Mistake | None:
     return None
 
 
+class Stand(NamedTuple):
+    """What the blocks of one file have in common."""
+
+    parsed: Parsed
+    sets: Sets
+    rank: Layer
+    void: str
+    """Why its allows do not count."""
+
+
 class Builder(Struct, dict=True):
     """Collects what the files of all layers say."""
 
@@ -148,53 +161,74 @@ class Builder(Struct, dict=True):
     defaults: list[tuple[Voice, Rule]] = field(default_factory=list)
     entries: dict[Voice, dict[str, Entry]] = field(default_factory=dict)
     examples: list[Example] = field(default_factory=list)
-    ids: dict[tuple[Layer, str], str] = field(default_factory=dict)
-    """Layer and id -> where it was first used."""
+    ids: dict[tuple[Layer, str], tuple[str, int]] = field(default_factory=dict)
+    """Layer and id -> file and line where it was first used."""
 
     def file(self, parsed: Parsed) -> None:
         """Take in one file; mistakes go to its diagnostics."""
         key, voice = group(parsed), voice_of(parsed)
         self.ground(parsed, voice)
-        for number, block in parsed.defaults:
-            self.defaults.append((voice, self.block(parsed, key, "default", number, block)))
-        for number, rule_block in parsed.rules:
-            rule = self.block(parsed, key, "rule", number, rule_block)
+        stand = Stand(parsed, self.sets[key], parsed.source.rank, self.lock.voids(key[0], trusted=key[1]))
+        self.compiler.heads.update(dict.fromkeys(parsed.starts))
+        for (number, block), resource in zip(parsed.defaults, parsed.resources[1], strict=True):
+            self.defaults.append((voice, self.block(stand, "default", number, block, resource)))
+        for (number, block), resource in zip(parsed.rules, parsed.resources[0], strict=True):
+            rule = self.block(stand, "rule", number, block, resource)
             self.rules.append(rule)
-            if rule_block.match or rule_block.not_match:
-                self.examples += examples(parsed, number, rule_block, rule)
+            if "match" in block or "not_match" in block:
+                self.examples += examples(parsed, number, block, rule)
 
-    def block(self, parsed: Parsed, key: Group, name: str, number: int, block: Named) -> Rule:
-        """Compile one `[[rule]]` or `[[default]]`."""
-        source, line = parsed.source, parsed.line(name, number)
-        ref = RuleRef(
-            layer=source.layer,
-            id=block.id or f"{posixpath.basename(source.name)}:{line}",
-            effect=EFFECTS[block.effect],
-            file=source.name,
-            line=line,
-            reason=block.reason or "",
-            remember=getattr(block, "remember", None) or "",
-            default=name == "default",
-        )
-        if block.id is not None:
-            self.unique(parsed, name, number, block.id)
-        written = Written(
+    def block(self, stand: Stand, name: str, number: int, block: Table, resource: str | None) -> Rule:
+        """Return one `[[rule]]` or `[[default]]`; its conditions are compiled here unless it is plain."""
+        parsed, sets, rank, void = stand
+        source, own, get = parsed.source, block.get("id"), block.get
+        line, effect = parsed.line(name, number), EFFECTS[block["effect"]]
+        if own is None:
+            own = f"{posixpath.basename(source.name)}:{line}"
+        else:
+            self.unique(parsed, name, number, own, line)
+        reason, memory = get("reason", ""), get("remember", "")
+        ref = RuleRef(source.layer, own, effect, source.name, line, reason, memory, name == "default")
+        void = void if effect is Effect.ALLOW else ""
+        at, table = len(self.rules) + len(self.defaults), parsed.raw[name][number]
+        if resource is not None:
+            later = self.compiler.later(block, ref, sets)
+            return Rule(ref, effect, rank, resource, later, void=void, number=at, table=table)
+        return Rule(
             ref,
-            source.rank,
-            parsed.raw[name][number],
-            len(self.rules) + len(self.defaults),
-            self.lock.voids(key[0], trusted=key[1]) if ref.effect is Effect.ALLOW else "",
-            not parsed.checked and (name, number) not in parsed.partial,
+            effect,
+            rank,
+            resource_of(block),
+            self.odd(stand, name, number, block, ref),
+            opaque="opaque" in block,
+            escalate="escalate" in block,
+            places="cwd" in block,
+            encloses="within" in block,
+            delegate=get("delegate") is True,
+            void=void,
+            number=at,
+            table=table,
         )
-        return self.compiler.rule(block, written, self.sets[key], lambda mistake: parsed.report(mistake, name, number))
 
-    def unique(self, parsed: Parsed, name: str, number: int, own: str) -> None:
+    def odd(self, stand: Stand, name: str, number: int, block: Table, ref: RuleRef) -> Callable[[], Compiled]:
+        """Check and compile a block that is not plain; every mistake in it is reported."""
+        parsed, sets, *_ = stand
+
+        def report(mistake: Mistake) -> None:
+            parsed.report(mistake, name, number)
+
+        if not parsed.checked and (name, number) not in parsed.partial:
+            for mistake in mistakes(normal(block)):
+                report(mistake)
+        return self.compiler.now(block, ref, sets, report)
+
+    def unique(self, parsed: Parsed, name: str, number: int, own: str, line: int) -> None:
         """Report an id that its layer already has."""
-        here = f"{parsed.source.name}:{parsed.line(name, number)}"
+        here = parsed.source.name, line
         first = self.ids.setdefault((parsed.source.layer, own), here)
         if first != here:
-            wanted = "give each rule of a layer an id of its own"
-            parsed.report(Mistake(f"the id `{own}` is taken by {first}", wanted, key="id"), name, number)
+            found = f"the id `{own}` is taken by {first[0]}:{first[1]}"
+            parsed.report(Mistake(found, "give each rule of a layer an id of its own", key="id"), name, number)
 
     def ground(self, parsed: Parsed, key: Voice) -> None:
         """Take in `[defaults]`, without the allows that do not count."""
@@ -232,10 +266,10 @@ class Builder(Struct, dict=True):
         )
 
 
-def examples(parsed: Parsed, number: int, block: RuleBlock, rule: Rule) -> Iterator[Example]:
+def examples(parsed: Parsed, number: int, block: Table, rule: Rule) -> Iterator[Example]:
     """Yield the examples of a rule; a mistake in one is reported."""
-    for key, values, wanted in (("match", block.match, True), ("not_match", block.not_match, False)):
-        for value in values or ():
+    for key, wanted in (("match", True), ("not_match", False)):
+        for value in examples_of(block, key):
             text = value if isinstance(value, str) else ""
             line = parsed.lines.find("rule", number, key, text)
             mistake = None if parsed.checked else example_mistake(key, value)
@@ -258,6 +292,8 @@ def example_mistake(key: str, value: object) -> Mistake | None:
         return Mistake(f'the example "{value}" does not begin with a kind', wanted, key=key, text=value)
     if not isinstance(value, dict):
         return Mistake("an example is a text or a table", 'write `"execute git status"`', key=key)
+    if fits(value, shape.ExampleTable):
+        return None
     from pydantic import ValidationError
 
     from policyd.policy.file import ExampleTable

@@ -6,14 +6,16 @@ used, because one mistake anywhere refuses the whole policy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NoReturn, TypeVar
 
 from msgspec import Struct, field
 
 from policyd.commands.patterns import CommandPattern
 from policyd.model import KINDS, READ_KINDS, WRITE_KINDS, Effect, Filesystem, Layer, RuleRef
 from policyd.paths import PathPattern
+from policyd.policy.blocks import PLAIN, Table, normal
 from policyd.policy.conditions import (
     AgentCondition,
     CommandCondition,
@@ -34,31 +36,16 @@ from policyd.policy.conditions import (
 from policyd.policy.errors import Mistake, listed, nearest
 from policyd.policy.hints import KINDS as KIND_HINTS
 from policyd.policy.hints import refuse_foreign
-from policyd.policy.rules import Rule
+from policyd.policy.rules import Compiled
 from policyd.policy.sets import OUTSIDE, Sets
-from policyd.policy.together import NARROW, mistakes, resource_of
+from policyd.policy.together import NARROW
 from policyd.tools import InputPattern, ToolPattern
 from policyd.urls import UrlPattern
-
-if TYPE_CHECKING:
-    from policyd.policy.file import Conditions, Named
 
 Pattern = TypeVar("Pattern")
 Value = TypeVar("Value")
 Report = Callable[[Mistake], None]
 EFFECTS = {effect.word: effect for effect in Effect}
-
-
-class Written(Struct, frozen=True):
-    """Where a block was written and what it counts as."""
-
-    ref: RuleRef
-    rank: Layer
-    table: Mapping[str, object]
-    number: int
-    void: str
-    whole: bool
-    """No key was left out as misshapen, so it can be judged which keys stand together."""
 
 
 class Compiler(Struct, dict=True):
@@ -71,76 +58,68 @@ class Compiler(Struct, dict=True):
     heads: dict[str, None] = field(default_factory=dict)
     """Literal heads of relative path patterns, in order."""
 
-    def rule(self, block: Named, written: Written, sets: Sets, report: Report) -> Rule:
-        """Compile one `[[rule]]` or `[[default]]`; mistakes go to `report`."""
-        for mistake in mistakes(block) if written.whole else ():
-            report(mistake)
-        allow = block.effect == "allow"
-        managed = written.ref.layer is Layer.MANAGED
+    def later(self, block: Table, ref: RuleRef, sets: Sets) -> Callable[[], Compiled]:
+        """Return what compiles a plain block when it is asked about."""
+        return partial(self.tables, block, ref, sets, refused)
+
+    def now(self, block: Table, ref: RuleRef, sets: Sets, report: Report) -> Callable[[], Compiled]:
+        """Compile a block; mistakes go to `report`."""
+        compiled = self.tables(block, ref, sets, report)
+        return lambda: compiled
+
+    def tables(self, table: Table, ref: RuleRef, sets: Sets, report: Report) -> Compiled:
+        """Compile the conditions of a block and those of each exception."""
+        block, allow, managed = normal(table), ref.effect is Effect.ALLOW, ref.layer is Layer.MANAGED
         conditions = tuple(
             self.conditions(block, Place.ALLOW if allow else Place.STRICT, sets, report, managed=managed)
         )
-        if block.until is not None:
-            conditions += (UntilCondition(block.until),)
+        if "until" in block:
+            conditions += (UntilCondition(block["until"]),)
         spare = Place.EXCEPT if allow else Place.SPARE
-        return Rule(
-            ref=written.ref,
-            effect=EFFECTS[block.effect],
-            rank=written.rank,
-            resource=resource_of(block),
-            conditions=conditions,
-            unless=tuple(
-                tuple(self.conditions(exception, spare, sets, inside_unless(report), managed=managed))
-                for exception in block.unless or ()
-            ),
-            opaque=bool(getattr(block, "opaque", None)),
-            escalate=bool(getattr(block, "escalate", None)),
-            delegate=bool(getattr(block, "delegate", None)),
-            places=block.cwd is not None,
-            encloses=block.within is not None,
-            void=written.void,
-            number=written.number,
-            table=written.table,
+        return conditions, tuple(
+            tuple(self.conditions(exception, spare, sets, inside_unless(report), managed=managed))
+            for exception in block.get("unless", ())
         )
 
     def conditions(
-        self, block: Conditions, place: Place, sets: Sets, report: Report, *, managed: bool
+        self, block: Table, place: Place, sets: Sets, report: Report, *, managed: bool
     ) -> Iterator[Condition]:
         """Compile the conditions of a block, the cheap ones first."""
         yield from kind(block, place, report)
         yield from self.resource(block, place, sets, report)
-        if block.input is not None:
+        if "input" in block:
             try:
-                yield InputCondition(place, InputPattern.compile(block.input))
+                yield InputCondition(place, InputPattern.compile(block["input"]))
             except ValueError as error:
                 report(Mistake(f"`input`: {error}", key="input"))
         yield from attributes(block, place, report, managed=managed)
 
-    def resource(self, block: Conditions, place: Place, sets: Sets, report: Report) -> Iterator[Condition]:
+    def resource(self, block: Table, place: Place, sets: Sets, report: Report) -> Iterator[Condition]:
         """Compile the resource and what narrows it."""
-        if block.path is not None:
-            found = list(sets.expand("path", block.path, report))
+        if "path" in block:
+            found = list(sets.expand("path", block["path"], report))
             patterns = self.paths("path", [text for text in found if text != OUTSIDE], report)
             yield PathCondition(place, patterns, OUTSIDE in found)
-        if block.command is not None:
-            entries = tuple(self.commands(sets.expand("command", block.command, report), report))
+        if "command" in block:
+            entries = tuple(self.commands(sets.expand("command", block["command"], report), report))
             yield CommandCondition(place, entries, **self.narrowing(block, sets, report))
-        if block.url is not None:
-            texts = sets.expand("url", block.url, report)
+        if "url" in block:
+            texts = sets.expand("url", block["url"], report)
             yield UrlCondition(place, tuple(self.each("url", UrlPattern.compile, texts, report)))
-        if block.tool is not None:
-            texts = sets.expand("tool", block.tool, report)
+        if "tool" in block:
+            texts = sets.expand("tool", block["tool"], report)
             yield ToolCondition(place, tuple(self.each("tool", ToolPattern.compile, texts, report)))
 
-    def narrowing(self, block: Conditions, sets: Sets, report: Report) -> dict[str, Any]:
+    def narrowing(self, block: Table, sets: Sets, report: Report) -> dict[str, Any]:
         """Compile `cwd`, `within` and `env`."""
         found: dict[str, Any] = {}
         for key in NARROW:
-            texts = getattr(block, key)
-            if texts is not None:
-                found[key] = (
-                    tuple(texts) if key == "env" else self.paths(key, list(sets.expand(key, texts, report)), report)
-                )
+            if key not in block:
+                continue
+            texts = block[key]
+            found[key] = (
+                tuple(texts) if key == "env" else self.paths(key, list(sets.expand(key, texts, report)), report)
+            )
         return found
 
     def paths(self, key: str, texts: list[Any], report: Report) -> tuple[PathPattern, ...]:
@@ -174,7 +153,8 @@ class Compiler(Struct, dict=True):
             known = self.known.get((key, text))
             if known is None:
                 try:
-                    refuse_foreign(key, text)
+                    if key not in PLAIN or not PLAIN[key](text):
+                        refuse_foreign(key, text)
                     known = self.known[key, text] = build(text)
                 except Mistake as mistake:
                     report(mistake)
@@ -186,28 +166,33 @@ class Compiler(Struct, dict=True):
             yield known
 
 
-def kind(block: Conditions, place: Place, report: Report) -> Iterator[Condition]:
+def refused(mistake: Mistake) -> NoReturn:
+    """Fail whoever asks about a plain rule that turns out to hold a mistake: a rule never loses a condition."""
+    raise RuntimeError(f"a plain rule cannot be compiled: {mistake.found}")
+
+
+def kind(block: Table, place: Place, report: Report) -> Iterator[Condition]:
     """Compile `kind`."""
-    if block.kind is not None:
-        kinds = frozenset(one for word in block.kind for one in told(kinds_of, word, report) or ())
+    if "kind" in block:
+        kinds = frozenset(one for word in block["kind"] for one in told(kinds_of, word, report) or ())
         yield KindCondition(place, kinds - {"*"}, "*" in kinds)
 
 
-def attributes(block: Conditions, place: Place, report: Report, *, managed: bool) -> Iterator[Condition]:
+def attributes(block: Table, place: Place, report: Report, *, managed: bool) -> Iterator[Condition]:
     """Compile what is said of session and person."""
-    if block.agent is not None:
-        yield AgentCondition(place, tuple(name for one in block.agent if (name := told(agent_name, one, report))))
-    if block.mode is not None:
-        yield ModeCondition(place, tuple(name for one in block.mode if (name := told(mode_name, one, report))))
-    if block.interactive is not None:
-        yield InteractiveCondition(place, block.interactive)
-    if block.label is not None:
-        wanted = tuple((key, tuple(values)) for key, values in sorted(block.label.items()))
+    if "agent" in block:
+        yield AgentCondition(place, tuple(name for one in block["agent"] if (name := told(agent_name, one, report))))
+    if "mode" in block:
+        yield ModeCondition(place, tuple(name for one in block["mode"] if (name := told(mode_name, one, report))))
+    if "interactive" in block:
+        yield InteractiveCondition(place, block["interactive"])
+    if "label" in block:
+        wanted = tuple((key, tuple(values)) for key, values in sorted(block["label"].items()))
         yield LabelCondition(place, wanted, managed)
-    if block.user is not None:
-        yield PersonCondition(place, tuple(block.user), "user")
-    if block.group is not None:
-        yield PersonCondition(place, tuple(block.group), "group")
+    if "user" in block:
+        yield PersonCondition(place, tuple(block["user"]), "user")
+    if "group" in block:
+        yield PersonCondition(place, tuple(block["group"]), "group")
 
 
 def told(read: Callable[[str], Value], word: str, report: Report) -> Value | None:

@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-1. Only the reading is kept: blocks in plain data, lines, and the fact that their shape was found right. Patterns are
-   compiled each time, so nothing that is kept says what a rule means beyond its words.
+1. Only the reading is kept: the tables of the file, lines, which blocks are plain, and the fact that their shape was
+   found right. Patterns are compiled each time, so nothing that is kept says what a rule means beyond its words.
 2. A file is kept under the hash of its bytes, its layer and policyd's version, and only if it held no mistake. What
    does not fit, is damaged or cannot be told apart from damage is read anew.
 3. Nothing of the managed layer is kept or recalled: no user could be trusted with it.
@@ -14,23 +14,19 @@ from __future__ import annotations
 
 import marshal
 from hashlib import sha256
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol
 
 from policyd.model import Layer
+from policyd.policy.blocks import normal
 from policyd.policy.parsed import Parsed, plain_file
 from policyd.policy.source import PolicySource
-from policyd.policy.together import CONDITIONS
 
-if TYPE_CHECKING:
-    from policyd.policy.file import DefaultBlock, RuleBlock
-
-UNLESS = dict.fromkeys(CONDITIONS)
-NAMED = {**UNLESS, **dict.fromkeys(("id", "reason", "until", "unless"))}
-RULE = {**NAMED, **dict.fromkeys(("opaque", "escalate", "remember", "match", "not_match"))}
-DEFAULT = {**NAMED, "delegate": False}
 DIGEST = 32
-FORMAT = b"policyd policy 1"
+FORMAT = b"policyd policy 2"
+PIECE = 500
+"""Blocks that are packed at once: other threads wait that long."""
+FOUND = ("headers", "default_keys", "resources", "starts")
+"""Properties of a reading that are kept beside its tables."""
 
 
 class Shelf(Protocol):
@@ -77,17 +73,34 @@ def packed(parsed: Parsed) -> bytes | None:
     """Return a file without a mistake as plain data; None for one with a mistake, or with a moment in it."""
     from policyd.policy.together import mistakes
 
-    blocks = [block for _, block in (*parsed.rules, *parsed.defaults)]
-    if parsed.diagnostics or parsed.partial or any(True for block in blocks for _ in mistakes(block)):
+    if parsed.diagnostics or parsed.partial:
         return None
-    file = parsed.file
-    said = {"name": file.name, "revision": file.revision, "defaults": file.defaults, "sets": file.sets}
-    rules = [block.model_dump(exclude_none=True) for _, block in parsed.rules]
-    defaults = [block.model_dump(exclude_none=True) for _, block in parsed.defaults]
+    found = zip((*parsed.rules, *parsed.defaults), (*parsed.resources[0], *parsed.resources[1]), strict=True)
+    if any(True for (_, block), resource in found if resource is None for _ in mistakes(normal(block))):
+        return None
     try:
-        return marshal.dumps((said, rules, defaults, parsed.raw, parsed.headers, parsed.default_keys))
+        return marshal.dumps((parts(parsed.raw), {name: getattr(parsed, name) for name in FOUND}))
     except ValueError:
         return None
+
+
+def parts(raw: dict[str, Any]) -> dict[str, Any]:
+    """Return the tables of a file with its blocks in pieces: no piece takes long to pack or unpack."""
+    return {key: pieces(value) if key in ("rule", "default") else value for key, value in raw.items()}
+
+
+def pieces(blocks: list[Any]) -> list[bytes]:
+    """Pack a list of blocks, some at a time."""
+    return [marshal.dumps(blocks[at : at + PIECE]) for at in range(0, len(blocks), PIECE)]
+
+
+def whole(packed: dict[str, Any]) -> dict[str, Any]:
+    """Return the tables of a file that was packed in parts."""
+    raw = dict(packed)
+    for key in ("rule", "default"):
+        if key in raw:
+            raw[key] = [block for piece in raw[key] for block in marshal.loads(piece)]  # noqa: S302 - see `restored`
+    return raw
 
 
 def restored(source: PolicySource, data: bytes | None, key: bytes) -> Parsed | None:
@@ -95,18 +108,12 @@ def restored(source: PolicySource, data: bytes | None, key: bytes) -> Parsed | N
     if data is None or sha256(key + data[DIGEST:]).digest() != data[:DIGEST]:
         return None
     try:
-        said, rules, defaults, raw, headers, keys = marshal.loads(memoryview(data)[DIGEST:])  # noqa: S302 - the user's own
-        parsed = Parsed(source, source.data.decode(), raw, plain_file(said), checked=True)
-        parsed.rules = [(number, cast("RuleBlock", block(RULE, each))) for number, each in enumerate(rules)]
-        parsed.defaults = [(number, cast("DefaultBlock", block(DEFAULT, each))) for number, each in enumerate(defaults)]
+        packed, found = marshal.loads(memoryview(data)[DIGEST:])  # noqa: S302 - the user's own
+        raw = whole(packed)
+        parsed = Parsed(source, source.data.decode(), raw, plain_file(raw), checked=True)
+        parsed.rules = list(enumerate(raw.get("rule", ())))
+        parsed.defaults = list(enumerate(raw.get("default", ())))
     except (ValueError, TypeError, EOFError, AttributeError):
         return None
-    parsed.__dict__["headers"], parsed.__dict__["default_keys"] = headers, keys  # what the properties would find
+    parsed.__dict__.update(found)
     return parsed
-
-
-def block(keys: dict[str, Any], values: dict[str, Any]) -> SimpleNamespace:
-    """Return a block as the compiler asks for it."""
-    if "unless" in values:
-        values["unless"] = [SimpleNamespace(**{**UNLESS, **one}) for one in values["unless"]]
-    return SimpleNamespace(**{**keys, **values})

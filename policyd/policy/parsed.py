@@ -8,19 +8,24 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct, field
 
+from policyd.policy.blocks import Table, as_list, heads, plain_resource
 from policyd.policy.errors import Diagnostic, Mistake
 from policyd.policy.lines import Locator, default_keys, headers
 from policyd.policy.source import PolicySource
 
 if TYPE_CHECKING:
-    from policyd.policy.file import DefaultBlock, PolicyFile, RuleBlock
+    from policyd.policy.file import PolicyFile
 
 FILE: dict[str, Any] = {"name": None, "revision": None, "defaults": {}, "sets": {}, "lock": None}
 
 
-def plain_file(values: dict[str, Any]) -> PolicyFile:
-    """Return what `PolicyFile` says beside its blocks, without the library that checks it."""
-    return cast("PolicyFile", SimpleNamespace(**{**FILE, **values}))
+def plain_file(raw: Table) -> PolicyFile:
+    """Return what a file of the right shape says beside its blocks, without the library that finds words."""
+    values = {**FILE, **{key: raw[key] for key in FILE if key in raw}}
+    values["sets"] = {name: as_list(texts) for name, texts in values["sets"].items()}
+    if values["lock"] is not None:
+        values["lock"] = SimpleNamespace(**{"refuse": [], "settings": [], **values["lock"]})
+    return cast("PolicyFile", SimpleNamespace(**values))
 
 
 class Parsed(Struct, dict=True):
@@ -30,9 +35,9 @@ class Parsed(Struct, dict=True):
     text: str = ""
     raw: dict[str, Any] = field(default_factory=dict)
     file: PolicyFile = field(default_factory=lambda: plain_file({}))
-    rules: list[tuple[int, RuleBlock]] = field(default_factory=list)
+    rules: list[tuple[int, Table]] = field(default_factory=list)
     """Well-formed `[[rule]]` blocks with their number in the file."""
-    defaults: list[tuple[int, DefaultBlock]] = field(default_factory=list)
+    defaults: list[tuple[int, Table]] = field(default_factory=list)
     partial: set[tuple[str, int]] = field(default_factory=set)
     """Blocks from which misshapen keys were left out: only what remains of them is judged."""
     checked: bool = False
@@ -53,6 +58,23 @@ class Parsed(Struct, dict=True):
     def default_keys(self) -> dict[str, int]:
         """Lines of the keys of `[defaults]`."""
         return default_keys(self.text)
+
+    @cached_property
+    def resources(self) -> tuple[list[str | None], list[str | None]]:
+        """Of each block of `rules` and of `defaults` its resource, None for one that is not plain."""
+        rules = [self.resource("rule", *one) for one in self.rules]
+        return rules, [self.resource("default", *one) for one in self.defaults]
+
+    @cached_property
+    def starts(self) -> list[str]:
+        """What the paths of plain blocks start at."""
+        pairs = ((self.rules, self.resources[0]), (self.defaults, self.resources[1]))
+        found = (zip(blocks, resources, strict=True) for blocks, resources in pairs)
+        return list(dict.fromkeys(head for each in found for (_, block), kind in each if kind for head in heads(block)))
+
+    def resource(self, name: str, number: int, block: Table) -> str | None:
+        """Return the resource of a plain block, None for any other."""
+        return None if (name, number) in self.partial else plain_resource(block)
 
     def line(self, name: str, number: int) -> int:
         """Return the line a block begins at."""

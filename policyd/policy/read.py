@@ -12,20 +12,18 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
-
-from pydantic import BaseModel, ValidationError
+from typing import Any
 
 from policyd.model import KINDS, Layer
+from policyd.policy.blocks import Table
 from policyd.policy.errors import Diagnostic, Mistake, listed, nearest
-from policyd.policy.file import SETTINGS, DefaultBlock, PolicyFile, RuleBlock
-from policyd.policy.parsed import Parsed
+from policyd.policy.parsed import Parsed, plain_file
+from policyd.policy.shape import file_fits
 from policyd.policy.source import PolicySource
-from policyd.policy.wording import default_mistake, said
 
 __all__ = ["Parsed", "parse"]
 
-BlockType = TypeVar("BlockType", bound=BaseModel)
+EFFECTS = ("allow", "ask", "deny")
 DEFAULT_KEYS = (*KINDS, "*", "outside", "mcp")
 MARK = b"\xef\xbb\xbf"
 REQUIREMENT = re.compile(r"^\s*(>=|<=|==|!=|>|<)\s*(\d+(?:\.\d+)*)\s*$")
@@ -112,32 +110,52 @@ def shape(parsed: Parsed) -> None:
     """Check the shape of the whole file; on a mistake, of each block for itself."""
     check_defaults(parsed)
     check_lock(parsed)
+    if file_fits(parsed.raw) or is_whole(parsed):
+        parsed.rules = list(enumerate(parsed.raw.get("rule", ())))
+        parsed.defaults = list(enumerate(parsed.raw.get("default", ())))
+        parsed.file = plain_file(parsed.raw)
+    else:
+        parsed.rules = list(sound(parsed, "rule"))
+        parsed.defaults = list(sound(parsed, "default"))
+        parsed.file = plain_file(salvage(parsed.raw))
+
+
+def is_whole(parsed: Parsed) -> bool:
+    """Say whether the shape of a file is right; report what is wrong with it."""
+    from pydantic import ValidationError
+
+    from policyd.policy.file import PolicyFile
+    from policyd.policy.wording import said
+
     try:
-        parsed.file = PolicyFile.model_validate(parsed.raw)
+        PolicyFile.model_validate(parsed.raw)
     except ValidationError as error:
         for name, number, mistake in said(error, parsed.raw):
             parsed.report(mistake, name, number)
-        parsed.rules = list(sound(parsed, "rule", RuleBlock))
-        parsed.defaults = list(sound(parsed, "default", DefaultBlock))
-        parsed.file = PolicyFile.model_construct(**salvage(parsed.raw))
-    else:
-        parsed.rules = list(enumerate(parsed.file.rule))
-        parsed.defaults = list(enumerate(parsed.file.default))
+        return False
+    return True
 
 
-def sound(parsed: Parsed, name: str, model: type[BlockType]) -> Iterator[tuple[int, BlockType]]:
+def sound(parsed: Parsed, name: str) -> Iterator[tuple[int, Table]]:
     """Yield every block, those that are misshapen without the keys at fault."""
+    from pydantic import ValidationError
+
+    from policyd.policy.wording import BLOCKS
+
     blocks = parsed.raw.get(name)
     for number, block in enumerate(blocks if isinstance(blocks, list) else ()):
         try:
-            yield number, model.model_validate(block)
+            BLOCKS[name].model_validate(block)
         except ValidationError as error:
             if not isinstance(block, dict):
                 continue
             bad = {detail["loc"][0] for detail in error.errors() if detail["loc"]}
             parsed.partial.add((name, number))
-            kept = {key: value for key, value in block.items() if key not in bad}
-            yield number, model.model_validate({"effect": "deny", **kept})
+            kept = {"effect": "deny", **{key: value for key, value in block.items() if key not in bad}}
+            BLOCKS[name].model_validate(kept)
+            yield number, kept
+        else:
+            yield number, block
 
 
 def salvage(raw: dict[str, Any]) -> dict[str, Any]:
@@ -153,6 +171,10 @@ def check_defaults(parsed: Parsed) -> None:
     """Check `[defaults]`: keys are kinds and the few other words, values are effects."""
     table = parsed.raw.get("defaults")
     for key, value in table.items() if isinstance(table, dict) else ():
+        if value in EFFECTS and (key in DEFAULT_KEYS or (key.startswith("_") and len(key) > 1)):
+            continue
+        from policyd.policy.wording import default_mistake
+
         mistake = default_mistake(key, value, DEFAULT_KEYS)
         if mistake is not None:
             parsed.report(mistake, f"defaults.{key}")
@@ -164,6 +186,10 @@ def check_lock(parsed: Parsed) -> None:
     if table is not None and parsed.source.layer is not Layer.MANAGED:
         parsed.report(Mistake("`[lock]` outside of a managed file", "remove it: only the managed layer locks"), "lock")
     names = table.get("settings") if isinstance(table, dict) else None
+    if not names:
+        return
+    from policyd.policy.file import SETTINGS
+
     for name in names if isinstance(names, list) else ():
         if isinstance(name, str) and name not in SETTINGS:
             near = nearest(name, SETTINGS)

@@ -1,23 +1,31 @@
 """A compiled rule: its name, its conditions, its exceptions, and when it holds.
 
-A rule is pure data and one method. Whether a rule that holds also *counts* (an untrusted allow, one refused by
-`[lock]`) was settled when the policy was put together: such a rule has a `void` and is never among the candidates.
+A rule is pure data and one method; a plain one is compiled when it is first asked about. Whether a rule that holds
+also *counts* (an untrusted allow, one refused by `[lock]`) was settled when the policy was put together: such a rule
+has a `void` and is never among the candidates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 
 from msgspec import Struct, field
 
 from policyd.model import EMPTY, Action, Context, Effect, Filesystem, Layer, Role, RuleRef, Truth
-from policyd.policy.conditions import CommandCondition, Condition, InputCondition, UntilCondition
+from policyd.policy.conditions import CommandCondition, Condition
 
 NO, MAYBE, YES = Truth.NO, Truth.MAYBE, Truth.YES
+UNSTEADY = frozenset({"until", "input"})
 NOTHING: frozenset[str] = frozenset()
 
 
-class Rule(Struct, frozen=True, eq=False):
+Conditions = tuple[Condition, ...]
+Compiled = tuple[Conditions, tuple[Conditions, ...]]
+"""The conditions of a rule, and those of each of its exceptions."""
+
+
+class Rule(Struct, frozen=True, eq=False, dict=True):
     """One `[[rule]]` or `[[default]]`, ready to be asked."""
 
     ref: RuleRef
@@ -26,8 +34,8 @@ class Rule(Struct, frozen=True, eq=False):
     """The layer it counts as: a trusted project's rule ranks as the user's."""
     resource: str
     """`path`, `command`, `url`, `tool`, or empty for a rule on kinds alone."""
-    conditions: tuple[Condition, ...]
-    unless: tuple[tuple[Condition, ...], ...] = ()
+    compile: Callable[[], Compiled]
+    """Makes the conditions, when somebody first asks for them; what fails in it fails whoever asks."""
     opaque: bool = False
     """Also allows what could not be understood."""
     escalate: bool = False
@@ -44,6 +52,21 @@ class Rule(Struct, frozen=True, eq=False):
     """Its place in the policy, the same whatever order the files were read in."""
     table: Mapping[str, object] = field(default_factory=lambda: EMPTY)
     """As written, for `check` and `explain`."""
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        """Conditions and exceptions."""
+        return self.compile()
+
+    @cached_property
+    def conditions(self) -> Conditions:
+        """What must hold."""
+        return self.compiled[0]
+
+    @cached_property
+    def unless(self) -> tuple[Conditions, ...]:
+        """Where any of these holds, the rule does not."""
+        return self.compiled[1]
 
     def holds(
         self,
@@ -101,12 +124,13 @@ class Rule(Struct, frozen=True, eq=False):
     @property
     def steady(self) -> bool:
         """Whether what it says of an action changes with neither the clock, nor arguments, nor a command's files."""
-        return not any(
-            isinstance(condition, UntilCondition | InputCondition)
-            or (isinstance(condition, CommandCondition) and condition.within is not None)
-            for table in (self.conditions, *self.unless)
-            for condition in table
-        )
+        for table in (self.conditions, *self.unless):
+            for condition in table:
+                if condition.name in UNSTEADY:
+                    return False
+                if isinstance(condition, CommandCondition) and condition.within is not None:
+                    return False
+        return True
 
     def carries(self, action: Action) -> bool:
         """Say whether an allow of the command `action` extends to the files it names: some shipped entries do not."""

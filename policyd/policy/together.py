@@ -6,12 +6,9 @@ Each check exists because the combination would load and mean less, or more, tha
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from policyd.policy.blocks import Table
 from policyd.policy.errors import Mistake, listed
-
-if TYPE_CHECKING:
-    from policyd.policy.file import Conditions, Named, Unless
 
 CONDITIONS = (
     "kind",
@@ -35,47 +32,47 @@ RESOURCES = ("path", "command", "url", "tool")
 NARROW = ("cwd", "within", "env")
 
 
-def named(block: Conditions) -> list[str]:
+def named(block: Table) -> list[str]:
     """Return the conditions a block has."""
-    return [key for key in CONDITIONS if getattr(block, key) is not None]
+    return [key for key in CONDITIONS if key in block]
 
 
-def resource_of(block: Conditions) -> str:
+def resource_of(block: Table) -> str:
     """Return the resource a block is about: path, command or URL, else the tool, else nothing."""
-    return next((key for key in RESOURCES if getattr(block, key) is not None), "")
+    return next((key for key in RESOURCES if key in block), "")
 
 
-def mistakes(block: Named) -> Iterator[Mistake]:
+def mistakes(block: Table) -> Iterator[Mistake]:
     """Yield every combination of a rule or default that must not load."""
     yield from about_resources(block)
     yield from about_kinds(block)
     yield from about_narrowing(block)
     yield from about_effect(block)
-    if block.effect == "allow" and block.interactive is not None:
+    if block["effect"] == "allow" and "interactive" in block:
         yield Mistake(
             "`interactive` in an allow rule would allow exactly when nobody can be asked",
             "put it in a `[[default]]` or a deny or ask rule",
             key="interactive",
         )
-    for exception in block.unless or ():
+    for exception in block.get("unless", ()):
         yield from about_exception(block, exception)
 
 
-def about_resources(block: Named) -> Iterator[Mistake]:
+def about_resources(block: Table) -> Iterator[Mistake]:
     """A rule has one resource, or `kind`."""
-    given = [key for key in ("path", "command", "url") if getattr(block, key) is not None]
+    given = [key for key in ("path", "command", "url") if key in block]
     if len(given) > 1:
         yield Mistake(
             f"`{given[0]}` and `{given[1]}` in one rule: an action has one resource",
             "write two rules" + (", or `within` for the files of a command" if "command" in given else ""),
             key=given[1],
         )
-    if not resource_of(block) and block.kind is None:
+    if not resource_of(block) and "kind" not in block:
         yield Mistake(
             "a rule needs `kind` or one of `path`, `command`, `url`, `tool`" + only(block),
             'write what it is about; `kind = "*"` says every kind',
         )
-    if block.effect == "allow" and block.path is not None and block.kind is None:
+    if block["effect"] == "allow" and "path" in block and "kind" not in block:
         yield Mistake(
             "an allow rule with `path` does not say what may be done there",
             'name `kind`, such as `kind = "@read"` or `kind = ["read", "edit"]`',
@@ -83,19 +80,19 @@ def about_resources(block: Named) -> Iterator[Mistake]:
         )
 
 
-def about_kinds(block: Named) -> Iterator[Mistake]:
+def about_kinds(block: Table) -> Iterator[Mistake]:
     """A kind that the resource never has would make a rule that never holds."""
-    kinds = set(block.kind or ("*",))
+    kinds = set(block.get("kind", ("*",)))
     if "*" in kinds:
         return
-    if block.command is not None and "execute" not in kinds:
+    if "command" in block and "execute" not in kinds:
         yield Mistake(
             f"`command` with {listed(sorted(kinds))}: a command is of kind `execute`",
             "remove `kind`; what a command does to files is for rules with `path`",
             key="kind",
         )
-    mcp = block.tool is not None and all("/" in tool for tool in block.tool)
-    if block.effect == "allow" and mcp and "other" not in kinds:
+    mcp = "tool" in block and all("/" in tool for tool in block["tool"])
+    if block["effect"] == "allow" and mcp and "other" not in kinds:
         yield Mistake(
             f"`tool` of a server with {listed(sorted(kinds))}: an allow sees every MCP call as `other`",
             "remove `kind`",
@@ -103,52 +100,54 @@ def about_kinds(block: Named) -> Iterator[Mistake]:
         )
 
 
-def only(block: Named) -> str:
+def only(block: Table) -> str:
     """Say what a rule without a condition has instead."""
-    if getattr(block, "match", None) or getattr(block, "not_match", None):
+    if block.get("match") or block.get("not_match"):
         return "; `match` and `not_match` are examples, not conditions"
     return ""
 
 
-def about_narrowing(block: Named) -> Iterator[Mistake]:
+def about_narrowing(block: Table) -> Iterator[Mistake]:
     """`cwd`, `within` and `env` narrow the command of an allow; `input` needs a call."""
     for key in NARROW:
-        if getattr(block, key) is None:
+        if key not in block:
             continue
-        if block.command is None:
+        if "command" not in block:
             yield Mistake(f"`{key}` without `command`", f"write `command` beside it, or remove `{key}`", key=key)
-        elif block.effect != "allow":
+        elif block["effect"] != "allow":
             yield Mistake(
                 f"`{key}` only narrows an allow",
                 "remove it, or write the exception as `unless = { command = …, " + key + " = … }`",
                 key=key,
             )
-    if block.input is not None and not resource_of(block):
+    if "input" in block and not resource_of(block):
         yield Mistake("`input` without a resource", "write `tool` (or `path`, `command`, `url`) beside it", key="input")
 
 
-def about_effect(block: Named) -> Iterator[Mistake]:
+def about_effect(block: Table) -> Iterator[Mistake]:
     """`opaque` and `escalate` go with an allow on kinds, `remember` with an ask."""
+    effect = block["effect"]
     for key in ("opaque", "escalate"):
-        if not getattr(block, key, None):
+        if not block.get(key):
             continue
-        if block.effect != "allow":
+        if block["effect"] != "allow":
             yield Mistake(
                 f"`{key}` on a rule that does not allow",
                 "remove it: a deny or ask rule without a resource already reads so",
                 key=key,
             )
-        elif resource_of(block) or block.kind is None:
+        elif resource_of(block) or "kind" not in block:
             yield Mistake(
                 f"`{key}` goes with `kind`, not with a resource: what is not understood has none",
                 f'write a rule of its own, `kind = "execute", {key} = true`',
                 key=key,
             )
-    if getattr(block, "remember", None) is not None and block.effect != "ask":
-        yield Mistake(f"`remember` on a rule that does not ask (`{block.effect}`)", "remove it", key="remember")
+    if "remember" in block and block["effect"] != "ask":
+        found = f"`remember` on a rule that does not ask (`{effect}`)"
+        yield Mistake(found, "remove it", key="remember")
 
 
-def about_exception(block: Named, exception: Unless) -> Iterator[Mistake]:
+def about_exception(block: Table, exception: Table) -> Iterator[Mistake]:
     """An exception names the rule's own resource type, or attributes."""
     own, theirs = resource_of(block), resource_of(exception)
     if not named(exception):
@@ -159,27 +158,27 @@ def about_exception(block: Named, exception: Unless) -> Iterator[Mistake]:
             f"write the exception with `{own}`",
             key=f"unless.{theirs}",
         )
-    elif not own and theirs in {"path", "url"} and block.kind == ["execute"]:
+    elif not own and theirs in {"path", "url"} and block.get("kind") == ["execute"]:
         yield Mistake(
             f'`unless` names `{theirs}` in a rule on `kind = "execute"`: a command has neither path nor URL',
             "write the exception with `command`, or a rule of its own",
             key=f"unless.{theirs}",
         )
-    given = [key for key in ("path", "command", "url") if getattr(exception, key) is not None]
+    given = [key for key in ("path", "command", "url") if key in exception]
     if len(given) > 1:
         found = f"`{given[0]}` and `{given[1]}` in one `unless`"
         yield Mistake(found, "write a list of tables", key=f"unless.{given[1]}")
     for key in NARROW:
-        if getattr(exception, key) is None:
+        if key not in exception:
             continue
-        if exception.command is None:
+        if "command" not in exception:
             yield Mistake(f"`{key}` without `command` in `unless`", "write `command` beside it", key=f"unless.{key}")
-        elif block.effect == "allow":
+        elif block["effect"] == "allow":
             found = f"`{key}` in the exception of an allow rule"
             yield Mistake(found, "write it beside `command` of the rule", key=f"unless.{key}")
-    if exception.input is not None and not (own or theirs):
+    if "input" in exception and not (own or theirs):
         yield Mistake("`input` without a resource in `unless`", "write `tool` beside it", key="unless.input")
-    if exception.interactive is not None and block.effect != "allow":
+    if "interactive" in exception and block["effect"] != "allow":
         yield Mistake(
             "`interactive` in the exception of a deny or ask rule would loosen it when nobody can be asked",
             "remove it",

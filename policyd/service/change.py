@@ -89,7 +89,8 @@ def tightened(old: Policy, new: Policy) -> Policy:
 
 def joined(old: Rule, new: Rule) -> Rule:
     """Return an allow that holds where both hold: the sets it names may have changed."""
-    return replace(new, conditions=(*old.conditions, *new.conditions), unless=(*old.unless, *new.unless))
+    both = (*old.conditions, *new.conditions), (*old.unless, *new.unless)
+    return replace(new, compile=lambda: both)
 
 
 def numbered(rules: Iterable[Rule]) -> tuple[Rule, ...]:

@@ -1,0 +1,88 @@
+"""A block as it was written, and which ones are so plain that nothing about them can be wrong.
+
+Most rules of a long policy are plain: an effect, perhaps a kind, and one list of simple patterns. Of those everything
+the checks of `together` and `compile` look at is known from their letters, so they are compiled when somebody asks
+about them. `plain_resource` may say None to anything; where it says more, no check would find a mistake, and a test
+holds it to that.
+
+A plain path is relative: what an absolute one starts at is resolved when a policy is loaded, and no later.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from policyd.model import KINDS
+
+Table = Mapping[str, Any]
+TEXTS = frozenset(("kind", "path", "command", "cwd", "within", "env", "url", "tool", "agent", "mode", "user", "group"))
+"""Keys under which one text is a list of one."""
+ABOUT = {
+    frozenset({"kind"}): "",
+    frozenset({"path"}): "path",
+    frozenset({"kind", "path"}): "path",
+    frozenset({"command"}): "command",
+    frozenset({"url"}): "url",
+    frozenset({"kind", "url"}): "url",
+    frozenset({"tool"}): "tool",
+}
+"""What a plain block may be about -> its resource."""
+SILENT = frozenset({"effect", "id", "reason", "match", "not_match"})
+"""Keys that are no conditions."""
+PLAIN: Mapping[str, Callable[[str], object]] = {
+    "kind": frozenset((*KINDS, "@read", "@write", "*")).__contains__,
+    "path": re.compile(r"(?!.*(?:\.\.|\.\*|\*\*[^/]|[^/]\*\*))[A-Za-z0-9_.*-][A-Za-z0-9_.*/-]{0,199}").fullmatch,
+    "command": re.compile(r"(?!mcp__)[A-Za-z0-9_./*=,-][A-Za-z0-9_./*=, -]*").fullmatch,
+    "url": re.compile(
+        r"(?:https?://)?(?:\*\.)?(?:[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?\.){1,6}[a-z]{2,20}(?:/[A-Za-z0-9_/*-]*)?"
+    ).fullmatch,
+    "tool": re.compile(r"(?!mcp__)[A-Za-z0-9_-]+(?:/[A-Za-z0-9_*-]+)?").fullmatch,
+}
+"""What surely is a pattern of its type, and no other tool's spelling."""
+
+
+def as_list(value: Any) -> Any:  # noqa: ANN401 - of a TOML file
+    """Return one text as a list of one."""
+    return [value] if isinstance(value, str) else value
+
+
+def normal(table: Table) -> dict[str, Any]:
+    """Return a block with a list wherever one may stand."""
+    found = {key: as_list(value) if key in TEXTS else value for key, value in table.items()}
+    if "label" in found:
+        found["label"] = {key: as_list(value) for key, value in table["label"].items()}
+    if "unless" in found:
+        unless = table["unless"]
+        found["unless"] = [normal(one) for one in ([unless] if isinstance(unless, dict) else unless)]
+    return found
+
+
+def examples_of(table: Table, key: str) -> list[Any]:
+    """Return the examples of a rule under `match` or `not_match`."""
+    value = table.get(key, [])
+    return value if isinstance(value, list) else [value]
+
+
+def plain_resource(table: Table) -> str | None:
+    """Return the resource of a block of the right shape that is surely without a mistake, None for any other."""
+    about = frozenset(table.keys() - SILENT)
+    resource = ABOUT.get(about)
+    if resource is None or (len(about) == 1 and resource == "path" and table["effect"] == "allow"):
+        return None
+    for key in about:
+        value = table[key]
+        if not (PLAIN[key](value) if isinstance(value, str) else all(map(PLAIN[key], value))):
+            return None
+    return resource
+
+
+def heads(table: Table) -> Iterator[str]:
+    """Yield the literal heads of a plain block's paths: their names in front of the first wildcard."""
+    for text in as_list(table.get("path", ())):
+        front = text.partition("*")[0]
+        whole = front if front == text else front.rpartition("/")[0]
+        names = "/".join([name for name in whole.split("/") if name not in ("", ".")])
+        if names:
+            yield names
