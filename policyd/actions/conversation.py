@@ -13,7 +13,7 @@ file but through the `Filesystem` handed in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -225,6 +225,13 @@ class Conversation:
     def refuse(self, session_id: str, call_id: str, why: str) -> None:
         """Take in that an update of the call was refused: what is known of it no longer counts."""
         self.session(session_id).call(call_id).broken = why
+
+    def forgot(self, session_id: str, calls: Iterable[str], why: str) -> None:
+        """Take in that not everything said of these calls is known: they, and where they took a shell, are not."""
+        for call_id in calls:
+            self.refuse(session_id, call_id, why)
+            if self._profile.data.sticky_cwd:
+                self.session(session_id).lost = True
 
     # ---- requests --------------------------------------------------------------------------------
 

@@ -5,7 +5,8 @@ side. What a block leads to goes back in one piece with its number: a proxy that
 was done, and that nothing else was.
 
     _policyd/relay    {n, side, text | base64, more?}      lines of a side
-    _policyd/relay    {n, side, text, replay: "seen" | "open"}   what passed before a lost daemon: not judged, not sent
+    _policyd/relay    {n, side, text, replay: "seen" | "call" | "open"}   of before a lost daemon: not judged, not sent
+    _policyd/relay    {forgot: session, calls: [...]}      calls of which not everything is known any more
     _policyd/relay    {closed: side}                       a side is gone
     _policyd/relayed  {n?, pass: true}                     the block leaves as it came
     _policyd/relayed  {n?, side, text | base64, more?}     lines for a side; `more`: the piece does not end it
@@ -43,9 +44,9 @@ class Relay:
         self._who = who
         self._out = out
         chain = shared.settings.prompt
-        authorizer = shared.authorizer(who, hello, run, interactive=bool(chain))
+        self._judge = Judge(shared.authorizer(who, hello, run, interactive=bool(chain)))
         settings = shared.enforced(chain, run, hello.profile)
-        self.performer, self._connection = shared.performer(who, Judge(authorizer), settings, transport="connect")
+        self.performer, self._connection = shared.performer(who, self._judge, settings, transport="connect")
         self.performer.send_by(self._send)
         self._parts: list[bytes] = []
         self._size = 0
@@ -66,6 +67,9 @@ class Relay:
         """Take one relay message; return why the connection must end, empty if it need not."""
         if "closed" in params:
             self.performer.closed(side_of(params.get("closed")))
+            return ""
+        if "forgot" in params:
+            self._judge.forgot(wire.text(params, "forgot"), wire.listed(params, "calls"))
             return ""
         side, number = side_of(params.get("side")), params.get("n")
         piece = piece_of(params)
@@ -95,10 +99,21 @@ class Relay:
         self._sends = []
         if how == "open":
             self._connection.adopt(side, block[:-1], Moment(datetime.now(UTC), monotonic()), self._shared.ground.fs)
+        elif how == "call":
+            self._learn(side, block[:-1])
         else:
             self.performer.feed(side, block)
-        steps = side is Side.AGENT and how != "open"
+        steps = side is Side.AGENT and how == "seen"
         self._sends = [(to, data) for to, data in self._sends if steps and to is Side.AGENT]
+
+    def _learn(self, side: Side, line: bytes) -> None:
+        """Take in what was said of a call, as evidence only; what cannot be read makes the call opaque."""
+        try:
+            self._judge.observe(side, acp.strict_object(line, self._judge.names()))
+        except Exception:
+            session, call = acp.update_call(line)
+            if session and call:
+                self._judge.refused(session, call)
 
     def _done(self, number: object, block: bytes, side: Side) -> None:
         """Say what a block led to, and that it is done."""

@@ -4,7 +4,8 @@ Rules of this module:
 
 1. Every request is answered once: what answers no open request does not leave.
 2. Known of each open request: its line, whether it has left to the other side, and the answer that has come but not
-   left. Known of the past: `initialize`, how each session was opened, and what was said of its mode since.
+   left. Known of the past: `initialize`, how each session was opened, what was said of its mode since, and of its calls
+   (`journal`).
 3. A block is numbered as it is relayed; until its number comes back, nothing of it counts as done.
 """
 
@@ -16,6 +17,7 @@ from collections.abc import Container, Iterator
 from msgspec import Struct, field
 
 from policyd import acp
+from policyd.proxy.journal import Journal
 from policyd.session import Side
 
 PERMISSION = "session/request_permission"
@@ -51,6 +53,8 @@ class Ledger(Struct):
 
     refused: bool = False
     """Whether any request was refused."""
+    journal: Journal = field(default_factory=Journal)
+    """What was said of calls."""
     _open: dict[Key, list[Open]] = field(default_factory=dict)
     _own: dict[Key, bytes] = field(default_factory=dict)
     """Requests of policyd's own that a side has not answered."""
@@ -67,6 +71,8 @@ class Ledger(Struct):
         """Note what came from a side."""
         for line, method, _ in acp.skim(block):
             message = None if method is not None else read(line)
+            if side is Side.AGENT and (message is None or message.id is None):
+                self.journal.told(line)
             if message is None or message.key is None:
                 continue
             if message.method is None:
@@ -123,6 +129,7 @@ class Ledger(Struct):
             del self._open[side, message.key]
         if one.method == PERMISSION:
             self.refused |= refuses(message.result)
+            self.journal.settled(*call_of(one.params), one.line, line)
         elif side is Side.CLIENT and message.result is not None:
             self._understood(one, line, message.result)
         return True
@@ -135,6 +142,7 @@ class Ledger(Struct):
         elif one.method in OPENINGS:
             session = acp.session_of(result) or acp.session_of(one.params)
             self._sessions[session] = pair
+            self.journal.reopened(session)
             self._marks[session] = {}
             while len(self._sessions) > MOST_SESSIONS:
                 oldest = next(iter(self._sessions))
@@ -200,6 +208,15 @@ def read(line: bytes) -> acp.Envelope | None:
         return acp.envelope(line)
     except ValueError:
         return None
+
+
+def call_of(params: bytes) -> tuple[str, str]:
+    """Return the session and the call a permission request names, `""` what cannot be told."""
+    try:
+        found = json.loads(params)
+        return str(found.get("sessionId", "")), str(found.get("toolCall", {}).get("toolCallId", ""))
+    except (ValueError, AttributeError, RecursionError):
+        return "", ""
 
 
 def refuses(result: bytes | None) -> bool:

@@ -346,6 +346,10 @@ class Remote:
         try:
             for side, line in list(self._ledger.past()):
                 self._replay(side, line, "seen")
+            for side, line in list(self._ledger.journal.entries()):
+                self._replay(side, line, "call")
+            for session, calls in self._ledger.journal.lost().items():
+                link.send(RELAY, {"forgot": session, "calls": calls})
             for side, line in list(self._ledger.passed()):
                 self._replay(side, line, "open")
             for side in self._gone:

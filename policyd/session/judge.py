@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
 from msgspec.structs import replace
@@ -70,6 +70,10 @@ class Judge:
     def refused(self, session_id: str, call_id: str) -> None:
         """Take in that an update of this call was refused."""
         self.authorizer.conversation.refuse(session_id, call_id, "one of its updates was refused")
+
+    def forgot(self, session_id: str, calls: Iterable[str]) -> None:
+        """Take in that not everything that was said of these calls is known."""
+        self.authorizer.conversation.forgot(session_id, calls, "what was said of it before is not all known any more")
 
     def ended(self, session_id: str) -> None:
         """Forget a session that was closed."""
