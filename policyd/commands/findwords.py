@@ -1,7 +1,7 @@
 """The words of `find`: where it starts, what it writes and deletes, whether it does more than print names.
 
 Source: find(1), GNU findutils 4.10; BSD find. A word that is no known test or action is harm. What `-exec` runs is a
-command of its own; `stands_for` says what its `{}` may be.
+command of its own; `stands_for` says what its `{}` may be, and a known reader of known files is no harm.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct, field
 
+from policyd.commands import programs
 from policyd.commands.options import may_be_option
 from policyd.model import Reach, Word, WordKind
 
@@ -67,14 +68,22 @@ def read_find(words: tuple[Word, ...]) -> FindWords:
             found.harm = found.harm or "a word of `find` that is not constant"
             position += 1
         else:
-            position += 1 + _step(word.text, words[position + 1 :], starts, found)
+            quiet = word.text == "-exec" and _runs_reader(words, position)
+            position += 1 + _step(word.text, words[position + 1 :], starts, found, quiet=quiet)
     found.uses.extend(("search", start, Reach.NAMES) for start in starts)
     if any(may_be_option(start) for start in starts):
         found.harm = found.harm or "a starting point that may be an option"
     return found
 
 
-def _step(text: str, rest: tuple[Word, ...], starts: tuple[Word, ...], found: FindWords) -> int:
+def _runs_reader(words: tuple[Word, ...], at: int) -> bool:
+    """Say whether the `-exec` at `at` hands files that are known to a program that only reads."""
+    head = words[at + 1] if at + 1 < len(words) else Word("")
+    program = programs.find(head.text) if head.kind is WordKind.CONST else None
+    return program is not None and program.role == "reader" and stands_for(words[:at]) is not None
+
+
+def _step(text: str, rest: tuple[Word, ...], starts: tuple[Word, ...], found: FindWords, *, quiet: bool = False) -> int:
     """Read one test or action; return how many words it takes behind it."""
     if text in FLAGS:
         return 0
@@ -83,7 +92,7 @@ def _step(text: str, rest: tuple[Word, ...], starts: tuple[Word, ...], found: Fi
     if text in FILES or _NEWER(text):
         found.uses.extend(("search", word, Reach.ENTRY) for word in rest[:1] if not text.endswith("t"))
         return 1
-    if text != "-exec":
+    if not quiet:
         found.harm = found.harm or f"`{text}` of find does more than print names"
     if text in WRITES:
         found.uses.extend(("edit", word, Reach.ENTRY) for word in rest[:1])
