@@ -283,11 +283,14 @@ WRAPPERS: Mapping[str, Wrapper] = MappingProxyType(
 SUBCOMMANDS: Mapping[tuple[str, str], Wrapper] = MappingProxyType(
     {
         ("bundle", "exec"): _wrapper("--keep-file-descriptors"),
-        ("conda", "run"): _wrapper("-v --no-capture-output --live-stream", "-n -p --name --prefix", places="--cwd"),
+        **{
+            (name, "run"): _wrapper("-v --no-capture-output --live-stream", "-n -p --name --prefix", places="--cwd")
+            for name in ("conda", "mamba", "micromamba")
+        },
         ("direnv", "exec"): _wrapper(skip=1),
         ("git", "bisect run"): _wrapper(),
         ("hatch", "run"): _wrapper(),
-        ("mise", "exec"): _wrapper("-q -v -y", "-j"),
+        **{("mise", verb): _wrapper("-q -v -y", "-j") for verb in ("exec", "x")},
         ("npm", "exec"): _wrapper("-y --yes --no", "-p --package -w --workspace", scripts="-c --call", skip=ALL),
         ("npm", "x"): _wrapper("-y --yes --no", "-p --package -w --workspace", scripts="-c --call", skip=ALL),
         ("pdm", "run"): _wrapper("-s -v"),
@@ -297,6 +300,8 @@ SUBCOMMANDS: Mapping[tuple[str, str], Wrapper] = MappingProxyType(
         ("rbenv", "exec"): _wrapper(),
         ("pyenv", "exec"): _wrapper(),
         ("rye", "run"): _wrapper("-v -q"),
+        ("sops", "exec-env"): _wrapper("--background --pristine", "--user", skip=1, kind="joined"),
+        ("sops", "exec-file"): _wrapper("--background --no-fifo", "--user --filename", skip=1, kind="joined"),
         ("uv", "run"): _wrapper(
             "-q -v --quiet --verbose --no-sync --frozen --locked --isolated --all-extras --dev --no-dev --offline "
             "--no-project --active --exact --all-packages --no-cache",
