@@ -326,28 +326,7 @@ SCRIPT_OPTIONS: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 """Other programs with options whose value is shell text."""
 
-SHELLS = frozenset(
-    [
-        "sh",
-        "bash",
-        "dash",
-        "ash",
-        "ksh",
-        "ksh93",
-        "mksh",
-        "oksh",
-        "rbash",
-        "yash",
-        "posh",
-        "zsh",
-        "fish",
-        "csh",
-        "tcsh",
-        "xonsh",
-        "nu",
-        "elvish",
-    ]
-)
+SHELLS = _set("sh bash dash ash ksh ksh93 mksh oksh rbash yash posh zsh fish csh tcsh xonsh nu elvish")
 """Programs that read shell text."""
 
 BASH_LIKE = frozenset(["sh", "bash", "dash", "ash", "ksh", "ksh93", "mksh", "oksh", "rbash", "yash", "posh"])
