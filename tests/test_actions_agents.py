@@ -306,14 +306,12 @@ def test_a_request_stands_for_what_its_agent_means(name: str, fields: dict[str, 
 
 
 def test_a_web_address_among_the_locations_of_its_own_fetch_is_no_path() -> None:
-    fields = {
-        "kind": "fetch",
-        "rawInput": {"url": "https://a.example/x"},
-        "locations": [{"path": "https://a.example/x"}],
-    }
-    assert asked(opened("nobody"), **fields) == ["fetch https://a.example/x"]
-    fields["locations"] = [{"path": "https://b.example/x"}]
-    assert asked(opened("nobody"), **fields)[0].startswith("fetch opaque: `https://` names no file")
+    def fetch(place: str) -> list[str]:
+        raw = {"url": "https://a.example/x"}
+        return asked(opened("nobody"), kind="fetch", rawInput=raw, locations=[{"path": place}])
+
+    assert fetch("https://a.example/x") == ["fetch https://a.example/x"]
+    assert fetch("https://b.example/x")[0].startswith("fetch opaque: `https://` names no file")
 
 
 def test_a_command_that_looks_like_an_mcp_name_is_none() -> None:
