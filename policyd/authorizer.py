@@ -182,6 +182,8 @@ def check_examples(policy: Policy, machine: Machine) -> list[Diagnostic]:
 
     Examples are judged in a workspace of their own below the home directory; conditions on the session count as met.
     """
+    if not policy.examples:
+        return []
     talk = Conversation(replace(machine, heads=policy.heads), cwd=f"{machine.home.rstrip('/')}/workspace")
     context = Context(talk.workspace(""), LATEST, resolved=True)
     wrong = []

@@ -6,6 +6,7 @@ import itertools
 import re
 import unicodedata
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -161,9 +162,18 @@ def test_the_index_remembers_a_bounded_number_of_sessions_and_directories() -> N
     assert list(index.candidates(here.path("src/a.py"), here.workspace)) == [7]
 
 
-def test_patterns_with_a_star_in_the_middle_are_filed_by_what_they_open_with() -> None:
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("src/f{}*.py", "src/f123-x.py"),
+        ("src/f*x{}x.py", "src/f-x123x.py"),
+        ("src/*x{}x*", "src/a-x123x-b"),
+        ("**/?x{}x*/a", "src/.x123x/a"),
+        ("**/[ab]-{}-?", "src/x/a-123-c"),
+    ],
+)
+def test_a_wildcard_is_filed_by_the_longest_text_in_it(pattern: str, path: str) -> None:
     here = scene()
-    patterns = [here.pattern(f"src/f{number:03}*.py") for number in range(200)]
-    index = PathIndex((pattern, number) for number, pattern in enumerate(patterns))
-    found = list(index.candidates(here.path("src/f123-x.py"), here.workspace))
-    assert found == [123]
+    patterns = [here.pattern(pattern.format(number)) for number in range(100, 300)]
+    index = PathIndex((pattern, number) for number, pattern in enumerate(patterns, 100))
+    assert list(index.candidates(here.path(path), here.workspace)) == [123]

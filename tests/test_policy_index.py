@@ -14,6 +14,7 @@ from policyd.model import Action, Context, Tool, Truth
 from policyd.paths import open_workspace
 from policyd.policy import Policy
 from policyd.policy.index import synonyms
+from policyd.service.passing import free
 from tests.fakes import FakeFilesystem
 from tests.test_policy import load, source
 
@@ -124,3 +125,24 @@ def test_no_tool_rule_that_may_hold_is_left_out(seed: int, effect: str) -> None:
         action = Action(frozenset({"other"}), tool=tool if splits else None, name=tool, mcp=bool(splits))
         named = loaded.candidates(action, context)
         assert [r for r in loaded.rules if r.holds(action, context) is not Truth.NO and r not in named] == []
+
+
+@pytest.mark.parametrize("glob", ["get_{}*", "*_{}", "*_{}_*", "g*_{}_x"])
+def test_a_glob_of_tools_is_filed_by_the_longest_text_in_it(glob: str) -> None:
+    rules = "".join(f'[[rule]]\neffect = "deny"\ntool = "jira/{glob.format(n)}"\n' for n in range(100, 300))
+    name = glob.format(123).replace("*", "a")
+    tool = Tool(f"jira_{name}", (("jira", name),))
+    action = Action(frozenset({"other"}), tool=tool, name=tool, mcp=True)
+    workspace = open_workspace("/w", (), home="/home/dev", fs=FakeFilesystem())
+    context = Context(workspace, datetime(2026, 11, 29, tzinfo=UTC))
+    assert len(list(load(source(rules)).candidates(action, context))) == 1
+
+
+def test_a_policy_is_let_go_of_in_parts_that_others_may_still_use() -> None:
+    first = written("deny", ["git push", "make x"])
+    first.ready()
+    rule, parts = first.rules[0], list(first.parts())
+    assert {id(each) for each in first.rules} <= {id(each) for each in parts}
+    free([first])
+    assert missing(first, "git push origin") == []
+    assert rule.conditions

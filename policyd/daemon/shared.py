@@ -29,7 +29,9 @@ from policyd.daemon.steps import Durability, Steps
 from policyd.daemon.wire import Hello
 from policyd.display import safe
 from policyd.grants import Grant
+from policyd.policy import Policy
 from policyd.service.book import Change
+from policyd.service.passing import let_go
 from policyd.service.performer import Performer, bell
 from policyd.service.start import Choices, Ground, enforced, in_force, prepare
 from policyd.session import Connection, Note, Reloaded, Remember, Settings
@@ -250,15 +252,17 @@ class Shared:
         if callable(found):
             found()
             return
-        announce = self._reloaded(found) if isinstance(found, Change) else ""
+        replaced: list[Policy] = []
+        announce = self._reloaded(found, replaced) if isinstance(found, Change) else ""
         for performer in list(self._performers):
             performer.handle(Reloaded(announce))
             touched[performer] = None
+        let_go(replaced)
 
-    def _reloaded(self, change: Change) -> str:
+    def _reloaded(self, change: Change, replaced: list[Policy]) -> str:
         """Put a change in force; return what open sessions are told of it, empty if nothing."""
         book = self.ground.book
-        book.take(change)
+        replaced += book.take(change)
         self.problems = change.problems
         for authorizer in dict.fromkeys(self._performers.values()):
             if () in change.in_force:

@@ -120,11 +120,12 @@ class Node:
     def everything(self) -> tuple[int, ...]:
         """The patterns of this node and all below it."""
         if self._all is None:
-            below_here = [each for node in self._children() for each in node.everything()]
+            below_here = [each for node in self.children() for each in node.everything()]
             self._all = tuple(dict.fromkeys((*self.ids, *below_here)))
         return self._all
 
-    def _children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[Node]:
+        """Yield every node right behind this one."""
         yield from self.literals.values()
         for tables in (self.opening, self.closing, self.holding):
             for table in tables.values():
@@ -301,6 +302,15 @@ class PathIndex:
             places = self._caseless(workspace)
             found = found.union(*map(places.reached if deep else places.ids, map(caseless, forms)))
         return found
+
+    def parts(self) -> Iterator[Node]:
+        """Yield every place of every trie, each before those behind it."""
+        for tries in (self._exact, self._folded):
+            todo = [node for node in (tries.top, tries.relative) if node is not None] if tries is not None else []
+            while todo:
+                node = todo.pop()
+                yield node
+                todo += node.children()
 
     def _caseless(self, workspace: Workspace) -> _Places:
         self._folded = self._folded or _Tries(self._items, folded=True)

@@ -52,20 +52,11 @@ class Tail(Struct, frozen=True):
 
     def start(self) -> States:
         """Return the positions before the first segment of a path."""
-        return self._settle({0})
+        return settle(self.segments, {0})
 
     def step(self, states: Iterable[int], name: str) -> States:
         """Return the positions behind the segment `name`."""
-        segments = self.segments
-        after = set()
-        for i in states:
-            if i == len(segments):
-                continue
-            if segments[i] is DEEP:
-                after.add(i)
-            elif segments[i].matches(name):
-                after.add(i + 1)
-        return self._settle(after)
+        return step(self.segments, states, name)
 
     def step_glob(self, states: Iterable[int], glob: Segment, *, sure: bool) -> States:
         """Return the positions behind a segment of a shell glob: of every name (`sure`) or of any."""
@@ -78,7 +69,7 @@ class Tail(Struct, frozen=True):
                 after.add(i + 1)
         if glob is DEEP and not sure:
             after.update(states, self._ahead(states))
-        return self._settle(after)
+        return settle(segments, after)
 
     def ends(self, states: Iterable[int]) -> bool:
         """Say whether a path that leads to these positions is matched."""
@@ -91,12 +82,7 @@ class Tail(Struct, frozen=True):
 
     def run(self, rest: str) -> States:
         """Return the positions behind all segments of `rest`."""
-        states = self.start()
-        for name in rest.split("/") if rest else ():
-            if not states:
-                break
-            states = self.step(states, name)
-        return states
+        return run(self.segments, rest)
 
     def run_glob(self, globs: Sequence[Segment], *, sure: bool) -> States:
         """Return the positions behind the segments of a shell glob."""
@@ -111,13 +97,38 @@ class Tail(Struct, frozen=True):
         """Positions any number of segments on: all from the first."""
         return set(range(min(states, default=len(self.segments) + 1), len(self.segments) + 1))
 
-    def _settle(self, states: set[int]) -> States:
-        result = set(states)
-        for i in states:
-            while i < len(self.segments) and self.segments[i] is DEEP:
-                i += 1
-                result.add(i)
-        return frozenset(result)
+
+def settle(segments: tuple[Segment, ...], states: set[int]) -> States:
+    """Return the positions and those behind the `**` at them."""
+    result = set(states)
+    for i in states:
+        while i < len(segments) and segments[i] is DEEP:
+            i += 1
+            result.add(i)
+    return frozenset(result)
+
+
+def step(segments: tuple[Segment, ...], states: Iterable[int], name: str) -> States:
+    """Return the positions behind the segment `name`."""
+    after = set()
+    for i in states:
+        if i == len(segments):
+            continue
+        if segments[i] is DEEP:
+            after.add(i)
+        elif segments[i].matches(name):
+            after.add(i + 1)
+    return settle(segments, after)
+
+
+def run(segments: tuple[Segment, ...], rest: str) -> States:
+    """Return the positions behind all segments of `rest`."""
+    states = settle(segments, {0})
+    for name in rest.split("/") if rest else ():
+        if not states:
+            break
+        states = step(segments, states, name)
+    return states
 
 
 def _matcher(tail: Tail) -> Matcher:
@@ -135,7 +146,7 @@ def _matcher(tail: Tail) -> Matcher:
         return _base(segments[1].matches)
     if deep == (True, False, True):
         return _anywhere(segments[1])
-    return lambda rest: tail.ends(tail.run(rest))
+    return lambda rest: len(segments) in run(segments, rest)  # not of the tail: it would hold itself
 
 
 def _name(matches: Matcher) -> Matcher:

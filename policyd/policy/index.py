@@ -239,19 +239,47 @@ def last(found: Mapping[str, str], word: str) -> str:
     return word
 
 
+class Globs:
+    """Globs, each filed under the longest text in it: what it opens with, closes with, or holds."""
+
+    __slots__ = ("closing", "holding", "opening")
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self.opening: dict[int, dict[str, list[int]]] = {}
+        self.closing: dict[int, dict[str, list[int]]] = {}
+        self.holding: dict[int, dict[str, list[int]]] = {}
+
+    def file(self, number: int, glob: str) -> None:
+        """File rule `number` under a glob."""
+        texts = SPECIAL.split(glob)
+        text = max(texts, key=len)
+        table = self.opening if text == texts[0] else self.closing if text == texts[-1] else self.holding
+        table.setdefault(len(text), {}).setdefault(text, []).append(number)
+
+    def find(self, name: str, found: set[int]) -> None:
+        """Add the rules whose glob may fit `name` to `found`."""
+        for size, table in self.opening.items():
+            found.update(table.get(name[:size], ()))
+        for size, table in self.closing.items():
+            found.update(table.get(name[-size:], ()))
+        for size, table in self.holding.items():
+            for text in {name[at : at + size] for at in range(len(name) - size + 1)}:
+                found.update(table.get(text, ()))
+
+
 class Tools:
-    """Tool rules: by server and tool or by name, and globs of one server's tools by what they open or close with.
+    """Tool rules: by server and tool or by name, and globs of one server's tools.
 
     A pattern `server/…` holds for the splits of a name only, so its globs are looked for there.
     """
 
-    __slots__ = ("closing", "opening", "words")
+    __slots__ = ("globs", "words")
 
     def __init__(self) -> None:
         """Begin empty."""
         self.words = Words()
-        self.opening: dict[str, dict[int, dict[str, list[int]]]] = {}
-        self.closing: dict[str, dict[int, dict[str, list[int]]]] = {}
+        self.globs: dict[str, Globs] = {}
 
     def file(self, number: int, condition: ToolCondition) -> None:
         """File rule `number` under each of its patterns."""
@@ -260,9 +288,7 @@ class Tools:
             if not first or MAGIC & set(first):
                 self.words.file(number, None)
             elif slash and MAGIC & set(rest):
-                opening, closing = SPECIAL.split(rest, maxsplit=1)[0], SPECIAL.split(rest)[-1]
-                table, affix = (self.opening, opening) if opening or not closing else (self.closing, closing)
-                table.setdefault(first, {}).setdefault(len(affix), {}).setdefault(affix, []).append(number)
+                self.globs.setdefault(first, Globs()).file(number, rest)
             else:
                 self.words.file(number, [f"{first}/{rest}" if slash else first])
 
@@ -273,11 +299,9 @@ class Tools:
             return
         self.words.find(name_words(tool), found)
         for server, name in tool.splits:
-            text = name.casefold()
-            for size, table in self.opening.get(server.casefold(), {}).items():
-                found.update(table.get(text[:size], ()))
-            for size, table in self.closing.get(server.casefold(), {}).items():
-                found.update(table.get(text[-size:], ()))
+            globs = self.globs.get(server.casefold())
+            if globs is not None:
+                globs.find(name.casefold(), found)
 
 
 class Index:
@@ -309,6 +333,11 @@ class Index:
         self.by_kind = bool(self.kinds.any or self.kinds.by_word)
         self.commands = Commands(commands)
         self.paths = PathIndex(paths) if paths else None
+
+    def parts(self) -> Iterator[object]:
+        """Yield what the index is made of, as far as there may be thousands."""
+        if self.paths is not None:
+            yield from self.paths.parts()
 
     def candidates(self, action: Action, context: Context) -> list[Rule]:
         """Return, in the policy's order, every rule that may hold for `action`."""

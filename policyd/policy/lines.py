@@ -20,6 +20,7 @@ TOKENS = re.compile(
     re.DOTALL,
 )
 DEFAULTS = re.compile(r"^[ \t]*\[[ \t]*defaults[ \t]*\][ \t]*(?:#[^\n]*)?$", re.MULTILINE)
+LINE = re.compile(r"[^\n]*(?:\n|\Z)")
 TABLE = re.compile(r"^[ \t]*\[\[?([^\[\]=]+)\]")
 KEY = re.compile(
     r"^[ \t]*((?:\"[^\"]*\"|'[^']*'|[A-Za-z0-9_-]+)(?:[ \t]*\.[ \t]*(?:\"[^\"]*\"|[A-Za-z0-9_-]+))*)[ \t]*="
@@ -48,10 +49,10 @@ def default_keys(text: str) -> dict[str, int]:
         return {}
     number = text.count("\n", 0, header.end()) + 1
     found: dict[str, int] = {}
-    for at, line in enumerate(text[header.end() :].split("\n")):
-        if line.lstrip().startswith("["):
+    for at, line in enumerate(LINE.finditer(text, header.end())):
+        if line[0].lstrip().startswith("["):
             break
-        if key := KEY.match(line):
+        if key := KEY.match(line[0]):
             found[plain(key[1])] = number + at
     return found
 

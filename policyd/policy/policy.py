@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from msgspec import Struct, field
@@ -46,6 +46,13 @@ class Policy(Struct, frozen=True, eq=False, dict=True):
     def ready(self) -> None:
         """Make the indexes now, so that no decision waits for them; safe in a thread."""
         self.index, self.ground  # noqa: B018 - made by being asked for
+
+    def parts(self) -> Iterator[object]:
+        """Yield what a policy is made of, as far as there may be thousands; what holds other parts comes first."""
+        yield from self.memory.values()
+        if "index" in self.__dict__:
+            yield from self.index.parts()
+        yield from self.rules
 
     def candidates(self, action: Action, context: Context) -> Iterable[Rule]:
         """Return, in the policy's order, every rule that may hold for `action`: a superset, void rules left out."""

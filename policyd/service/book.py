@@ -11,6 +11,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct, field
@@ -19,6 +20,7 @@ from msgspec.structs import replace
 from policyd.model import Filesystem, Layer
 from policyd.policy import Diagnostic, Policy, PolicyError, PolicySource
 from policyd.service.change import loosens, tightened, with_vanished
+from policyd.service.passing import unnoticed
 from policyd.storage import policies
 from policyd.storage.places import Places
 from policyd.storage.policies import Found
@@ -141,6 +143,13 @@ class PolicyBook:
 
     def look(self) -> Change | None:
         """Read all files again; return what is different, None if nothing is. Safe in a thread."""
+        with unnoticed():
+            change = self._look()
+            if change is not None:
+                gc.freeze()
+        return change
+
+    def _look(self) -> Change | None:
         in_force = dict(self._in_force)
         problems: list[str] = []
         try:
@@ -158,12 +167,18 @@ class PolicyBook:
         looser = not self.tighten and any(loosens(in_force[roots].policy, new.policy) for roots, new in changed.items())
         return Change(base, changed, frozenset(in_force), said, looser)
 
-    def take(self, change: Change) -> None:
-        """Put a change in force: one reference each. A session that opened meanwhile is looked at here."""
+    def take(self, change: Change) -> list[Policy]:
+        """Put a change in force: one reference each; return what it replaces, for whoever frees it.
+
+        A session that opened meanwhile is looked at here.
+        """
+        before = list(self._in_force.values())
         self._base = change.base or self._base
         late = {roots: one for roots, one in self._in_force.items() if roots not in change.seen}
         self._in_force.update(change.in_force)
         self._in_force.update(self._changes(self._base, late))
+        stay = {id(one.policy) for one in self._in_force.values()}
+        return list({id(one.policy): one.policy for one in before if id(one.policy) not in stay}.values())
 
     def watched(self) -> list[str]:
         """Return the directories whose entries matter."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from policyd import audit
@@ -13,6 +11,7 @@ from policyd.authorizer import Authorizer
 from policyd.display import safe
 from policyd.grants import Grant
 from policyd.service.book import Change, PolicyBook
+from policyd.service.passing import let_go
 from policyd.service.performer import Performer
 from policyd.service.warm import warm
 from policyd.session import Note, Reloaded, Remember, Side
@@ -22,16 +21,6 @@ from policyd.storage.settings import Loaded
 SLICE = 0.0005
 """Seconds a thread may keep the interpreter while a message waits."""
 LEVELS = {"error": 0, "warn": 1, "info": 2, "debug": 3}
-
-
-@contextmanager
-def unnoticed() -> Iterator[None]:
-    """Keep the collector from stopping the loop while a thread makes ten thousand rules."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 class Service:
@@ -114,8 +103,7 @@ class Service:
 
     def _look(self) -> None:
         """Look at the files, in the watcher's thread."""
-        with unnoticed():
-            change = self._book.look()
+        change = self._book.look()
         if change is not None:
             self._performer.post(change)
         elif self._remembered.changed():
@@ -133,8 +121,7 @@ class Service:
 
     def _take(self, change: Change) -> str:
         """Put a change in force; return what open sessions are told of it, empty if nothing."""
-        self._book.take(change)
-        gc.freeze()
+        replaced = self._book.take(change)
         if () in change.in_force:
             self._authorizer.reload(self._book.policy)
         for problem in change.problems:
@@ -145,6 +132,7 @@ class Service:
         now = datetime.now(UTC)
         fields = {"revision": self._book.policy.revision, "loosens": change.loosens, "problems": list(change.problems)}
         self._performer.record(audit.event("reload", now, **fields))
+        let_go(replaced)
         return told if change.loosens else ""
 
     # ---- the end ------------------------------------------------------------------------------------

@@ -254,12 +254,13 @@ def memory(place: Place) -> float:
 def reload_pause(place: Place) -> float:
     """Return the longest ms of a ping while 10 000 rules are loaded anew."""
     path = place.root / "p10000.toml"
+    path.write_text(policy(10_000))
     process = place.start(place.policyd("cat", rules=10_000))
     assert process.stdin and process.stdout
     process.stdin.write(LINE)
     os.read(process.stdout.fileno(), 65536)
     time.sleep(3)
-    path.write_text(path.read_text() + '[[rule]]\nid = "last"\neffect = "deny"\ncommand = "shutdown"\n')
+    path.write_text(policy(10_000) + '[[rule]]\nid = "last"\neffect = "deny"\ncommand = "shutdown"\n')
     longest, end = 0.0, time.monotonic() + 8
     while time.monotonic() < end:
         start = time.perf_counter()

@@ -1,0 +1,46 @@
+"""From one policy to the next while messages pass: what takes long is done in a thread, in small pieces.
+
+Rules of this module:
+
+1. While a thread loads a policy the collector rests, and what was loaded is set aside before it wakes: it would look
+   through ten thousand rules at once, and everybody would wait.
+2. A policy nobody needs is let go of rule by rule: to free it at once takes as long as a hundred messages.
+3. Nothing here changes a policy: parts are only held until their turn comes, and whoever still uses one keeps it.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+
+from policyd.policy import Policy
+
+
+@contextmanager
+def unnoticed() -> Iterator[None]:
+    """Keep the collector from stopping the loop while a thread makes ten thousand rules.
+
+    Whoever made something large says `gc.freeze()` before the end.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def let_go(policies: list[Policy]) -> None:
+    """Free policies that are in force no more; takes over the list, returns at once."""
+    if policies:
+        Thread(target=free, args=(policies,), name="policyd free", daemon=True).start()
+
+
+def free(policies: list[Policy]) -> None:
+    """Free policies part by part."""
+    parts = deque(part for policy in policies for part in policy.parts())
+    policies.clear()
+    while parts:
+        parts.popleft()
