@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from policyd.model import Effect
 from policyd.storage import clock as clocks
 from policyd.storage.grantfile import GrantFile, GrantFileError, name_of
 from policyd.storage.grants import Remembered, files
+from policyd.storage.readings import Readings
 from tests.asking import CLOCK, NOW, asked, context, request, run
 from tests.test_grants import ASKED, grant
 
@@ -188,6 +190,54 @@ def test_a_file_copied_from_another_project_allows_nothing(project: Path) -> Non
     Path(mine.path).write_bytes(path.read_bytes())
     os.chmod(mine.path, 0o600)
     assert mine.grants(CLOCK) == (DENY,)
+
+
+# ---- what was read before --------------------------------------------------------------------------
+
+
+def many(count: int = 400) -> tuple[Grant, ...]:
+    """More than a small file's worth of grants."""
+    asked = [request(run("make", str(number))) for number in range(count)]
+    return tuple(grant(one, scope="project") for one in asked)
+
+
+def test_a_large_file_is_read_once_for_all_processes_and_means_the_same(project: Path, tmp_path: Path) -> None:
+    shelf = Readings(str(tmp_path / "kept"), ("grants",))
+    file(project).change(lambda old: (*many(), DENY))
+    first, again = (GrantFile(state(project), str(project), lambda: CLOCK, shelf=shelf) for _ in range(2))
+    assert first.grants(CLOCK) == again.grants(CLOCK) == file(project).grants(CLOCK)
+    assert len(os.listdir(tmp_path / "kept")) == 1
+
+
+@pytest.mark.parametrize("kept", [b"", b"\x80", b"rubbish", bytes(32) + b"\x80", sha256(b"\xc0").digest() + b"\xc0"])
+def test_what_is_kept_counts_for_nothing_where_it_does_not_read(project: Path, tmp_path: Path, kept: bytes) -> None:
+    shelf = Readings(str(tmp_path / "kept"), ("grants",))
+    file(project).change(lambda old: (*many(), DENY))
+    one = GrantFile(state(project), str(project), lambda: CLOCK, shelf=shelf)
+    one.current()
+    (name,) = (tmp_path / "kept").iterdir()
+    name.write_bytes(kept)
+    again = GrantFile(state(project), str(project), lambda: CLOCK, shelf=shelf)
+    assert again.grants(CLOCK) == file(project).grants(CLOCK)
+    assert again.grants(CLOCK)[-1] == DENY
+
+
+def test_every_check_of_the_file_holds_though_its_reading_is_kept(project: Path, tmp_path: Path) -> None:
+    shelf = Readings(str(tmp_path / "kept"), ("grants",))
+    file(project).change(lambda old: (*many(), DENY))
+    path = Path(file(project).path)
+    GrantFile(state(project), str(project), lambda: CLOCK, shelf=shelf).current()
+    path.chmod(0o666)
+    assert GrantFile(state(project), str(project), lambda: CLOCK, shelf=shelf).grants(CLOCK) == (DENY,)
+
+
+def test_a_damaged_large_file_is_not_kept(project: Path, tmp_path: Path) -> None:
+    shelf = Readings(str(tmp_path / "kept"), ("grants",))
+    file(project).change(lambda old: (*many(), DENY))
+    path = Path(file(project).path)
+    path.write_text(path.read_text().replace('command = "make 7"', 'command = "make 8"'))
+    assert GrantFile(state(project), str(project), lambda: CLOCK, shelf=shelf).grants(CLOCK) == (DENY,)
+    assert not (tmp_path / "kept").exists()
 
 
 # ---- clocks ---------------------------------------------------------------------------------------

@@ -304,6 +304,16 @@ def test_the_command_is_understood_by_a_running_process_at_once(home: Path) -> N
     assert process.book(root, clocks.now()).grants == ()
 
 
+def test_a_list_in_plain_columns_imports_nothing_that_costs_more_than_it(tmp_path: Path) -> None:
+    code = (
+        "import sys; from policyd.cli import main; status = main(['grants', '--home', sys.argv[1], 'list']); "
+        "print(status, *sys.modules.keys() & {'inspect', 'rich', 'typing_extensions', 'asyncio', 'pydantic'}); "
+        "import typing_extensions"
+    )
+    said = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert said.stdout.splitlines()[-1] == "0"
+
+
 @pytest.mark.slow
 def test_ten_thousand_grants_are_listed_in_a_moment(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     now = clocks.now()

@@ -20,6 +20,7 @@ from datetime import timedelta
 from msgspec import Struct
 
 from policyd.cli import presence
+from policyd.cli.granttable import Held, left, print_table
 from policyd.cli.options import directory
 from policyd.display import safe
 from policyd.grants import LONGEST, Clock, Grant, Key, conditions
@@ -31,18 +32,28 @@ from policyd.storage import clock as clocks
 from policyd.storage import places
 from policyd.storage.grantfile import Change, GrantFile, GrantFileError
 from policyd.storage.grants import files, merged
+from policyd.storage.readings import Readings
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 DURATION = re.compile(r"(\d{1,7})([smhd])")
-MOST_COLOURED = 500
 PROMOTED = ".policyd/promoted.toml"
+ROOMS = ("grants", "model")
+"""Where the code is that reads grants."""
 
 
-class Held(Struct, frozen=True):
-    """A grant and the file it is in."""
+class Kept(Struct, frozen=True):
+    """Where grants are kept."""
 
-    grant: Grant
-    file: GrantFile
+    directory: str
+    shelf: Readings
+
+    def file(self, root: str) -> GrantFile:
+        """Return the file of one project, or (empty) of user scope."""
+        return GrantFile(self.directory, root, shelf=self.shelf)
+
+    def files(self) -> tuple[GrantFile, ...]:
+        """Return all files."""
+        return files(self.directory, self.shelf)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--home", metavar="DIR", help="home directory, with everything policyd keeps below it")
     commands = parser.add_subparsers(dest="does", required=True, metavar="COMMAND")
 
-    def command(name: str, text: str, does: Callable[[argparse.Namespace, str], int]) -> argparse.ArgumentParser:
+    def command(name: str, text: str, does: Callable[[argparse.Namespace, Kept], int]) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=text, description=text)
         added.set_defaults(run=does)
         return added
@@ -93,7 +104,9 @@ def _add_add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run one subcommand."""
     try:
-        return int(args.run(args, places.find(home=args.home).grants))
+        found = places.find(home=args.home)
+        shelf = Readings(f"{found.cache}/grants", ROOMS)
+        return int(args.run(args, Kept(found.grants, shelf)))
     except (GrantFileError, places.PlaceError) as error:
         print(f"policyd grants: {error}", file=sys.stderr)
         return 2
@@ -102,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
 # ---- looking ----------------------------------------------------------------------------------------
 
 
-def run_list(args: argparse.Namespace, kept: str) -> int:
+def run_list(args: argparse.Namespace, kept: Kept) -> int:
     """Print the grants of the project, or of all."""
     clock = clocks.now()
     found = list(held(kept, clock, None if args.all else project(args)))
@@ -117,7 +130,7 @@ def run_list(args: argparse.Namespace, kept: str) -> int:
     return 0
 
 
-def run_show(args: argparse.Namespace, kept: str) -> int:
+def run_show(args: argparse.Namespace, kept: Kept) -> int:
     """Print one grant with its conditions."""
     clock = clocks.now()
     found = matching(held(kept, clock), [args.id])
@@ -151,44 +164,10 @@ def facts(one: Held, clock: Clock) -> dict[str, object]:
     }
 
 
-def print_table(found: Sequence[Held], clock: Clock, *, every: bool) -> None:
-    """Print grants as a table: in colours for a person at a terminal, in plain columns otherwise."""
-    names = ["id", "answer", "covers", "agent", "scope", "ends in", *(["project"] if every else [])]
-    rows = [row(one, clock)[: len(names)] for one in found]
-    if sys.stdout.isatty() and len(rows) <= MOST_COLOURED:
-        print_coloured(names, rows)
-        return
-    widths = [max(len(line[at]) for line in (names, *rows)) for at in range(len(names))]
-    for line in (names, *rows):
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
-
-
-def print_coloured(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows with `rich`."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in names:
-        table.add_column(name, overflow="fold", no_wrap=name in {"id", "answer"})
-    for cells in rows:
-        answer = Text(cells[1], style="green" if cells[1] == Effect.ALLOW.word else "red")
-        table.add_row(cells[0], answer, *map(Text, cells[2:]))
-    Console(highlight=False).print(table)
-
-
-def row(one: Held, clock: Clock) -> list[str]:
-    """Return the cells of one grant, safe to print."""
-    grant = one.grant
-    ends = left(grant.until - clock.wall)
-    return [grant.id, grant.effect.word, safe(grant.covers), safe(grant.agent), grant.scope, ends, safe(one.file.root)]
-
-
 # ---- taking back ------------------------------------------------------------------------------------
 
 
-def run_revoke(args: argparse.Namespace, kept: str) -> int:
+def run_revoke(args: argparse.Namespace, kept: Kept) -> int:
     """Forget the grants that are named."""
     found = list(held(kept, None, None if args.everywhere or args.id else project(args)))
     if args.id:
@@ -210,10 +189,10 @@ def run_revoke(args: argparse.Namespace, kept: str) -> int:
     return 0 if chosen else missing(" ".join(args.id) or "any")
 
 
-def run_prune(_: argparse.Namespace, kept: str) -> int:
+def run_prune(_: argparse.Namespace, kept: Kept) -> int:
     """Leave out what is over; files of projects that are gone are removed."""
     count = 0
-    for file in files(kept):
+    for file in kept.files():
         before = len(file.current().grants)
         if file.root and not os.path.isdir(file.root):
             os.unlink(file.path)
@@ -227,7 +206,7 @@ def run_prune(_: argparse.Namespace, kept: str) -> int:
 # ---- adding and sharing -----------------------------------------------------------------------------
 
 
-def run_add(args: argparse.Namespace, kept: str) -> int:
+def run_add(args: argparse.Namespace, kept: Kept) -> int:
     """Remember an answer for a limited time."""
     why = "" if args.deny else presence.refusal()
     try:
@@ -251,7 +230,7 @@ def run_add(args: argparse.Namespace, kept: str) -> int:
         boot_id=clock.boot_id,
         by="cli",
     )
-    GrantFile(kept, project(args)).change(lambda old: merged(old, [new]))
+    kept.file(project(args)).change(lambda old: merged(old, [new]))
     print(f"{new.id}: {effect.word} {new.covers} for {left(args.life)}")
     return 0
 
@@ -276,7 +255,7 @@ def wanted(args: argparse.Namespace) -> Key:
     )
 
 
-def run_export(args: argparse.Namespace, kept: str) -> int:
+def run_export(args: argparse.Namespace, kept: Kept) -> int:
     """Print grants as rules of a policy."""
     clock = clocks.now()
     found = list(held(kept, clock, None if args.id else project(args)))
@@ -288,7 +267,7 @@ def run_export(args: argparse.Namespace, kept: str) -> int:
     return 0 if chosen else missing(" ".join(args.id) or "any")
 
 
-def run_promote(args: argparse.Namespace, kept: str) -> int:
+def run_promote(args: argparse.Namespace, kept: Kept) -> int:
     """Write grants as rules into the project."""
     if why := presence.refusal():
         print(f"policyd grants promote: {why}", file=sys.stderr)
@@ -337,9 +316,9 @@ def project(args: argparse.Namespace) -> str:
     return os.path.realpath(args.cwd or os.getcwd())
 
 
-def held(kept: str, clock: Clock | None, root: str | None = None) -> Iterator[Held]:
+def held(kept: Kept, clock: Clock | None, root: str | None = None) -> Iterator[Held]:
     """Yield the grants of one project and the user's own, or of all: what may count at `clock`, without it all."""
-    for file in files(kept) if root is None else (GrantFile(kept, ""), GrantFile(kept, root)):
+    for file in kept.files() if root is None else (kept.file(""), kept.file(root)):
         grants = file.current().grants if clock is None else file.grants(clock)
         yield from (Held(grant, file) for grant in grants if clock is None or grant.until > clock.wall)
         for problem in file.take_problems():
@@ -385,12 +364,3 @@ def duration(text: str) -> timedelta:
     if not timedelta(0) < life <= LONGEST:
         raise argparse.ArgumentTypeError(f"`{text}` is no time; write 30m, 8h or 7d, at most 30d")
     return life
-
-
-def left(life: timedelta) -> str:
-    """Return a length of time as people say it."""
-    seconds = max(0, int(life.total_seconds()))
-    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
-        if seconds >= 2 * size or (seconds >= size and seconds % size == 0):
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"

@@ -35,7 +35,7 @@ class Clock(Struct, frozen=True):
     """Which start of the machine; empty = cannot be told, then only the wall clock counts."""
 
 
-class Grant(Struct, frozen=True):
+class Grant(Struct, frozen=True, gc=False):
     """One remembered answer."""
 
     id: str

@@ -24,7 +24,7 @@ UNNAMED = Agent().profile
 """The profile of an agent that nothing is known of."""
 
 
-class Key(Struct, frozen=True):
+class Key(Struct, frozen=True, gc=False):
     """What one action was."""
 
     kinds: tuple[str, ...]

@@ -9,7 +9,9 @@ Rules of this module:
 3. Only a regular file of this user that nobody else may write counts, checked on the descriptor that is read.
 4. A damaged file is set aside and replaced by what could be saved: denials. Its allows are gone.
 5. A reader looks at the file's identity before each use, so that others' changes count at the next decision.
-6. The wall clock's latest value is noted in the file: after a restart of the machine, while the clock stands behind
+6. What a large file held may be kept on a shelf, named by the digest of its bytes. The file itself is looked at and
+   read all the same, and every rule above holds.
+7. The wall clock's latest value is noted in the file: after a restart of the machine, while the clock stands behind
    that, no allow counts.
 """
 
@@ -24,16 +26,19 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
-from msgspec import Struct, field
+from msgspec import DecodeError, Struct, field, msgpack
 from msgspec.structs import replace
 
 from policyd.grants import Clock, Grant, Loaded, Project, dump, load
-from policyd.grants.text import LONGEST_TEXT
+from policyd.grants.text import BREAK, LONGEST_TEXT
 from policyd.model import Effect
 from policyd.storage import clock as clocks
+from policyd.storage.readings import Readings
 
 BEHIND = timedelta(minutes=2)
 NOTED = timedelta(minutes=10)
+LARGE = 64 * 1024
+DIGEST = 32
 USER = "user"
 
 Identity = tuple[int, int, int, int, int] | None
@@ -53,6 +58,8 @@ class GrantFile(Struct):
     clock: Callable[[], Clock] = clocks.now
     problems: list[str] = field(default_factory=list)
     """What was found wrong, in words, until somebody takes it (`take_problems`)."""
+    shelf: Readings | None = None
+    """Where what was read of a large file is kept."""
     _identity: Identity = None
     _loaded: Loaded = field(default_factory=Loaded)
     _read: bool = False
@@ -164,7 +171,7 @@ class GrantFile(Struct):
             identity, why = _identity(status), insecure(status)
             if not stat.S_ISREG(status.st_mode):
                 return identity, Loaded(damage=(why,))
-            loaded = _parse(read_some(descriptor, LONGEST_TEXT + 1))
+            loaded = _recalled(read_some(descriptor, LONGEST_TEXT + 1), self.shelf)
             return identity, _only_denials(loaded, why) if why else loaded
         except OSError as error:
             return identify(self.path), Loaded(damage=(f"it cannot be read: {error.strerror}",))
@@ -226,7 +233,8 @@ def project_of(path: str) -> str:
     except OSError:
         return ""
     try:
-        return _parse(read_some(descriptor, LONGEST_TEXT + 1)).project.path
+        head = read_some(descriptor, LARGE).partition(BREAK.encode())[0]
+        return _parse(head).project.path
     except OSError:
         return ""
     finally:
@@ -280,6 +288,22 @@ def flush_directory(path: str) -> None:
 
 def _identity(status: os.stat_result) -> tuple[int, int, int, int, int]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _recalled(data: bytes, shelf: Readings | None) -> Loaded:
+    """Return what the bytes of a file hold, as they were read before if they were."""
+    if shelf is None or len(data) < LARGE:
+        return _parse(data)
+    name = sha256(data).hexdigest()
+    kept = shelf.get(name) or b""
+    if kept[:DIGEST] == sha256(kept[DIGEST:]).digest():
+        with contextlib.suppress(DecodeError):
+            return msgpack.decode(kept[DIGEST:], type=Loaded)
+    loaded = _parse(data)
+    if not loaded.damage:
+        told = msgpack.encode(loaded)
+        shelf.put(name, sha256(told).digest() + told)
+    return loaded
 
 
 def _parse(data: bytes) -> Loaded:

@@ -20,6 +20,7 @@ from policyd.grants.book import Settle
 from policyd.model import Context, Effect, Judged, Request
 from policyd.storage import clock as clocks
 from policyd.storage.grantfile import GrantFile, GrantFileError, name_of, project_of
+from policyd.storage.readings import Readings
 
 
 class Remembered(Struct):
@@ -138,14 +139,15 @@ def merged(old: Iterable[Grant], new: Iterable[Grant]) -> tuple[Grant, ...]:
     return tuple(found.values())
 
 
-def files(directory: str) -> tuple[GrantFile, ...]:
+def files(directory: str, shelf: Readings | None = None) -> tuple[GrantFile, ...]:
     """Return all files of grants in `directory`, the user's own first; a file says itself which project it is about."""
     try:
         names = sorted(name for name in os.listdir(directory) if name.endswith(".toml"))
     except OSError:
         return ()
     roots = (project_of(f"{directory}/{name}") for name in names)
-    return tuple(GrantFile(directory, root) for root in sorted(set(roots)) if f"{name_of(root)}.toml" in names)
+    found = (root for root in sorted(set(roots)) if f"{name_of(root)}.toml" in names)
+    return tuple(GrantFile(directory, root, shelf=shelf) for root in found)
 
 
 def _ends(denial: Grant, grant: Grant) -> bool:

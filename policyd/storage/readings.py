@@ -1,10 +1,10 @@
-"""What was read of policy files, kept in the user's cache directory so that a start need not read them again.
+"""What was read of policies and grants, kept in the user's cache directory so that it need not be read again.
 
 Rules of this module:
 
 1. Directory and file belong to the user and to nobody else (0700, 0600), checked on the open descriptors, links not
    followed. Anything else counts as nothing kept: files are then read as if there were no cache.
-2. A file is named after the content it was made from, this policyd's own code, and nothing a policy says.
+2. A file is named after the content it was made from, this policyd's own code, and nothing the content says.
 3. Written beside and renamed; nothing here ever fails a start. At most `KEPT` files stay, the newest.
 """
 
@@ -22,21 +22,21 @@ import policyd
 KEPT = 64
 LARGEST = 16 * 1024 * 1024
 CLOSED = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-ROOM = "policy"
 
 
 class Readings:
     """A `policyd.policy.Shelf` in a directory of the user's."""
 
-    def __init__(self, directory: str) -> None:
-        """Use a directory; it is made when something is kept."""
+    def __init__(self, directory: str, rooms: tuple[str, ...] = ("policy",)) -> None:
+        """Use a directory, which is made when something is kept; `rooms` hold the code that reads."""
         self._directory = directory
+        self._rooms = rooms
 
     def get(self, key: str) -> bytes | None:
         """Return what is kept under `key`, None where it is not there or not surely the user's own."""
         try:
             with self._open() as folder:
-                return read_own(folder, name_of(key))
+                return read_own(folder, name_of(key, self._rooms))
         except OSError:
             return None
 
@@ -47,7 +47,7 @@ class Readings:
         with suppress(OSError):
             os.makedirs(self._directory, mode=0o700, exist_ok=True)
             with self._open() as folder:
-                write_own(folder, name_of(key), data)
+                write_own(folder, name_of(key, self._rooms), data)
                 tidy(folder)
 
     @contextmanager
@@ -101,18 +101,18 @@ def tidy(folder: int) -> None:
         os.unlink(name, dir_fd=folder)
 
 
-def name_of(key: str) -> str:
+def name_of(key: str, rooms: tuple[str, ...] = ("policy",)) -> str:
     """Return the name of the file for `key` under the code that runs now."""
-    return f"{key[:40]}-{code()}"
+    return f"{key[:40]}-{code(rooms)}"
 
 
 @cache
-def code() -> str:
-    """Return a name for the code that reads policies: an edited one reads anew, whatever its version."""
+def code(rooms: tuple[str, ...]) -> str:
+    """Return a name for the code that reads: an edited one reads anew, whatever its version."""
     digest = sha256(policyd.__version__.encode())
-    room = os.path.join(policyd.__path__[0], ROOM)
-    for entry in sorted(os.scandir(room), key=lambda each: each.name):
-        if entry.name.endswith(".py"):
-            status = entry.stat()
-            digest.update(f"{entry.name} {status.st_size} {status.st_mtime_ns}\0".encode())
+    for room in rooms:
+        for entry in sorted(os.scandir(os.path.join(policyd.__path__[0], room)), key=lambda each: each.name):
+            if entry.name.endswith(".py"):
+                status = entry.stat()
+                digest.update(f"{entry.name} {status.st_size} {status.st_mtime_ns}\0".encode())
     return digest.hexdigest()[:16]
