@@ -6,7 +6,8 @@ Rules of this module:
    that fit the servers known are kept, all at all if none are known; allow wants every split to match, deny any.
 2. Read widely (deny and ask rules), a bare `jira` is also every tool of that server.
 3. Arguments are judged by dotted key. A missing key never matches; missing or incomplete arguments (None) count
-   against the requester: `sure` says no, `maybe` says it may.
+   against the requester: `sure` says no, `maybe` says it may. `sure` wants the type that is written, `maybe` takes
+   every spelling of a value (`"5"` for 5, `"true"` and 1 for true).
 4. `*` in a value crosses everything. Expressions are RE2 over the whole value: linear for any text.
 """
 
@@ -243,7 +244,27 @@ def _values(value: object, key: str) -> Iterator[object]:
 def _fits(value: object, test: Test, *, every: bool) -> bool:
     if isinstance(value, list):
         return bool(value) and (all if every else any)(_fits(each, test, every=every) for each in value)
-    return test(value)
+    return test(value) if every else any(map(test, _spellings(value)))
+
+
+_DECIMAL = re.compile(r"[-+]?[0-9]{1,30}(?:\.[0-9]{1,30})?").fullmatch
+
+
+def _spellings(value: object) -> Iterator[object]:
+    """Yield a value and what a server may take it for: `"5"` for 5, `true` for `"true"`."""
+    yield value
+    if isinstance(value, bool):
+        yield from (str(value).lower(), int(value))
+    elif isinstance(value, int | float):
+        yield str(int(value) if value == value // 1 and abs(value) < 1e15 else value)
+        if value in {0, 1}:
+            yield bool(value)
+    elif isinstance(value, str):
+        text = value.strip().lower()
+        if text in {"true", "false"}:
+            yield text == "true"
+        elif _DECIMAL(text):
+            yield float(text) if "." in text else int(text)
 
 
 def _test(key: str, value: object) -> Test:
