@@ -142,3 +142,48 @@ def test_no_arguments_are_told_from_arguments_that_are_not_known() -> None:
         words = "Requesting approval to perform: Call MCP tool `ping`."
         content = [{"type": "content", "content": {"type": "text", "text": words}}]
         assert asked(talk, title="ping", content=content) == [f"other tool notes/ping {args}"]
+
+
+VIBE = "@mistralai/mistral-vibe"
+
+
+def vibe(tool: str, raw: dict[str, Any], kind: str, servers: tuple[str, ...] = ()) -> list[str]:
+    """Return what a Vibe call stands for whose request says nothing but its id."""
+    talk = opened(VIBE, "3.0.2", servers)
+    update(talk, title="x", kind=kind, rawInput=raw, _meta={"tool_name": tool})
+    return asked(talk)
+
+
+def test_a_server_is_known_by_each_spelling_agents_give_its_name() -> None:
+    name = "mcp_dash_srv.delete_note"
+    assert vibe(name, {"id": "3"}, "other", ("dash-srv",)) == ['other tool dash-srv/delete_note {"id": "3"}']
+    assert vibe(name, {"id": "3"}, "other", ("dash-srv", "dash_srv")) == [
+        'other tool dash-srv/delete_note|dash_srv/delete_note {"id": "3"}'
+    ]
+    assert vibe(name, {"id": "3"}, "other") == ['other tool dash_srv/delete_note {"id": "3"}']
+
+
+def test_variables_beside_a_command_belong_to_it() -> None:
+    raw = {"command": "touch a", "cwd": "/tmp", "env": {"A": "b"}}
+    assert vibe("process.start", raw, "execute") == [
+        "execute $ A=b touch a (in /tmp)",
+        "edit /tmp/a (operand, carried by 0)",
+    ]
+
+
+def test_what_nothing_announced_still_names_the_files_that_need_asking() -> None:
+    needed = [{"scope": "outside_directory", "invocation_pattern": "/etc/hosts", "session_pattern": "x"}]
+    options: list[Any] = [
+        {"optionId": "allow_once", "kind": "allow_once"},
+        {"optionId": "always", "kind": "allow_always", "_meta": {"required_permissions": needed}},
+    ]
+    found = asked(opened(VIBE, "3.0.2"), options)
+    assert found[0].startswith("other opaque: nothing announced this call")
+    assert found[1:] == ["any /etc/hosts (mention)"]
+
+
+def test_copilot_names_the_shell_a_command_is_for() -> None:
+    talk = opened("Copilot", "1.0.102")
+    update(talk, title="Start", kind="execute", rawInput={"command": "make", "shellId": "s1", "mode": "async"})
+    raw = {"command": "make", "commands": ["make"]}
+    assert asked(talk, title="Start", kind="execute", rawInput=raw) == ["execute $ make"]

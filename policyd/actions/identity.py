@@ -101,10 +101,14 @@ def joined(name: str, joint: str, servers: tuple[str, ...]) -> Tool | None:
     splits = tuple(_splits(bare, joint))
     if not splits:
         return None
-    known = {_UNSAFE.sub("_", server): server for server in servers} | {server: server for server in servers}
-    fitting = tuple((known[server], tool) for server, tool in splits if server in known)
+    fitting = tuple((known, tool) for told, tool in splits for known in servers if told in _spellings(known))
     kept = fitting or splits
     return Tool("/".join(kept[0]) if len(kept) == 1 else name, kept)
+
+
+def _spellings(server: str) -> tuple[str, str, str]:
+    """Return how agents write a server's name in a joined one."""
+    return server, _UNSAFE.sub("_", server), _UNSAFE.sub("_", server).replace("-", "_")
 
 
 def _splits(text: str, joint: str) -> Iterable[tuple[str, str]]:
