@@ -7,6 +7,8 @@ from functools import cache
 from msgspec import Struct
 
 ANY_WORD = "*"
+RESPONSE_FILE = "@"
+"""Among what is never covered: a word `@file`, which stands for options written in that file."""
 
 
 class Program(Struct, frozen=True):
@@ -53,7 +55,9 @@ def covered(words: tuple[str, ...], lead: tuple[str, ...]) -> bool:
 def limits(words: tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
     """Return whether further options of a command count only behind `--`, and which an "always" never covers."""
     row = _row(words)
-    return (row.dashes, row.never) if row is not None else (False, ())
+    if row is None:
+        return False, ()
+    return row.dashes, tuple(option for option in row.never if option != RESPONSE_FILE)
 
 
 def _row(words: tuple[str, ...]) -> Program | None:
@@ -79,6 +83,8 @@ def _plain(word: str) -> bool:
 
 def _is_option(word: str, option: str) -> bool:
     """Say whether `word` may be `option` in any spelling: abbreviated, glued, in a cluster, one dash or two."""
+    if option == RESPONSE_FILE:
+        return word.startswith(option)
     if not word.startswith("-"):
         return False
     name, bare = option.lstrip("-"), word.lstrip("-").split("=")[0]
