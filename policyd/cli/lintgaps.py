@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
@@ -13,14 +14,17 @@ from policyd.cli.standins import written
 from policyd.cli.trial import suited
 from policyd.model import Effect, Role
 from policyd.policy import Diagnostic, Rule
-from policyd.policy.conditions import KindCondition
+from policyd.policy.conditions import KindCondition, UrlCondition
 from policyd.policy.errors import nearest
 from policyd.policy.read import Parsed
 from policyd.policy.sets import REFERENCE, shipped
+from policyd.urls import UrlPattern, host_keys
 
 FAMILIES = {"@read": ("read", "search"), "@write": ("edit", "delete", "move")}
 LOOKING = "a search prints what it finds in files"
 CHANGING = "what may not be edited can still be {}"
+_DOMAIN = re.compile(r"[^.]*[a-z][^.]*\.(?:[a-z]{2,3}\.[a-z]{2}|[a-z][a-z0-9-]+)").fullmatch
+"""A host people mean with all that lies below it: a name and its top-level domain."""
 DONE = {"edit": "edited", "delete": "deleted", "move": "moved away", "read": "read", "search": "searched"}
 
 
@@ -29,10 +33,30 @@ def check(desk: Desk) -> None:
     for rule in desk.rules():
         if rule.effect is not Effect.ALLOW and rule.resource == "path":
             neighbours(desk, rule)
+        if rule.effect is not Effect.ALLOW and rule.resource == "url":
+            subdomains(desk, rule)
         agents(desk, rule)
     for parsed in desk.files:
         default_neighbours(desk, parsed)
     unused_sets(desk)
+
+
+# ---- hosts -----------------------------------------------------------------------------------------
+
+
+def subdomains(desk: Desk, rule: Rule) -> None:
+    """Note a denied domain whose subdomains stay as they are."""
+    strict = [other for other in desk.rules() if other.effect >= rule.effect]
+    covered = {host for other in strict for pattern in _urls(other) for host in pattern.hosts}
+    for pattern in _urls(rule):
+        if _DOMAIN(pattern.host) and not pattern.path and not covered & {*host_keys(f"x.{pattern.host}")}:
+            found = f"`{pattern.source}` is that host alone, none of its subdomains"
+            write = f'write `"*.{pattern.host}"` beside it'
+            desk.warn("gap", rule.ref, found, write, key="url", text=pattern.source)
+
+
+def _urls(rule: Rule) -> Iterator[UrlPattern]:
+    return (each for one in rule.conditions if isinstance(one, UrlCondition) for each in one.patterns)
 
 
 # ---- neighbours of a kind --------------------------------------------------------------------------
