@@ -187,3 +187,24 @@ def test_copilot_names_the_shell_a_command_is_for() -> None:
     update(talk, title="Start", kind="execute", rawInput={"command": "make", "shellId": "s1", "mode": "async"})
     raw = {"command": "make", "commands": ["make"]}
     assert asked(talk, title="Start", kind="execute", rawInput=raw) == ["execute $ make"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "raw", "expected"),
+    [
+        ("run_commands", {"command": "rm", "args": ["a b"]}, ["execute $ rm a b", f"delete {HERE}/a b"]),
+        ("run_commands", {"cmd": "make"}, ["execute $ make"]),
+        (
+            "run_commands",
+            {"commands": ["make"], "command": "ls -d ."},
+            ["execute $ make", "execute $ ls -d .", "search"],
+        ),
+        ("read_files", {"file_paths": ["a.py", "/etc/hosts"]}, [f"read {HERE}/a.py", "read /etc/hosts"]),
+        ("read_files", {"files": [{"path": "a"}, {"filePath": "/b"}]}, [f"read {HERE}/a", "read /b"]),
+        ("read_files", {"files": [{"path": "a"}, "/b"]}, [f"read {HERE}/a", "read opaque: no profile says"]),
+    ],
+)
+def test_cline_takes_its_arguments_in_several_shapes(tool: str, raw: dict[str, Any], expected: list[str]) -> None:
+    kind = "execute" if tool == "run_commands" else "read"
+    found = asked(opened("cline"), title=f"{tool}: x", kind=kind, rawInput=raw)
+    assert all(any(line.startswith(start) for line in found) for start in expected), found
