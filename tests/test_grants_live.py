@@ -1,4 +1,7 @@
-"""Grants through the real proxy: the example client and agent on the official SDK, and `acpx` where it is installed."""
+"""Grants through the real proxy: the example client and agent on the official SDK, and `acpx` where it is installed.
+
+And what several proxies, or a proxy and the command, do to one file.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,13 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
+from policyd.storage.grants import files
+from tests.proxied import Client, Scene
 
 ROOT = Path(__file__).parent.parent
 AGENT = str(ROOT / "examples" / "python" / "agent.py")
@@ -136,3 +143,63 @@ def test_acpx_is_never_asked(place: Place) -> None:
     )
     assert "nobody is behind the answers of acpx" in said.stdout
     assert "nothing is remembered" in place.grants("list")
+
+
+# ---- one file, several processes --------------------------------------------------------------------
+
+
+def answered(scene: Scene, name: str, count: int) -> None:
+    """Be a client of one proxy whose user answers `count` questions with "always, in this project"."""
+    client = Client(scene.start("ask", "1", options=["--client=zed"]))
+    client.open(scene.work)
+    for number in range(count):
+        client.prompt(f"make {name}-{number}", ident=100 + number)
+        question = client.until(method="session/request_permission")
+        (always,) = [
+            one["optionId"]
+            for one in question["params"]["options"]
+            if one["kind"] == "allow_always" and "in this project" in one["name"]
+        ]
+        outcome = {"outcome": {"outcome": "selected", "optionId": always}}
+        client.send({"id": question["id"], "result": outcome})
+        assert client.until(method="answered")["params"]["result"]["outcome"]["optionId"] == "yes"
+        client.until(id=100 + number)
+    assert client.close() == 0
+
+
+def check_shared(scene: Scene, proxies: int, count: int) -> None:
+    settings = scene.root / "home/.config/policyd/policyd.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("human_ms = 0\n")
+    with ThreadPoolExecutor(proxies) as pool:
+        list(pool.map(lambda number: answered(scene, f"p{number}", count), range(proxies)))
+    kept = files(str(scene.root / "home/.local/state/policyd/grants"))
+    found = {one.members[0].words[1] for file in kept for one in file.current().grants}
+    assert found == {f"p{number}-{at}" for number in range(proxies) for at in range(count)}
+
+
+def test_no_answer_given_to_one_of_several_proxies_is_lost(tmp_path: Path) -> None:
+    check_shared(Scene(tmp_path), 2, 3)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_no_answer_given_to_one_of_16_proxies_is_lost(tmp_path: Path) -> None:
+    check_shared(Scene(tmp_path), 16, 20)
+
+
+def test_a_denial_added_while_a_question_is_open_answers_it(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    client = Client(scene.start("ask", "1", options=["--client=zed"]))
+    client.open(scene.work)
+    client.prompt("make it")
+    question = client.until(method="session/request_permission")
+    words = [sys.executable, "-m", "policyd", "grants", "add", "--deny", "--for", "1h", "--agent", "scripted"]
+    subprocess.run([*words, "--", "make", "it"], env=scene.environ, cwd=scene.work, check=True, capture_output=True)
+    told = client.until(method="$/cancel_request")
+    assert told["params"]["requestId"] == question["id"], "the client need not ask any more"
+    assert client.until(method="answered")["params"]["result"]["outcome"]["optionId"] == "no"
+    client.until(id=2)
+    assert client.asked("make it", 3)["optionId"] == "no"
+    assert [one for one in client.seen if one.get("method") == "session/request_permission"] == [question]
+    assert client.close() == 0
