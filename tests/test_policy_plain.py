@@ -108,6 +108,5 @@ def test_a_policy_that_loads_compiles(block: dict[str, object], effect: str) -> 
 
 def test_a_rule_that_cannot_be_compiled_fails_whoever_asks() -> None:
     ref = RuleRef(Layer.USER, "x", Effect.DENY)
-    later = Compiler("/home/dev", "/tmp").later({"effect": "deny", "path": ["a", "b{"]}, ref, Sets())
     with pytest.raises(RuntimeError, match="plain rule"):
-        later()
+        Compiler("/home/dev", "/tmp").plain({"effect": "deny", "path": ["a", "b{"]}, ref)

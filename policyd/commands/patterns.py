@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -101,8 +102,8 @@ class CommandPattern(Struct, frozen=True):
             PatternError: an open quote, shell syntax, braces without end, no word.
         """
         alternatives = read(text, home)
-        names = {_name(words[0]) for words in alternatives}
-        return cls(text, alternatives, None if "" in names else frozenset(names))
+        names = tuple({_name(words[0]) for words in alternatives})
+        return cls(text, alternatives, None if "" in names else _names(names))
 
     def sure(self, command: SimpleCommand, env: tuple[str, ...] = ()) -> bool:
         """Say whether an allow rule with this pattern (and `env`) holds for the command."""
@@ -129,6 +130,12 @@ class CommandPattern(Struct, frozen=True):
                     if found is Truth.YES:
                         return found
         return found
+
+
+@lru_cache(512)
+def _names(names: tuple[str, ...]) -> frozenset[str]:
+    """Return names as one set for all patterns that hold them."""
+    return frozenset(names)
 
 
 def _name(word: PatternWord) -> str:

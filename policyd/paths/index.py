@@ -13,7 +13,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby
 
@@ -56,6 +56,12 @@ Table = dict[int, dict[str, "Node"]]
 """Length of a text -> text -> where it leads."""
 
 
+NAMES: dict[str, Node] = {}
+TEXTS: Table = {}
+WILDS: dict[Segment, tuple[Matcher, Node]] = {}
+"""Stand in for the tables of the many places where nothing is filed; never written to."""
+
+
 class Node:
     """A place in a trie: where each kind of next component leads, and the patterns that match here and below."""
 
@@ -64,14 +70,14 @@ class Node:
     def __init__(self, *, loops: bool = False) -> None:
         self.loops = loops
         """A `**`: every component leads here again."""
-        self.ids: list[int] = []
-        self.literals: dict[str, Node] = {}
+        self.ids: Sequence[int] = ()
+        self.literals: dict[str, Node] = NAMES
         self.wild = False
         """Something is filed in one of the next four."""
-        self.opening: Table = {}
-        self.closing: Table = {}
-        self.holding: Table = {}
-        self.wilds: dict[Segment, tuple[Matcher, Node]] = {}
+        self.opening: Table = TEXTS
+        self.closing: Table = TEXTS
+        self.holding: Table = TEXTS
+        self.wilds: dict[Segment, tuple[Matcher, Node]] = WILDS
         """Wildcards without any text."""
         self.deep: Node | None = None
         self._all: tuple[int, ...] | None = None
@@ -84,8 +90,9 @@ class Node:
         name = segment.literal
         if name is not None:
             return self.named(name)
-        self.wild = True
         text, opens, closes = telling(segment)
+        if not self.wild:
+            self.wild, self.opening, self.closing, self.holding, self.wilds = True, {}, {}, {}, {}
         if text:
             table = self.opening if opens else self.closing if closes else self.holding
             return table.setdefault(len(text), {}).setdefault(text, Node())
@@ -95,8 +102,19 @@ class Node:
         """Return the node behind a name, made if it is not there."""
         found = self.literals.get(name)
         if found is None:
-            found = self.literals[name] = Node()
+            found = Node()
+            if self.literals:
+                self.literals[name] = found
+            else:
+                self.literals = {name: found}
         return found
+
+    def file(self, each: int) -> None:
+        """Note a pattern that ends here."""
+        if isinstance(self.ids, list):
+            self.ids.append(each)
+        else:
+            self.ids = [each]
 
     def fitting(self, name: str) -> list[Node]:
         """The nodes behind wildcards that may fit `name`."""
@@ -273,7 +291,7 @@ class _Tries:
         """Walk down, making nodes; note the pattern at the end."""
         for segment in segments:
             node = node.child(segment.fold() if self._fold and segment is not DEEP else segment)
-        node.ids.append(each)
+        node.file(each)
 
 
 class PathIndex:

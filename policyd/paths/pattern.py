@@ -26,7 +26,7 @@ from policyd.paths import globs
 from policyd.paths.lexical import below, caseless, inside, resolved
 from policyd.paths.segments import DEEP, Segment, literal, meets
 from policyd.paths.syntax import Written, read
-from policyd.paths.tails import Tail
+from policyd.paths.tails import Tail, tail_of
 
 
 class Place:
@@ -74,7 +74,7 @@ class Alternative:
     def __init__(self, written: Written, fs: Filesystem | None) -> None:
         self.relative = not written.absolute
         self.head = "/".join(written.head)
-        self.tail = Tail(written.tail)
+        self.tail = tail_of(written.tail)
         self._wide: Tail | None = None
         self.floats: Tail | None = None
         self.places = () if self.relative else resolved("/" + self.head, fs)

@@ -8,6 +8,7 @@ keep the set of positions the pattern may be at, which is also how the rest of a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -38,7 +39,7 @@ class Tail(Struct, frozen=True):
 
     def widened(self) -> Tail:
         """Return the tail that also covers everything below what it matches."""
-        return self if self.segments[-1:] == (DEEP,) else Tail((*self.segments, DEEP))
+        return self if self.segments[-1:] == (DEEP,) else tail_of((*self.segments, DEEP))
 
     def fold(self) -> Tail:
         """Return the tail for text that is case-folded before it is matched."""
@@ -96,6 +97,12 @@ class Tail(Struct, frozen=True):
     def _ahead(self, states: Iterable[int]) -> set[int]:
         """Positions any number of segments on: all from the first."""
         return set(range(min(states, default=len(self.segments) + 1), len(self.segments) + 1))
+
+
+@lru_cache(1024)
+def tail_of(segments: tuple[Segment, ...]) -> Tail:
+    """Return the tail of some segments: many patterns end alike."""
+    return Tail(segments)
 
 
 def settle(segments: tuple[Segment, ...], states: set[int]) -> States:

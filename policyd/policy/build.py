@@ -180,7 +180,7 @@ class Builder(Struct, dict=True):
 
     def block(self, stand: Stand, name: str, number: int, block: Table, resource: str | None) -> Rule:
         """Return one `[[rule]]` or `[[default]]`; its conditions are compiled here unless it is plain."""
-        parsed, sets, rank, void = stand
+        parsed, _, rank, void = stand
         source, own, get = parsed.source, block.get("id"), block.get
         line, effect = parsed.line(name, number), EFFECTS[block["effect"]]
         if own is None:
@@ -192,8 +192,7 @@ class Builder(Struct, dict=True):
         void = void if effect is Effect.ALLOW else ""
         at, table = len(self.rules) + len(self.defaults), parsed.raw[name][number]
         if resource is not None:
-            later = self.compiler.later(block, ref, sets)
-            return Rule(ref, effect, rank, resource, later, void=void, number=at, table=table)
+            return Rule(ref, effect, rank, resource, self.compiler.plain, void=void, number=at, table=table)
         return Rule(
             ref,
             effect,
@@ -210,7 +209,9 @@ class Builder(Struct, dict=True):
             table=table,
         )
 
-    def odd(self, stand: Stand, name: str, number: int, block: Table, ref: RuleRef) -> Callable[[], Compiled]:
+    def odd(
+        self, stand: Stand, name: str, number: int, block: Table, ref: RuleRef
+    ) -> Callable[[Table, RuleRef], Compiled]:
         """Check and compile a block that is not plain; every mistake in it is reported."""
         parsed, sets, *_ = stand
 

@@ -7,7 +7,7 @@ used, because one mistake anywhere refuses the whole policy.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
 
 from msgspec import Struct, field
@@ -45,6 +45,7 @@ from policyd.urls import UrlPattern
 Pattern = TypeVar("Pattern")
 Value = TypeVar("Value")
 Report = Callable[[Mistake], None]
+NO_SETS = Sets()
 EFFECTS = {effect.word: effect for effect in Effect}
 
 
@@ -58,14 +59,14 @@ class Compiler(Struct, dict=True):
     heads: dict[str, None] = field(default_factory=dict)
     """Literal heads of relative path patterns, in order."""
 
-    def later(self, block: Table, ref: RuleRef, sets: Sets) -> Callable[[], Compiled]:
-        """Return what compiles a plain block when it is asked about."""
-        return partial(self.tables, block, ref, sets, refused)
+    def plain(self, block: Table, ref: RuleRef) -> Compiled:
+        """Compile a plain block, when it is asked about."""
+        return self.tables(block, ref, NO_SETS, refused)
 
-    def now(self, block: Table, ref: RuleRef, sets: Sets, report: Report) -> Callable[[], Compiled]:
+    def now(self, block: Table, ref: RuleRef, sets: Sets, report: Report) -> Callable[[Table, RuleRef], Compiled]:
         """Compile a block; mistakes go to `report`."""
         compiled = self.tables(block, ref, sets, report)
-        return lambda: compiled
+        return lambda table, ref: compiled
 
     def tables(self, table: Table, ref: RuleRef, sets: Sets, report: Report) -> Compiled:
         """Compile the conditions of a block and those of each exception."""
@@ -153,8 +154,10 @@ class Compiler(Struct, dict=True):
             known = self.known.get((key, text))
             if known is None:
                 try:
-                    if key not in PLAIN or not PLAIN[key](text):
-                        refuse_foreign(key, text)
+                    if key in PLAIN and PLAIN[key](text):
+                        yield build(text)
+                        continue
+                    refuse_foreign(key, text)
                     known = self.known[key, text] = build(text)
                 except Mistake as mistake:
                     report(mistake)
@@ -175,7 +178,13 @@ def kind(block: Table, place: Place, report: Report) -> Iterator[Condition]:
     """Compile `kind`."""
     if "kind" in block:
         kinds = frozenset(one for word in block["kind"] for one in told(kinds_of, word, report) or ())
-        yield KindCondition(place, kinds - {"*"}, "*" in kinds)
+        yield of_kinds(place, kinds)
+
+
+@lru_cache(256)
+def of_kinds(place: Place, kinds: frozenset[str]) -> KindCondition:
+    """Return the condition on some kinds: one for all rules that name the same."""
+    return KindCondition(place, kinds - {"*"}, "*" in kinds)
 
 
 def attributes(block: Table, place: Place, report: Report, *, managed: bool) -> Iterator[Condition]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterator
+from sys import intern
 from typing import Any
 
 from policyd.model import KINDS, Layer
@@ -45,7 +46,7 @@ def parse(source: PolicySource, version: str) -> Parsed:
         return parsed
     try:
         parsed.text = source.data.decode("utf-8")
-        parsed.raw = tomllib.loads(parsed.text)
+        parsed.raw = shared(tomllib.loads(parsed.text))
     except UnicodeDecodeError as error:
         line = source.data.count(b"\n", 0, error.start) + 1
         parsed.diagnostics.append(unreadable(source, line, "not UTF-8", "save the file as UTF-8"))
@@ -57,6 +58,20 @@ def parse(source: PolicySource, version: str) -> Parsed:
         if fits_version(parsed, version):
             shape(parsed)
     return parsed
+
+
+def shared(raw: dict[str, Any]) -> dict[str, Any]:
+    """Return the tables of a file with one object for each key of its blocks, however often it is written."""
+    for name in ("rule", "default"):
+        blocks = raw.get(name)
+        if isinstance(blocks, list):
+            raw[name] = [as_shared(block) if isinstance(block, dict) else block for block in blocks]
+    return raw
+
+
+def as_shared(block: dict[str, Any]) -> dict[str, Any]:
+    """Return a block with the one object for each key and for its effect."""
+    return {intern(key): intern(word) if key == "effect" and type(word) is str else word for key, word in block.items()}
 
 
 def unreadable(source: PolicySource, line: int, found: str, write: str) -> Diagnostic:

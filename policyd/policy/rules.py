@@ -13,6 +13,7 @@ from functools import cached_property
 from msgspec import Struct, field
 
 from policyd.model import EMPTY, Action, Context, Effect, Filesystem, Layer, Role, RuleRef, Truth
+from policyd.policy.blocks import Table
 from policyd.policy.conditions import CommandCondition, Condition
 
 NO, MAYBE, YES = Truth.NO, Truth.MAYBE, Truth.YES
@@ -34,7 +35,7 @@ class Rule(Struct, frozen=True, eq=False, dict=True):
     """The layer it counts as: a trusted project's rule ranks as the user's."""
     resource: str
     """`path`, `command`, `url`, `tool`, or empty for a rule on kinds alone."""
-    compile: Callable[[], Compiled]
+    compile: Callable[[Table, RuleRef], Compiled]
     """Makes the conditions, when somebody first asks for them; what fails in it fails whoever asks."""
     opaque: bool = False
     """Also allows what could not be understood."""
@@ -50,20 +51,20 @@ class Rule(Struct, frozen=True, eq=False, dict=True):
     """Why it never counts, in words."""
     number: int = 0
     """Its place in the policy, the same whatever order the files were read in."""
-    table: Mapping[str, object] = field(default_factory=lambda: EMPTY)
-    """As written, for `check` and `explain`."""
+    table: Table = field(default_factory=lambda: EMPTY)
+    """As written."""
 
     @cached_property
     def compiled(self) -> Compiled:
         """Conditions and exceptions."""
-        return self.compile()
+        return self.compile(self.table, self.ref)
 
-    @cached_property
+    @property
     def conditions(self) -> Conditions:
         """What must hold."""
         return self.compiled[0]
 
-    @cached_property
+    @property
     def unless(self) -> tuple[Conditions, ...]:
         """Where any of these holds, the rule does not."""
         return self.compiled[1]
@@ -89,7 +90,8 @@ class Rule(Struct, frozen=True, eq=False, dict=True):
         if action.role is Role.MENTION and (self.effect is Effect.ALLOW or self.resource not in {"path", "url"}):
             return NO
         truth = YES
-        for condition in self.conditions:
+        conditions, unless = self.compiled
+        for condition in conditions:
             one = condition.truth(action, context, fs)
             if one is not YES and condition.name not in met:
                 if one is NO:
@@ -97,7 +99,7 @@ class Rule(Struct, frozen=True, eq=False, dict=True):
                 truth = MAYBE
         if self.effect is Effect.ALLOW and truth is not YES:
             return NO
-        if self.unless and self.excepted(action, context, fs, actions, met):
+        if unless and self.excepted(action, context, fs, actions, met):
             return NO
         return truth
 

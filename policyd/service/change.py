@@ -90,7 +90,7 @@ def tightened(old: Policy, new: Policy) -> Policy:
 def joined(old: Rule, new: Rule) -> Rule:
     """Return an allow that holds where both hold: the sets it names may have changed."""
     both = (*old.conditions, *new.conditions), (*old.unless, *new.unless)
-    return replace(new, compile=lambda: both)
+    return replace(new, compile=lambda table, ref: both)
 
 
 def numbered(rules: Iterable[Rule]) -> tuple[Rule, ...]:
