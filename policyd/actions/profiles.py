@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from functools import cache
+from posixpath import dirname
 from typing import TYPE_CHECKING, cast
 
 import msgspec
 from msgspec import Struct, field
 
-import policyd
 from policyd.actions.fields import Ref
 from policyd.actions.readers import Template
 from policyd.model import KINDS, Mode
@@ -356,9 +356,8 @@ def nameless(option_ids: Iterable[str]) -> Profile:
 @cache
 def generic() -> Profile:
     """Return the careful profile for an agent that nobody described: every connection begins with it alone."""
-    loader = cast("ResourceLoader", policyd.__loader__)
-    data = loader.get_data(f"{policyd.__path__[0]}/agents/{GENERIC}.toml")
-    return compile_profile(GENERIC, parse(data))
+    loader, package = cast("ResourceLoader", __spec__.loader), dirname(dirname(__file__))
+    return compile_profile(GENERIC, parse(loader.get_data(f"{package}/agents/{GENERIC}.toml")))
 
 
 def named(text: str) -> Profile | None:
