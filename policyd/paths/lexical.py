@@ -40,7 +40,12 @@ def below(directory: str, path: str) -> str | None:
 
 def inside(path: str, directories: tuple[str, ...]) -> bool:
     """Say whether `path` is one of `directories` or lies below one."""
-    return any(below(directory, path) is not None for directory in directories)
+    for directory in directories:
+        if path == directory:
+            return True
+        if path.startswith(directory if directory == "/" else directory + "/"):
+            return True
+    return False
 
 
 def resolved(path: str, fs: Filesystem | None) -> tuple[str, ...]:

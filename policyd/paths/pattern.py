@@ -17,7 +17,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, field
 
@@ -82,9 +82,9 @@ class Alternative:
             whole = (*map(literal, written.head), *written.tail)
             self.floats = Tail(whole if whole[0] is DEEP else (DEEP, *whole)).widened()
 
-    def sure(self, workspace: Workspace) -> Iterator[Place]:
+    def sure(self, workspace: Workspace) -> list[Place]:
         """The places where it loosens."""
-        return (Place(each, self.tail) for each in self._directories(workspace) if self._loosens(each, workspace))
+        return [Place(each, self.tail) for each in self._directories(workspace) if self._loosens(each, workspace)]
 
     def strict(self, workspace: Workspace, *, widen: bool) -> Iterator[Place]:
         """The places where it tightens."""
@@ -109,9 +109,10 @@ class Alternative:
     def _directories(self, workspace: Workspace) -> tuple[str, ...]:
         if not self.relative:
             return self.places
-        found = workspace.heads.get(self.head, ()) if self.head else ()
-        starts = (f"{root.rstrip('/')}/{self.head}" if self.head else root for root in workspace.roots)
-        return tuple(dict.fromkeys((*starts, *found)))
+        if not self.head:
+            return workspace.roots
+        starts = [f"{root.rstrip('/')}/{self.head}" for root in workspace.roots]
+        return tuple(dict.fromkeys((*starts, *workspace.heads.get(self.head, ()))))
 
     def _loosens(self, directory: str, workspace: Workspace) -> bool:
         """A link in the workspace never carries an allow pattern out of it."""
@@ -190,12 +191,14 @@ class PathPattern(Struct, frozen=True):
     def _places(self, view: str, workspace: Workspace) -> tuple[Place, ...]:
         found = self._views.get(view)
         if found is None or found[0] is not workspace:
-            places = (place for each in self.alternatives for place in _seen(each, view, workspace))
+            places: list[Place] = []
+            for each in self.alternatives:
+                places += _seen(each, view, workspace)
             found = self._views[view] = (workspace, tuple(places))
         return found[1]
 
 
-def _seen(alternative: Alternative, view: str, workspace: Workspace) -> Iterator[Place]:
+def _seen(alternative: Alternative, view: str, workspace: Workspace) -> Iterable[Place]:
     if view == "sure":
         return alternative.sure(workspace)
     places = alternative.strict(workspace, widen=view.startswith("wide"))
