@@ -17,11 +17,12 @@ from functools import cache
 
 import tree_sitter
 import tree_sitter_bash
+from msgspec.structs import replace
 
 from policyd.commands import lists, loops, redirects, statements
 from policyd.commands.execute import Call, simple
 from policyd.commands.plain import constant
-from policyd.commands.quoting import decoded
+from policyd.commands.quoting import decoded, working
 from policyd.commands.redirects import REDIRECTS
 from policyd.commands.rough import pieces
 from policyd.commands.run import DEPTH, SHOWN, Run
@@ -78,6 +79,10 @@ class Reader:
         self.document: str | None = None
         self.ends = ends
         self.shown = True
+        self.literal = False
+        """Whether `document` is what the command is fed, with nothing in it to expand."""
+        self.echoed: str | None = None
+        """What a `cat` read last prints."""
         self.printed = ""
         self.nodes: dict[int, Node] = {}
         self.opaque = run.opaque
@@ -255,14 +260,22 @@ class Reader:
     def apart(self, read: Callable[[], object]) -> None:
         """Read a part that runs in a shell of its own, and note what it prints."""
         state, document, first = self.state, self.document, len(self.run.commands)
-        self.state = state.fork()
+        self.state, self.echoed = state.fork(), None
         self.run.deeper()
         try:
             read()
         finally:
             self.run.depth -= 1
             self.state, self.document = state, document
-        self.printed = mark(self.run.commands[first]) if len(self.run.commands) == first + 1 else ""
+        self.printed = self._prints(first) if len(self.run.commands) == first + 1 else ""
+
+    def _prints(self, index: int) -> str:
+        """Return what stands for the output of the only command of a substitution."""
+        command = self.run.commands[index]
+        if self.echoed is None or command.tainted or command.taint or command.strict_only:
+            return mark(command)
+        self.run.commands[index] = replace(command, idle=True)
+        return working(constant(self.echoed.rstrip("\n")))
 
     def _unseen(self, start: int, end: int) -> int:
         """Read a substitution the grammar does not show, from its own beginning."""

@@ -110,6 +110,9 @@ def _variable(reader: Reader, spans: list[Span], held: Span) -> None:
         reader.opaque(f"the subscript in `{decoded(text)}` is evaluated, which may run something")
 
 
+_LIVE = re.compile(r"[$`\\]").search
+
+
 def read(reader: Reader, targets: list[Node]) -> list[Use]:
     """Return the files of redirections; what they feed is left in `reader.fed` and `reader.document`."""
     uses: list[Use] = []
@@ -132,6 +135,7 @@ def _string(reader: Reader, start: int, end: int) -> None:
     word = Scanner(reader).value(start, end)
     reader.fed = decoded(reader.source[start:end])
     reader.document = word.text + "\n" if word.kind is WordKind.CONST else None
+    reader.literal = True
 
 
 def _document(reader: Reader, number: int) -> None:
@@ -140,6 +144,7 @@ def _document(reader: Reader, number: int) -> None:
         reader.body(document.body)
     reader.fed = decoded(document.body) or "\n"
     reader.document = decoded(document.body)
+    reader.literal = document.quoted or _LIVE(document.body) is None
 
 
 def _file(reader: Reader, node: Node) -> list[Use]:

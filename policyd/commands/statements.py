@@ -22,6 +22,7 @@ from policyd.commands.plain import KEYWORDS
 from policyd.commands.redirects import REDIRECTS
 from policyd.commands.run import SHOWN
 from policyd.commands.state import Pair
+from policyd.commands.tame import echoes
 from policyd.commands.words import Scanner
 from policyd.model import Assignment, Word, WordKind
 
@@ -106,6 +107,8 @@ def call(
         _keyword(reader, argv[0])
         made = Call(tuple(argv), source, tuple(env), reader.via, reader.fed, reader.document)
         index, pair = simple(reader.run, reader.state, made, reader.script)
+        if reader.document is not None and reader.literal and not uses and echoes(argv, env):
+            reader.echoed = reader.document
     for line in more:
         pair = simple(
             reader.run, reader.state, Call(tuple(reader.scan(line)), source, (), reader.via, reader.fed), reader.script

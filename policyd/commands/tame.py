@@ -4,7 +4,9 @@ Rules of this module:
 
 1. Known output is one name without `/` that begins with a letter, a digit or `_`: no option, no hidden file, no way
    out of a directory. `quoting.SURE` stands where it surely is, `quoting.FRAIL` where nothing may come out instead.
-2. Words of the command that are not constant, or not in the closed table here, say nothing about what it prints.
+2. `cat` with nothing but a constant here-document prints that, and needs no allow of its own where it only does that
+   inside `$(…)`: it is how a text of several lines is written (`git commit -m "$(cat <<'EOF' …)"`).
+3. Words of the command that are not constant, or not in the closed table here, say nothing about what it prints.
 """
 
 from __future__ import annotations
@@ -12,10 +14,11 @@ from __future__ import annotations
 import re
 
 from policyd.commands.patterns import plain_name
+from policyd.commands.plain import constant
 from policyd.commands.quoting import FRAIL, SURE
-from policyd.model import SimpleCommand, WordKind
+from policyd.model import Assignment, SimpleCommand, Word, WordKind
 
-HERE = "pwd"
+HERE = "\x10"
 """What `mark` returns for the command that prints the directory."""
 
 _REV = r"(?:HEAD|@)(?:[~^]\d*)*"
@@ -34,4 +37,9 @@ def mark(command: SimpleCommand) -> str:
     if command.env or command.inner is not None or not argv or any(word.kind is not WordKind.CONST for word in argv):
         return ""
     text = " ".join([plain_name(argv[0]), *(word.text for word in argv[1:])])
-    return HERE if text == HERE else SURE if _SURE(text) else FRAIL if _FRAIL(text) else ""
+    return HERE if text == "pwd" else SURE if _SURE(text) else FRAIL if _FRAIL(text) else ""
+
+
+def echoes(argv: list[Word], env: list[Assignment]) -> bool:
+    """Say whether the words make a command that prints its input."""
+    return argv == [constant("cat")] and not env

@@ -206,8 +206,8 @@ class Scanner:
         """Put what a substitution prints, as far as it is known."""
         if printed == HERE:
             self._variable("PWD", inside)
-        elif printed and (inside or not self.splits or "IFS" not in self.host.state.names):
-            self.buffer.append(printed)
+        elif inside or not self.splits or (printed in {SURE, FRAIL} and "IFS" not in self.host.state.names):
+            self.buffer.append(printed or ONE)
         else:
             self._unknown(inside)
 
