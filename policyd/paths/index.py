@@ -54,10 +54,13 @@ def linear(items: Iterable[tuple[PathPattern, int]]) -> Linear:
 
 Table = dict[int, dict[str, "Node"]]
 """Length of a text -> text -> where it leads."""
+Tables = dict[str, Table]
+"""The first or last `KEY` characters of a text -> the texts that open or close so: most names are in no table."""
+KEY, SHORT = 4, ""
 
 
 NAMES: dict[str, Node] = {}
-TEXTS: Table = {}
+TEXTS: Tables = {}
 WILDS: dict[Segment, tuple[Matcher, Node]] = {}
 """Stand in for the tables of the many places where nothing is filed; never written to."""
 
@@ -74,9 +77,9 @@ class Node:
         self.literals: dict[str, Node] = NAMES
         self.wild = False
         """Something is filed in one of the next four."""
-        self.opening: Table = TEXTS
-        self.closing: Table = TEXTS
-        self.holding: Table = TEXTS
+        self.opening: Tables = TEXTS
+        self.closing: Tables = TEXTS
+        self.holding: Tables = TEXTS
         self.wilds: dict[Segment, tuple[Matcher, Node]] = WILDS
         """Wildcards without any text."""
         self.deep: Node | None = None
@@ -94,8 +97,9 @@ class Node:
         if not self.wild:
             self.wild, self.opening, self.closing, self.holding, self.wilds = True, {}, {}, {}, {}
         if text:
-            table = self.opening if opens else self.closing if closes else self.holding
-            return table.setdefault(len(text), {}).setdefault(text, Node())
+            tables = self.opening if opens else self.closing if closes else self.holding
+            key = SHORT if len(text) < KEY or not (opens or closes) else text[:KEY] if opens else text[-KEY:]
+            return tables.setdefault(key, {}).setdefault(len(text), {}).setdefault(text, Node())
         return self.wilds.setdefault(segment, (segment.matches, Node()))[1]
 
     def named(self, name: str) -> Node:
@@ -119,18 +123,19 @@ class Node:
     def fitting(self, name: str) -> list[Node]:
         """The nodes behind wildcards that may fit `name`."""
         nodes = []
-        for size, table in self.opening.items():
-            if name[:size] in table:
-                nodes.append(table[name[:size]])
-        for size, table in self.closing.items():
-            if name[-size:] in table:
-                nodes.append(table[name[-size:]])
+        opening, closing = self.opening, self.closing
+        for key in (SHORT, name[:KEY]) if opening else ():
+            if key in opening:
+                nodes += [table[name[:size]] for size, table in opening[key].items() if name[:size] in table]
+        for key in (SHORT, name[-KEY:]) if closing else ():
+            if key in closing:
+                nodes += [table[name[-size:]] for size, table in closing[key].items() if name[-size:] in table]
         if self.holding or self.wilds:
             nodes += self._holding(name)
         return nodes
 
     def _holding(self, name: str) -> Iterator[Node]:
-        for size, table in self.holding.items():
+        for size, table in self.holding.get(SHORT, {}).items():
             texts = {name[at : at + size] for at in range(len(name) - size + 1)}
             yield from (table[text] for text in texts if text in table)
         yield from (node for matches, node in self.wilds.values() if matches(name))
@@ -146,8 +151,9 @@ class Node:
         """Yield every node right behind this one."""
         yield from self.literals.values()
         for tables in (self.opening, self.closing, self.holding):
-            for table in tables.values():
-                yield from table.values()
+            for sizes in tables.values():
+                for table in sizes.values():
+                    yield from table.values()
         yield from (node for _, node in self.wilds.values())
         if self.deep is not None:
             yield self.deep

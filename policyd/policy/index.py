@@ -24,6 +24,7 @@ from policyd.policy.conditions import (
     CommandCondition,
     KindCondition,
     PathCondition,
+    Place,
     ToolCondition,
     UrlCondition,
     wide_kinds,
@@ -67,33 +68,38 @@ class Words:
 class Commands:
     """Command rules, filed under the program and, where a pattern writes more words out, the rarest of those.
 
-    A word behind an option may be glued to it (`python -mNAME`), so it is looked for at the end of option words too. A
-    subcommand stands for every name of it (`npm i`, `npm install`). A command with a word that is not constant may be
-    any of its program's. A pattern's first long option, if nobody knows it, is filed under its first letter, because it
-    may be abbreviated; in a command whose program is no exact name, a short option may be a spelling of any.
+    A word behind an option may be glued to it (`python -mNAME`), so it is looked for at the end of option words
+    too. A subcommand stands for every name of it (`npm i`, `npm install`). A command with a word that is not
+    constant may be any of its program's strict rules; an allow believes what is constant only. A pattern's first
+    long option, if nobody knows it, is filed under its first letter, because it may be abbreviated; in a command
+    whose program is no exact name, a short option may be a spelling of any.
     """
 
-    __slots__ = ("alone", "glued", "lettered", "under", "worded")
+    __slots__ = ("alone", "glued", "lettered", "strict", "under", "worded")
 
     def __init__(self, items: Sequence[tuple[int, CommandCondition]]) -> None:
         """File every rule under what its entries may hold for."""
-        self.alone, self.under = Words(), Words()
+        self.alone, self.under, self.strict = Words(), Words(), Words()
         self.worded: dict[str, dict[str, list[int]]] = {}
         """By program, by word, with the words behind options among them."""
         self.glued: set[str] = set()
         """Programs of which some rule is filed under a word behind an option."""
         self.lettered = Words()
         """By program, the rules that are filed under the letter of an option."""
-        patterns: list[tuple[int, str, list[tuple[str, bool]]]] = []
+        patterns: list[tuple[int, bool, str, list[tuple[str, bool]]]] = []
         for number, condition in items:
             for entry in condition.entries:
                 if entry.programs is not None and isinstance(entry, CommandPattern):
-                    patterns += [(number, *telling(words)) for words in entry.alternatives]
+                    strict = condition.place is not Place.ALLOW
+                    patterns += [(number, strict, *telling(words)) for words in entry.alternatives]
                 else:
                     self.alone.file(number, entry.programs)
-        often = Counter([(name, word) for _, name, words in patterns for word, _ in words])
-        for number, name, words in patterns:
-            self._file(number, name, min(words, key=lambda each: often[name, each[0]], default=None))
+        often = Counter([(name, word) for *_, name, words in patterns for word, _ in words])
+        for number, strict, name, words in patterns:
+            rarest = min(words, key=lambda each: often[name, each[0]], default=None)
+            self._file(number, name, rarest)
+            if strict and rarest is not None:
+                self.strict.file(number, [name])
 
     def _file(self, number: int, name: str, rarest: tuple[str, bool] | None) -> None:
         """File one alternative of a pattern under its program and the rarest of its words."""
@@ -112,11 +118,13 @@ class Commands:
         """Add the rules that may hold for `command` to `found`."""
         names = program_names(command)
         self.alone.find(names, found)
-        told = self.worded if names is None else [name for name in names if name in self.worded]
-        words = later_words(command) if told and names is not None else None
-        if words is None:
+        if names is None:
             self.under.find(names, found)
             return
+        told = [name for name in names if name in self.worded]
+        words, constant = later_words(command) if told else (set(), True)
+        if not constant:
+            self.strict.find(told, found)
         for name in told:
             self._look(name, self.worded[name], words, found)
             if name in self.lettered.by_word and any(map(is_short, words)) and not exact(command):
@@ -187,16 +195,18 @@ def exact(command: SimpleCommand) -> bool:
     return all(name == name.lower() for level in levels(command) for view in views(level) for name in view.names)
 
 
-def later_words(command: SimpleCommand) -> set[str] | None:
-    """Return every word behind a program in any view of a command; None where one of them is not constant."""
+def later_words(command: SimpleCommand) -> tuple[set[str], bool]:
+    """Return every constant word behind a program in any view of a command, and whether all are."""
     seen = [command.argv[1:]] if alone(command) else [view.words for level in levels(command) for view in views(level)]
     found: set[str] = set()
+    constant = True
     for words in seen:
         for word in words:
-            if word.kind is not WordKind.CONST:
-                return None
-            found.add(word.text)
-    return found
+            if word.kind is WordKind.CONST:
+                found.add(word.text)
+            else:
+                constant = False
+    return found, constant
 
 
 def tables(program: str) -> Iterator[Program]:
