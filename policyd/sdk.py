@@ -10,7 +10,8 @@ This is the advisory tier: only what the agent asks for is judged, by rules inst
 2. The request is judged as it stood on the wire. An observer that failed, or was never passed, leaves less to judge
    by: until a `session/new` was seen no rule with `path` allows, and after a failure everything is denied.
 3. The agent is told `allow_once` where the person chose "always": memory belongs to the client, not to the agent.
-4. Importing this module imports no SDK and starts nothing; cancelling a request leaves nothing behind.
+4. Importing this module imports no SDK and starts nothing; cancelling a request leaves nothing behind: a later one for
+   the same call is never judged by what the cancelled one said.
 """
 
 from __future__ import annotations
@@ -47,14 +48,19 @@ class Guard:
         where = places.find(home=home)
         self.authorizer = Authorizer(policy, resolve=RealFilesystem(), home=where.home, claims=claims)
         self.broken = ""
-        self._waiting: deque[Mapping[str, object]] = deque(maxlen=MOST_WAITING)
+        self._waiting: deque[tuple[object, Mapping[str, object]]] = deque(maxlen=MOST_WAITING)
+        """Permission requests that were seen and neither taken up nor answered: id and params."""
 
     def observe(self, event: Any) -> None:  # noqa: ANN401
         """Take in one `acp.connection.StreamEvent`; what goes wrong here denies everything after it."""
         try:
             direction = "a2c" if event.direction.value == "incoming" else "c2a"
-            if direction == "a2c" and event.message.get("method") == "session/request_permission":
-                self._waiting.append(event.message["params"])
+            method, ident = event.message.get("method"), event.message.get("id")
+            if direction == "a2c" and method == "session/request_permission":
+                self._forget(ident)
+                self._waiting.append((ident, event.message["params"]))
+            elif direction == "c2a" and method is None:
+                self._forget(ident)
             self.authorizer.observe(direction, event.message)
         except Exception as error:
             self.broken = f"a message could not be taken in: {type(error).__name__}"
@@ -71,18 +77,25 @@ class Guard:
         """Decide a request at this moment."""
         return self.authorizer.settle(request, now=datetime.now(UTC))
 
-    def stated(self, session_id: str, call_id: str, fallback: Mapping[str, object]) -> Mapping[str, object]:
-        """Return the wire's own form of the oldest waiting request for this call, else `fallback`."""
-        for params in self._waiting:
-            call = params.get("toolCall")
-            if (
-                params.get("sessionId") == session_id
-                and isinstance(call, Mapping)
-                and call.get("toolCallId") == call_id
-            ):
-                self._waiting.remove(params)
-                return params
-        return fallback
+    def _forget(self, ident: object) -> None:
+        """Forget a request that was answered, or whose id is used anew."""
+        for one in [one for one in self._waiting if one[0] == ident]:
+            self._waiting.remove(one)
+
+    def stated(self, session_id: str, call_id: str, read: Mapping[str, object]) -> Mapping[str, object]:
+        """Return the wire's own form of a request that the SDK read as `read`; `read` where nobody observed.
+
+        Raises:
+            ValueError: requests for this call were observed, and none says this, or several that differ elsewhere.
+        """
+        mine = [one for one in self._waiting if about(one[1], session_id, call_id)]
+        found = [one for one in mine if says(one[1], read)]
+        if not mine:
+            return read
+        if not found or any(one[1] != found[0][1] for one in found):
+            raise ValueError("it cannot be told which of the requests that were observed it is")
+        self._waiting.remove(found[0])
+        return found[0][1]
 
 
 class GuardedClient:
@@ -102,11 +115,10 @@ class GuardedClient:
             "toolCall": dump(tool_call),
             "options": [dump(option) for option in options],
         }
-        stated = self._guard.stated(session_id, tool_call.tool_call_id, dumped)
         if self._guard.broken:
             return respond(None, {"effect": "deny", "reason": self._guard.broken})
         try:
-            request = self._guard.request(stated)
+            request = self._guard.request(self._guard.stated(session_id, tool_call.tool_call_id, dumped))
         except Exception as error:
             return respond(None, {"effect": "deny", "reason": f"the request cannot be read: {type(error).__name__}"})
         decision = self._guard.decide(request)
@@ -136,6 +148,22 @@ class GuardedClient:
             return respond(rejected.option, meta(again, Effect.DENY))
         allowed = option is not None and not refuses(request, option)
         return respond(option, meta(decision, Effect.ALLOW if allowed else Effect.DENY))
+
+
+def about(params: object, session_id: str, call_id: str) -> bool:
+    """Say whether a request is about this call of this session."""
+    call = params.get("toolCall") if isinstance(params, Mapping) else None
+    known = isinstance(params, Mapping) and params.get("sessionId") == session_id
+    return known and isinstance(call, Mapping) and call.get("toolCallId") == call_id
+
+
+def says(wire: object, read: object) -> bool:
+    """Say whether the wire says all that the SDK read from it; the SDK leaves out what it does not know."""
+    if isinstance(read, Mapping) and isinstance(wire, Mapping):
+        return all(key in wire and says(wire[key], value) for key, value in read.items())
+    if isinstance(read, list) and isinstance(wire, list):
+        return len(read) == len(wire) and all(map(says, wire, read))
+    return read == wire
 
 
 def person_chose(request: Request, option_id: object) -> str | None:
