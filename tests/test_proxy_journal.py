@@ -130,6 +130,7 @@ def test_nothing_is_allowed_on_less_than_was_said_of_a_call(agent: Agent) -> Non
     assert [row["effect"] for row in rows] == ["deny", "deny", "allow", "allow"]
 
 
+@pytest.mark.slow
 def test_a_call_that_was_asked_about_before_is_no_unasked_one_after(agent: Agent) -> None:
     assert agent.say(update("c1", "rm x"), request("c1")) == ["no"]
     agent.another_daemon()
@@ -139,10 +140,11 @@ def test_a_call_that_was_asked_about_before_is_no_unasked_one_after(agent: Agent
     assert [row for row in agent.daemon.scene.records() if row["event"] == "unasked"] == []
 
 
+@pytest.mark.slow
 def test_what_was_kept_no_longer_is_asked_about(agent: Agent) -> None:
     pad = {"content": [{"type": "content", "content": {"type": "text", "text": "x" * 900_000}}]}
     agent.say(update("old"))
-    agent.say(*(update(f"pad{number}", **pad) for number in range(10)))
+    agent.say(*({**update(f"pad{number}"), **pad} for number in range(10)))
     agent.another_daemon()
     assert agent.say(request("old"), request("pad9"), request("new")) == ["no", "yes", "yes"]
     row = [row for row in agent.daemon.scene.records() if row.get("event") == "decision"][-3]
