@@ -53,6 +53,33 @@ def test_exposure_stays_under_its_gate(installed: Path, scope: str, name: str, t
     assert said.returncode == 0, said.stdout[-600:] + said.stderr
 
 
+HOMES = (UNITS / "policyd.service.d/homes.conf").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "tenths"),
+    [(HOMES, 6), (HOMES.replace("\n#Cap", "\nCap").replace("\n#Amb", "\nAmb"), 8)],
+    ids=["homes are read", "closed homes are read"],
+)
+def test_exposure_stays_under_its_gate_where_homes_are_read(installed: Path, text: str, tenths: int) -> None:
+    places = installed / "policyd.service.d"
+    places.mkdir()
+    (places / "homes.conf").write_text(text)
+    unit = str(installed / "policyd.service")
+    words = ("security", "--system", "--offline=true", "--json=short", "--no-pager", unit)
+    rows = {row["name"]: row for row in json.loads(analyze(*words).stdout)}
+    assert "read-only" in rows["ProtectHome="]["description"], "the drop-in was not read"
+    said = analyze("security", "--system", "--offline=true", f"--threshold={tenths}", "--no-pager", unit)
+    assert said.returncode == 0, said.stdout[-600:] + said.stderr
+    verified = analyze("verify", "--system", "--man=no", unit)
+    assert [line for line in verified.stderr.splitlines() if str(installed) in line] == []
+
+
+def test_every_drop_in_says_where_it_belongs() -> None:
+    for place in (UNITS / "policyd.service.d").iterdir():
+        assert f"/etc/systemd/system/policyd.service.d/{place.name}" in place.read_text()
+
+
 def test_peers_keep_their_uid() -> None:
     """With PrivateUsers=yes every peer would be uid 65534."""
     for name in [SYSTEM[0], USER[0]]:
