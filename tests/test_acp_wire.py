@@ -266,8 +266,35 @@ UPDATE_CALL = b'{"sessionUpdate":"tool_call","toolCallId":"c"}'
 
 
 def test_what_an_agent_streams_is_told_in_one_go() -> None:
-    spaced = STREAMED.replace(b":", b" : ", 3).replace(b",", b" , ", 2) + b"\r"
-    assert acp.streams(STREAMED + b"\n" + spaced + b"\n\n" + STREAMED + b"\n")
+    spaced = STREAMED.replace(b":", b" : ", 3).replace(b",", b" , ", 2)
+    assert acp.streams(STREAMED + b"\n" + spaced + b"\n" + STREAMED + b"\n")
+
+
+HEAD, TAIL = STREAMED.split(b'{"type":"text","text":"{\\"tool_call\\":1}"}')
+ASKS = b'{"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{"sessionId":"s","x":"essionUpdate"}}'
+TOLD = STREAMED.replace(b"text", b"t" * len(ASKS))
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        HEAD + b"\n" + ASKS + b"\n" + TAIL + b"\n",
+        HEAD + b"[{},\r\n" + ASKS + b"\r\n]" + TAIL + b"\n",
+        HEAD + b"\n" + ASKS + b"\n" + TAIL + TOLD + TOLD + b"\n",
+        HEAD + b'{"a":{}\n,"b":\n' + ASKS + b"\n}" + TAIL + TOLD + TOLD + TOLD + b"\n",
+        HEAD + b"\n" + ASKS + b"\n" + TAIL + TOLD + b"\n" + TOLD + TOLD + b"\n",
+    ],
+)
+def test_a_line_inside_another_message_is_looked_at_as_a_line(block: bytes) -> None:
+    assert not acp.streams(block)
+    seen = [line for line, passes in acp.runs(block, frozenset({"tool_call"})) if not passes]
+    assert ASKS in [line.strip() for line in seen]
+    assert all(method is None for line, method, _ in acp.skim(block) if line.strip() == ASKS)
+
+
+def test_two_messages_on_a_line_do_not_stream() -> None:
+    assert not acp.streams(STREAMED + STREAMED + b"\n")
+    assert not acp.streams(STREAMED + b"\r" + STREAMED + b"\n" + STREAMED + b"\n")
 
 
 @pytest.mark.parametrize(

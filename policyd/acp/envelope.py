@@ -296,10 +296,12 @@ def _decoded(block: bytes) -> Iterable[tuple[bytes, _Fast]]:
     lines = block.split(b"\n")
     if not lines[-1]:
         lines.pop()
-    try:
-        found = _fast.decode_lines(block)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        found = []
+    found: list[_Fast] = []
+    if _one_a_line(block):
+        try:
+            found = _fast.decode_lines(block)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            found = []
     if len(found) != len(lines):
         found = [_try(line) for line in lines]
     return zip(lines, found, strict=True)
@@ -312,10 +314,22 @@ def _try(line: bytes) -> _Fast:
         return _UNREAD
 
 
+def _one_a_line(block: bytes) -> bool:
+    """Say whether no newline of a block stands inside an object, if the block is JSON at all.
+
+    `decode_lines` cuts where a value ends, not at newlines: a line inside of another message would be seen by none but
+    whoever reads line by line. Inside a value no `}` is followed by `{`. An object for each newline is one a line.
+    """
+    newlines = block.count(b"\n")
+    return block[:1] == b"{" and block[-2:] == b"}\n" and block.count(b"}\n{") == newlines - 1
+
+
 def streams(block: bytes) -> bool:
     """Say whether every line of a block is certainly a `session/update` that streams text, a plan or a list."""
+    if not _one_a_line(block):
+        return False
     try:
-        return bool(_streamed.decode_lines(block))
+        return len(_streamed.decode_lines(block)) == block.count(b"\n")
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return False
 
