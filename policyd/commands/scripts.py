@@ -67,14 +67,21 @@ def _sed(called: Called, parsed: Parsed) -> Finding:
 def _awk(called: Called, parsed: Parsed) -> Finding:
     inline = not parsed.has("-f", "-E", "-e")
     script = parsed.operands[0] if inline and parsed.operands else None
+    hidden: list[str] = []
     if not inline or script is None or script.kind is not WordKind.CONST:
         harm = "an awk program that is not a constant word"
     else:
         harm = awk_harm(script.text)
+        hidden = [f"an awk program that is more than a filter: {harm}"] if harm else []
+    if any(word.text.startswith("inplace") for word in parsed.values("-i")):
+        hidden.append("awk changes its files in place")
     files = parsed.operands[1:] if inline else parsed.operands
     uses = tuple(Use("read", word) for word in files if word.kind is not WordKind.CONST or not _ASSIGNS(word.text))
-    lists = tuple(Use("read", word) for word in parsed.values("-f", "-E", "-i"))
-    return Finding((*lists, *uses), True, harm, ("`system` in an awk program",) if harm == "system" else ())
+    lists = (
+        *(Use("read", word) for word in parsed.values("-f", "-E", "-i")),
+        *(Use("edit", word) for word in parsed.values("-o", "-p", "-d")),
+    )
+    return Finding((*lists, *uses), True, harm, tuple(hidden))
 
 
 _ASSIGNS = re.compile(r"[A-Za-z_]\w*=").match
