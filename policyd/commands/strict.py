@@ -53,7 +53,17 @@ def _match(pattern: tuple[PatternWord, ...], view: View, *, widen: bool) -> Trut
     start = _program(pattern[0], view, widen=widen)
     if start is Truth.NO or (view.program.kind is WordKind.UNKNOWN and view.program.many):
         return start
+    if widen and _anything(view) and not any(word.literal == "--" for word in pattern):
+        return min(start, Truth.MAYBE)
     return _walk(pattern[1:], view, {0: start}, widen=widen)
+
+
+def _anything(view: View) -> bool:
+    """Say whether a view that is never sure begins with a word that may become any words: an alias of git does."""
+    if view.sure is Truth.YES or not view.words:
+        return False
+    first = view.words[0]
+    return first.kind is WordKind.UNKNOWN and first.many and not first.prefix
 
 
 def _walk(pattern: tuple[PatternWord, ...], view: View, states: dict[int, Truth], *, widen: bool) -> Truth:
