@@ -105,7 +105,8 @@ def told(action: Action) -> Action:
     def plain(one: SimpleCommand | None) -> SimpleCommand | None:
         return replace(one, text="", inner=plain(one.inner)) if one else None
 
-    return replace(action, origin="", command=plain(action.command), args=action.args if action.tool else None)
+    args = action.args if action.tool else None
+    return replace(action, origin="", whole="", command=plain(action.command), args=args)
 
 
 def test_what_real_agents_asked_is_read_back_whole() -> None:
