@@ -27,6 +27,7 @@ class Bench:
         made: Line = object.__new__(Line)
         made.who, made.peer = SimpleNamespace(uid=uid), SimpleNamespace(line=take)  # type: ignore[assignment]
         made.todo, made.out, made.ended = deque([b"x"] * messages), bytearray(), False
+        made.unread = 2 * messages
         self.turns.add(made)
         return made
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import policyd
 from policyd.actions import profiles
 from policyd.daemon import wire
-from policyd.daemon.descent import UNSEEN, above
+from policyd.daemon.descent import UNSEEN, above, born
 from policyd.daemon.wire import WireError
 from policyd.model import Effect, Layer
 from policyd.storage import clock as clocks
@@ -147,6 +147,8 @@ class Control:
     def _refusal(self) -> str:
         """Say why this peer may not answer for a person; empty if it may."""
         why = above(self._who.pid, self._shared.agents_above())
+        if born(self._who.pid) != self._who.born:  # it has ended, and its id may be another's
+            why = UNSEEN
         return "" if why == UNSEEN and self._who.uid == 0 else why
 
     def _tier(self) -> str:

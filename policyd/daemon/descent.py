@@ -1,7 +1,9 @@
 """Whether a process runs below another: agents must not answer for the person whose agents they are.
 
-Read from `/proc` by process ids the kernel gave. What cannot be told (another namespace, a hidden `/proc`) is said so,
-and whoever asks must refuse.
+Read from `/proc` by process ids the kernel gave. What cannot be told (another namespace, a hidden `/proc`, a process
+that has ended, whose id may be another's) is said so, and whoever asks must refuse. A process that got itself another
+parent is not found out: where that matters, `/proc` is closed to the daemon and only root answers, as in the shipped
+unit.
 """
 
 from __future__ import annotations
@@ -31,6 +33,15 @@ def above(pid: int, peers: Collection[int]) -> str:
             return BELOW
         pid, seen = parent, seen + 1
     return BELOW if pid > 1 else ""
+
+
+def born(pid: int) -> int:
+    """Return when a process was started, in the kernel's ticks; 0 where that cannot be told."""
+    try:
+        with open(f"{PROC}/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return int(file.read().rpartition(")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def process(pid: int) -> tuple[int, list[str]]:

@@ -21,6 +21,7 @@ class Line:
         "closing",
         "ended",
         "fd",
+        "held",
         "lines",
         "out",
         "peer",
@@ -28,8 +29,10 @@ class Line:
         "since",
         "source",
         "stuck",
+        "taken",
         "target",
         "todo",
+        "unread",
         "watched",
         "who",
     )
@@ -43,6 +46,12 @@ class Line:
         self.lines = Lines(FRAME)
         self.todo: deque[bytes] = deque()
         """Lines read and not yet taken."""
+        self.unread = 0
+        """Bytes that came and were not taken."""
+        self.taken = 0
+        """Bytes that came since it connected."""
+        self.held = 0
+        """Bytes that waited on either side when it was last counted."""
         self.out = bytearray()
         self.peer: Peer
         self.since = now
@@ -56,6 +65,11 @@ class Line:
         self.closing = False
         """It sends no more; what it asked for is written out."""
         self.ended = False
+
+    def came(self, count: int) -> None:
+        """Note that bytes came."""
+        self.unread += count
+        self.taken += count
 
     def read(self) -> bytes | None:
         """Return what came, None if nothing did, `b""` at the end."""

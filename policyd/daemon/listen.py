@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
 
+from policyd.daemon.descent import born
 from policyd.daemon.shared import Who
 from policyd.storage import sockets
 
@@ -135,13 +136,14 @@ class Door:
         gids = {gid, *sockets.groups(one)}
         if uid not in {0, os.getuid()} and not gids & self._groups:
             return None
-        return Who(uid, gid, pid, user_name(uid), tuple(group_name(one) for one in sorted(gids)))
+        return Who(uid, gid, pid, user_name(uid), tuple(group_name(one) for one in sorted(gids)), born(pid))
 
 
 def myself() -> Who:
     """Return this process's own user: the peer of standard input and output."""
     gids = sorted({os.getgid(), *os.getgroups()})
-    return Who(os.getuid(), os.getgid(), os.getppid(), user_name(os.getuid()), tuple(map(group_name, gids)))
+    pid, uid = os.getppid(), os.getuid()
+    return Who(uid, os.getgid(), pid, user_name(uid), tuple(map(group_name, gids)), born(pid))
 
 
 def _gid(name: str) -> int:

@@ -13,6 +13,7 @@ Rules of this module:
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import resource
 import selectors
@@ -26,6 +27,7 @@ from time import monotonic, sleep
 from policyd.acp import FrameLimitError
 from policyd.daemon.line import Line
 from policyd.daemon.listen import Door
+from policyd.daemon.memory import HELD, HELD_OWN, Pressure, room, used
 from policyd.daemon.peer import Peer
 from policyd.daemon.shared import Shared, Who
 from policyd.daemon.systemd import Notifier
@@ -64,6 +66,9 @@ class Server:
         self._lines: dict[int, Line] = {}
         self._by_performer: dict[Performer, Line] = {}
         self._uids: Counter[int] = Counter()
+        self._held: Counter[int] = Counter()
+        """Bytes that wait for or from the peers of each uid."""
+        self._pressure = Pressure(room())
         self._due: dict[Line, float] = {}
         self._turns = Turns(self._touched)
         self._room = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - KEPT
@@ -145,6 +150,10 @@ class Server:
             late = [line.seen, line.stuck, None if line.peer.greeted else line.since]
             if any(at is not None and now - at > PATIENCE for at in late):
                 self._drop(line, f"nothing moved for {PATIENCE:.0f} seconds")
+        victim = self._pressure.victim(self._lines.values(), used())
+        if victim is not None:
+            self._drop(victim, "memory is short, and it said most")
+            gc.collect()
 
     # ---- accepting ----------------------------------------------------------------------------------
 
@@ -217,6 +226,7 @@ class Server:
             line.seen = None
             line.peer.close()
             return
+        line.came(len(data))
         try:
             block = line.lines.feed(data)
         except FrameLimitError:
@@ -239,6 +249,9 @@ class Server:
         if line.peer.trouble or len(line.out) > OVERFULL:
             self._drop(line, line.peer.trouble or "it does not read what is sent to it")
             return
+        if self._holds(line) > (HELD_OWN if line.who.own else HELD):
+            self._drop(line, "too much waits for or from its user's connections")
+            return
         if line.closing and not line.out and not any(performer.busy() for performer in performers):
             self._drop(line, "")
             return
@@ -250,6 +263,13 @@ class Server:
             due = performer.deadline()
             if due is not None:
                 self._due[line] = min(due, self._due.get(line, due))
+
+    def _holds(self, line: Line) -> int:
+        """Count what waits on both sides of a peer; return what waits for all peers of its uid."""
+        held = 0 if line.ended else line.unread + len(line.out)
+        self._held[line.who.uid] += held - line.held
+        line.held = held
+        return self._held[line.who.uid]
 
     def _register(self, line: Line) -> None:
         reading = not line.todo and not line.closing and len(line.out) <= FULL
@@ -278,6 +298,7 @@ class Server:
         if line.ended:
             return
         line.ended = True
+        self._holds(line)
         if why:
             self._shared.say(f"dropped a connection of {line.who.user}: {why}")
         performers = line.peer.performers

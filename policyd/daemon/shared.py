@@ -53,6 +53,8 @@ class Who(Struct, frozen=True):
     pid: int
     user: str
     groups: tuple[str, ...] = ()
+    born: int = 0
+    """When the process was started, in the kernel's ticks: with it a process id names one process only."""
 
     @property
     def own(self) -> bool:

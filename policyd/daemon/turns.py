@@ -65,6 +65,8 @@ class Turns:
         for _ in range(MOST):
             if line.ended or not line.todo or len(line.out) > FULL:
                 return
-            line.peer.line(line.todo.popleft())
+            message = line.todo.popleft()
+            line.unread -= len(message) + 1
+            line.peer.line(message)
             if self._clock() >= end:
                 return

@@ -1,0 +1,304 @@
+"""Peers that mean ill: they get nothing allowed, and keep nobody else waiting."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from policyd.daemon import descent, memory
+from policyd.daemon.descent import UNSEEN, born
+from policyd.daemon.line import Line
+from policyd.daemon.lookout import Lookout
+from policyd.daemon.memory import Pressure
+from policyd.daemon.server import Server
+from policyd.daemon.shared import Who
+from tests.daemons import Daemon, Peer, chosen, params, scene, until
+
+PERMISSION = "session/request_permission"
+ASK = {"jsonrpc": "2.0", "method": PERMISSION, "params": params("rm x")}
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """A running daemon that all of them attack."""
+    with Daemon(scene(tmp_path_factory.mktemp("hostile"))) as running:
+        yield running
+
+
+@pytest.fixture
+def peer(daemon: Daemon) -> Iterator[Peer]:
+    """A hostile peer; at the end an honest one is answered."""
+    one = daemon.peer(person=True)
+    yield one
+    one.close()
+    honest = daemon.peer()
+    assert chosen(honest.ask("ls")) == "yes" and chosen(honest.ask("rm x", call="c2")) == "no"
+    honest.close()
+
+
+def threads(daemon: Daemon) -> int:
+    """Return how many threads a daemon has."""
+    return len(os.listdir(f"/proc/{daemon.process.pid}/task"))
+
+
+# ---- messages -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "ident",
+    ["x" * 1_000_000, 10**300, -(10**18), 1.5, "\x00\u202e\ud7ff", [1], {"a": 1}, True, None],
+    ids=lambda one: str(type(one).__name__),
+)
+def test_whatever_an_id_is_its_request_is_answered_once_or_not_at_all(peer: Peer, ident: object) -> None:
+    peer.write(json.dumps({**ASK, "id": ident}).encode() + b"\n")
+    assert peer.call("_policyd/status", {})
+    answers = [one for one in peer.seen if "outcome" in str(one.get("result"))]
+    assert len(answers) <= 1 and all(chosen(one["result"]) != "yes" for one in answers)
+
+
+FRAMES = {
+    "deep": b'{"jsonrpc":"2.0","id":9,"method":"session/request_permission","params":' + b"[" * 100_000,
+    "many values": b'{"jsonrpc":"2.0","id":9,"method":"session/request_permission","params":{"a":['
+    + b"1," * 600_000
+    + b"1]}}",
+    "two methods": b'{"jsonrpc":"2.0","id":9,"method":"_policyd/status","method":"session/request_permission"}',
+    "escaped method": b'{"jsonrpc":"2.0","id":9,"method":"session\\/request\\u005fpermission","params":{}}',
+    "carriage returns": b'\r{"jsonrpc":"2.0","id":9,"method":"_policyd/decide","params":{}}\r',
+    "surrogates": b'{"jsonrpc":"2.0","id":9,"method":"_policyd/decide","params":{"sessionId":"\\ud800"}}',
+    "a mark before": b"\xef\xbb\xbf" + json.dumps({**ASK, "id": 9}).encode(),
+    "utf-16": json.dumps({**ASK, "id": 9}).encode("utf-16-le").replace(b"\n", b""),
+    "long number": b'{"jsonrpc":"2.0","id":9,"method":"_policyd/prompts","params":{"answer":' + b"9" * 100_000 + b"}}",
+    "a relay's": b'{"jsonrpc":"2.0","id":9,"method":"_policyd/relay","params":{"n":1,"side":"client","text":"x"}}',
+    "forgot": b'{"jsonrpc":"2.0","method":"_policyd/relay","params":{"forgot":"s1","calls":["c1"]}}',
+}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_no_frame_allows_anything_or_ends_the_connection(peer: Peer, name: str) -> None:
+    peer.write(FRAMES[name] + b"\n")
+    assert peer.call("_policyd/status", {})
+    assert '"yes"' not in json.dumps(peer.seen)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"side": "agent", "n": 1, "text": "x"},
+        {"side": "nobody", "n": 1, "text": "x\n"},
+        {"side": "agent", "n": {}, "text": "x\n"},
+        {"side": "agent", "text": json.dumps(ASK) + "\n", "replay": "call"},
+        {"side": "agent", "text": json.dumps(ASK) + "\n", "replay": "open"},
+        {"side": "client", "text": "[]\n", "replay": "open"},
+        {"side": "agent", "base64": "!", "n": 1},
+        {"forgot": 3},
+        {"forgot": "s1", "calls": [1, None]},
+        {"closed": "both"},
+    ],
+)
+def test_no_relay_message_allows_anything_or_ends_the_daemon(daemon: Daemon, given: dict[str, object]) -> None:
+    one = raw(daemon)
+    one.call("_policyd/hello", {"protocol": 1, "relay": True})
+    one.send({"method": "_policyd/relay", "params": given})
+    assert one.call("_policyd/status", {})
+    assert '"yes"' not in json.dumps(one.seen)
+    one.close()
+
+
+def raw(daemon: Daemon) -> Peer:
+    """Return a peer that has said nothing."""
+    one = socket.socket(socket.AF_UNIX)
+    one.connect(daemon.path)
+    return Peer(one.detach())
+
+
+# ---- claims -------------------------------------------------------------------------------------------
+
+
+def test_a_claimed_label_never_stands_for_one_of_the_settings(tmp_path: Path) -> None:
+    here = scene(tmp_path)
+    rule = '[[rule]]\neffect = "allow"\ncommand = "make"\nlabel = { team = "core" }\n'
+    here.policy.write_text(f"version = 1\n{rule}")
+    with Daemon(here, options=["--label", "team=docs"]) as daemon:
+        one = daemon.peer(labels={"team": "core"})
+        assert chosen(one.ask("make")) == "no"
+        ident = one.request("_policyd/session", {"sessionId": "s2", "cwd": str(here.work), "labels": {"team": "core"}})
+        one.until(id=ident)
+        assert chosen(one.ask("make", session="s2")) == "no"
+        one.close()
+
+
+def test_sessions_beyond_what_is_kept_lose_their_workspace_and_nothing_is_allowed_there(peer: Peer) -> None:
+    for number in range(1_100):
+        given = {"sessionId": f"n{number}", "cwd": "/work"}
+        peer.send({"method": "_policyd/observe", "params": {"dir": "c2a", "msg": opening(number, given)}})
+        answer = {"jsonrpc": "2.0", "id": number, "result": {"sessionId": f"n{number}"}}
+        peer.send({"method": "_policyd/observe", "params": {"dir": "a2c", "msg": answer}})
+    read = {"toolCallId": "r", "kind": "read", "locations": [{"path": "/work/a.md"}]}
+    decided = peer.call("_policyd/decide", {"sessionId": "n0", "toolCall": read, "options": params("x")["options"]})
+    assert decided["effect"] != "allow"
+
+
+def opening(number: int, given: dict[str, str]) -> dict[str, object]:
+    """Return the request that opens a session."""
+    return {"jsonrpc": "2.0", "id": number, "method": "session/new", "params": {**given, "mcpServers": []}}
+
+
+# ---- half a connection ---------------------------------------------------------------------------------
+
+
+def test_who_sends_no_more_still_gets_its_answers(daemon: Daemon) -> None:
+    one = socket.socket(socket.AF_UNIX)
+    one.connect(daemon.path)
+    half = Peer(os.dup(one.fileno())).greet(cwd=str(daemon.scene.work))
+    idents = [half.request(PERMISSION, params("ls", call=f"c{number}")) for number in range(40)]
+    one.shutdown(socket.SHUT_WR)
+    assert [chosen(half.result(ident)) for ident in idents] == ["yes"] * 40
+    assert half.ended()
+    half.close()
+    one.close()
+
+
+def test_who_reads_no_more_is_let_go_and_its_questions_are_withdrawn(daemon: Daemon, peer: Peer) -> None:
+    one = socket.socket(socket.AF_UNIX)
+    one.connect(daemon.path)
+    half = Peer(os.dup(one.fileno())).greet(person=True, cwd=str(daemon.scene.work))
+    half.request(PERMISSION, params("npm test"))
+    half.until(method="_policyd/ask")
+    one.shutdown(socket.SHUT_RD)
+    half.close()
+    one.close()
+    until(lambda: peer.call("_policyd/status", {})["pending"] == 0, "nothing is open any more")
+
+
+# ---- floods -------------------------------------------------------------------------------------------
+
+
+def test_a_flood_of_reloads_is_a_few_looks_and_no_crowd_of_threads(daemon: Daemon, peer: Peer) -> None:
+    before, most = threads(daemon), 0
+    for number in range(300):
+        peer.request("_policyd/reload", {})
+        most = max(most, threads(daemon)) if number % 30 == 0 else most
+    assert peer.call("_policyd/status", {}) and most <= before + 2
+
+
+def test_looks_that_are_wanted_meanwhile_are_one_more() -> None:
+    looks: list[int] = []
+    done: list[int] = []
+    lookout = Lookout(lambda: looks.append(1), lambda: done.append(1), lambda text: None)
+    lookout._running = True
+    for _ in range(100):
+        lookout.begin()
+    assert looks == []
+    lookout._run()
+    assert len(looks) == len(done) == 1
+    lookout.begin()
+    until(lambda: len(done) == 2, "it looks again")
+
+
+def test_a_look_that_fails_is_told_and_is_over() -> None:
+    said: list[str] = []
+    done: list[int] = []
+    lookout = Lookout(lambda: [][0], lambda: done.append(1), said.append)
+    lookout.begin()
+    until(lambda: done == [1], "it is over")
+    assert "IndexError" in said[0]
+
+
+def line(uid: int, *, taken: int = 0, unread: int = 0, out: int = 0) -> Line:
+    """Return a connection with so much waiting."""
+    made: Line = object.__new__(Line)
+    made.who, made.taken, made.unread, made.held, made.ended = Who(uid, 0, 1, "x"), taken, unread, 0, False
+    made.out = bytearray(out)
+    return made
+
+
+def test_what_waits_for_one_users_peers_is_counted_together() -> None:
+    server: Any = SimpleNamespace(_held=Counter())
+    one, other, stranger = line(1, unread=5), line(1, out=7), line(2, unread=3)
+    assert [Server._holds(server, each) for each in (one, other, stranger)] == [5, 12, 3]
+    one.unread, other.ended = 1, True
+    assert [Server._holds(server, each) for each in (one, other, stranger)] == [8, 1, 3]
+
+
+def test_where_memory_is_short_who_said_most_goes_once_for_each_growth() -> None:
+    pressure, lines = Pressure(100), [line(1, taken=5), line(2, taken=9)]
+    assert pressure.victim(lines, 100) is None
+    assert pressure.victim(lines, 101) is lines[1]
+    assert pressure.victim(lines, 101 + memory.STEP) is None
+    assert pressure.victim(lines, 102 + memory.STEP) is lines[1]
+    assert pressure.victim(lines, 90) is None and pressure.victim(lines, 101) is lines[1]
+    assert pressure.victim([], 10**12) is None and pressure.victim(lines, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("group", "files", "wanted"),
+    [
+        ("0::/a\n", {"memory.high": "1000", "memory.max": "2000"}, 800),
+        ("0::/a\n", {"memory.high": "max", "memory.max": "2000"}, 1600),
+        ("0::/a\n", {}, memory.MOST),
+        ("1:memory:/a\n", {"memory.high": "10"}, memory.MOST),
+        ("", {}, memory.MOST),
+    ],
+)
+def test_the_room_is_what_the_control_group_leaves(
+    tmp_path: Path, group: str, files: dict[str, str], wanted: int
+) -> None:
+    (tmp_path / "cgroup").write_text(group)
+    (tmp_path / "a").mkdir()
+    for name, text in files.items():
+        (tmp_path / "a" / name).write_text(text + "\n")
+    assert memory.room(str(tmp_path), str(tmp_path / "cgroup")) == wanted
+    assert memory.used() > 0 or sys.platform != "linux"
+
+
+@pytest.mark.slow
+def test_memory_that_a_peer_fills_is_taken_back_from_it(tmp_path: Path) -> None:
+    """A peer tells of calls without end; the daemon stays in its room, and others are served."""
+    with Daemon(scene(tmp_path)) as daemon:
+        honest, greedy = daemon.peer(), daemon.peer()
+        text, number = "x" * 4_000_000, 0
+        try:
+            while number < 600:
+                number += 1
+                call = {
+                    "sessionUpdate": "tool_call",
+                    "toolCallId": f"c{number}",
+                    "rawInput": {"text": f"{number}{text}"},
+                }
+                greedy.send({"method": "session/update", "params": {"sessionId": "s1", "update": call}})
+                if number % 20 == 0:
+                    assert chosen(honest.ask("ls", call=f"h{number}")) == "yes"
+        except OSError:
+            pass
+        most = int(Path(f"/proc/{daemon.process.pid}/status").read_text().split("VmHWM:")[1].split()[0]) // 1024
+        print(f"\nthe peer was dropped after {number * 4} MB, the daemon used at most {most} MB")
+        assert number < 600 and most < 2_000
+        assert chosen(honest.ask("ls")) == "yes"
+
+
+# ---- who answers --------------------------------------------------------------------------------------
+
+
+def test_a_process_id_that_is_anothers_by_now_does_not_speak_for_a_person(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from policyd.daemon.control import Control
+
+    here, shared = scene(tmp_path), SimpleNamespace(agents_above=frozenset)
+    me = Who(4242, 0, os.getpid(), "x", (), born(os.getpid()))
+    monkeypatch.setattr("policyd.daemon.control.above", lambda pid, peers: "")
+    assert Control(shared, me)._refusal() == ""  # type: ignore[arg-type]
+    for other in (Who(4242, 0, os.getpid(), "x", (), me.born - 1), Who(4242, 0, os.getpid(), "x")):
+        assert Control(shared, other)._refusal() == UNSEEN  # type: ignore[arg-type]
+    monkeypatch.setattr(descent, "PROC", str(here.root))
+    assert born(os.getpid()) == 0
