@@ -12,6 +12,7 @@ import tomli_w
 
 from policyd.cli.facts import shown_kind
 from policyd.display import safe
+from policyd.engine import MENU
 from policyd.grants import conditions, key
 from policyd.grants.literal import PLAIN, escape
 from policyd.model import Action, Decision, Effect, Judged, Layer, Role, WordKind
@@ -37,6 +38,8 @@ def ways_out(decision: Decision, effect: Effect, roots: tuple[str, ...]) -> Iter
             if line not in told:
                 told.add(line)
                 yield line
+    if MENU in decision.reason:
+        yield MENU
 
 
 def way_of(judged: Judged, roots: tuple[str, ...]) -> str:

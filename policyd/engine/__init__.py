@@ -41,10 +41,11 @@ from policyd.model import (
 )
 from policyd.policy import MET_IN_EXAMPLES, Policy, Rule
 
-__all__ = ["Grants", "decide", "judge", "no_grants", "rule_holds"]
+__all__ = ["MENU", "Grants", "decide", "judge", "no_grants", "rule_holds"]
 
 ALLOW, ASK, DENY = Effect.ALLOW, Effect.ASK, Effect.DENY
 MENU = "the options are a menu: a person must choose"
+"""In the reason of every decision that asks for this."""
 NOTHING = "nothing was found that the request would do"
 REFUSED = "a remembered answer refuses it"
 REMEMBERED = "a remembered answer allows it"
