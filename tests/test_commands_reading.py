@@ -11,11 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyd.commands import read, read_argv
+from policyd.commands.flat import flat, script
+from policyd.commands.grammar import Reader
 from policyd.commands.plain import divide
-from policyd.commands.reading import _parse, _script
 from policyd.commands.run import PARTS, Run
-from policyd.commands.source import stand_in
+from policyd.commands.source import odd_characters, prepare, stand_in
 from policyd.commands.state import State
+from policyd.commands.text import Text
 from policyd.model import Reading, Role, SimpleCommand, WordKind
 from tests.commands_generator import Generator
 from tests.commands_shown import shown
@@ -109,16 +111,73 @@ def test_a_command_before_a_line_of_anything_is_still_seen(text: str) -> None:
     assert "rm" in programs(found)
 
 
+# ---- plain lists -----------------------------------------------------------------------------------
+
+
+class ByTree(Reader):
+    """Reads everything by the tree of the grammar, the bodies of what it nests too."""
+
+    @property
+    def sound(self) -> bool:
+        return False
+
+    @sound.setter
+    def sound(self, value: bool) -> None:
+        """Keep it false."""
+
+
+def by_tree(text: str) -> Reading:
+    run = Run()
+    source, problems, ends = prepare(
+        odd_characters(text)[0].encode("utf-8", "replace").decode("latin-1"), run.documents
+    )
+    for problem in problems:
+        run.opaque(problem)
+    ByTree(run, source, State(HOME, CWD), (), ends=ends).read()
+    return run.reading()
+
+
+def plainly(text: str) -> Reading | None:
+    """Return the reading of a plain list, None for any other text."""
+    run = Run()
+    source = prepare(text.encode("utf-8", "replace").decode("latin-1"), run.documents)[0]
+    parts = divide(source) if not odd_characters(text)[1] else None
+    if parts is None:
+        return None
+    flat(Text(run, source, State(HOME, CWD), (), script), parts)
+    return run.reading()
+
+
+HEADS = (
+    "ls", "git", "cat", "cd", "cd", "export", "read", "exit", "return", "eval", "set", "unset", "local", "trap", "true",
+    "sudo", "bash", "sh -c", "xargs", "echo", "test", "find", "env", "'l's", '"ls"', "$x", "${x}", "~/bin/a", "./a.sh",
+    "x=1", "x=$y", "x='a b' ls", "A=1 B=2 ls", "PATH=/x", "[ -f", "[ !", "printf -v", "source", ". ./a", "declare -x",
+)  # fmt: skip
+PLAIN_WORDS = (
+    "a", "-f", "--out=v", "..", "/etc", "d/e", "'a b'", '"a b"', '"$x y"', "$x", "${y}", '"${x}"', "$1", '"$@"', "$?",
+    "*.py", "a?", "~/d", "~", "{}", "\\;", "\\(", '"a\\"b"', "'a;rm x'", '"a|b"', "x=1", "a=b", "a'b'c", "HEAD^",
+    "HEAD~1", "é", "'é\n'", "2", "]", "!=", "=", "a,b", "@x", "+%s", "''", '""', "if", "done", "--", "-", "$HOME/x",
+)  # fmt: skip
+JOINS = (" && ", " || ", " | ", "; ", "\n", "&&", "|", ";", " & ", "&", "\n\n", "  # c 'x\n", ";\n", " &\n")
+BEHIND = ("", "", "", " > o", " >> 'o p'", " 2>&1", " 2>/dev/null", " < f", " &> o", " >o 2>&1", " <<< x", ' <<< "$x"')
+COMMAND = st.builds(
+    lambda head, words, behind: " ".join([head, *words]) + behind,
+    st.sampled_from(HEADS),
+    st.lists(st.sampled_from(PLAIN_WORDS), max_size=4),
+    st.sampled_from(BEHIND),
+)
+LIST = st.lists(st.tuples(COMMAND, st.sampled_from(JOINS)), min_size=1, max_size=5).map(
+    lambda found: "".join(part for pair in found for part in pair)
+)
+ALMOST = st.text(alphabet=st.sampled_from(list("ab1 \n'\"\\$x{};&|<>#[]!,./-=~^*?é")), max_size=30)
+
+
 @settings(deadline=None)
-@given(st.integers(0, 10_000))
-def test_the_fast_path_reads_what_the_grammar_reads(seed: int) -> None:
-    text = Generator(seed).text().split("\n")[0]
-    if divide(text) is None:
-        return
-    fast, slow = Run(), Run()
-    _parse(fast, State(HOME, CWD), text, "bash")
-    _script(slow, State(HOME, CWD), text)
-    assert fast.reading() == slow.reading()
+@given(LIST | ALMOST | st.integers(0, 10_000).map(lambda seed: Generator(seed).text().split("\n")[0]))
+def test_a_plain_list_is_read_as_the_tree_of_the_grammar_would_be(text: str) -> None:
+    found = plainly(text)
+    slow = by_tree(text) if found is not None else None
+    assert found == slow or slow is None or slow.opaque
 
 
 PLAIN = (
@@ -128,16 +187,67 @@ PLAIN = (
     "true && cd a && cd b; ls; cd ..",
     "export A=1 && ls 'a b' \"c d\"",
     "read x | ls; sudo rm x",
+    "git log --pretty=format:'%h %s' | awk '{print $1}' > out.txt",
+    "FOO=1 BAR='a b' make -j4 2>&1 | tee log",
+    'x=1; echo $x "${x}y" ~/d HEAD^',
+    "[ -f a ] && rm a || touch a",
+    "find . -name '*.py' -exec grep -l todo {} \\;",
+    "server & sleep 2\n# wait\ncurl -s localhost:8000",
+    "cat <<'EOF' > out.txt\n$(rm x)\nEOF",
+    "cat <<EOF | sh\nrm $x\nEOF",
+    "cat <<< 'a b' && ls \\\n  -la",
+    'git commit -m "fix: \\"é\\"\n\nbody"',
 )
 
 
 @pytest.mark.parametrize("text", PLAIN)
-def test_plain_lists_take_the_fast_path_and_read_as_the_grammar_does(text: str) -> None:
-    assert divide(text) is not None
-    fast, slow = Run(), Run()
-    _parse(fast, State(HOME, CWD), text, "bash")
-    _script(slow, State(HOME, CWD), text)
-    assert fast.reading() == slow.reading()
+def test_an_everyday_list_is_read_without_the_tree_and_as_by_it(text: str) -> None:
+    assert plainly(text) == by_tree(text)
+
+
+NOT_PLAIN = (
+    "if",
+    "! ls",
+    "a\\",
+    "a && ",
+    "a ;; b",
+    "a & & b",
+    "{ ls; }",
+    "{} x",
+    "(ls)",
+    "a >",
+    "a > o b",
+    "x+=1",
+    "a[1]=2",
+    "a `b`",
+    "a $(b)",
+    "a <(b)",
+    "a ${x:-y}",
+    "a $'b'",
+    'a $"b"',
+    "a {b,c}",
+    "a 'b",
+    'a "b',
+    "export x=$y",
+    "a |& b",
+    "a\x01b",
+    "[ a",
+    "] a",
+    "[ a ] b",
+    "time ls",
+    "> f",
+    "a\r",
+    "a \u200b",
+    "'a\x1b'",
+    "a >&f",
+    "a 3>f",
+    "a {fd}>f",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NOT_PLAIN)
+def test_anything_else_is_left_to_the_tree(text: str) -> None:
+    assert plainly(text) is None
 
 
 # ---- caps ------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -88,6 +89,12 @@ def is_special(name: str, argv: Words) -> bool:
     return not marks or any(word.text in marks or word.kind is WordKind.UNKNOWN for word in argv)
 
 
+@lru_cache(_MARKS_KEPT)
+def _wraps(name: str) -> bool:
+    """Say whether a program of this name may run something written among its words."""
+    return bool(name) and wrappers.marks(name) is not None
+
+
 def simple(run: Run, state: State, call: Call, script: Script) -> tuple[int, Pair]:
     """Add a command and all it runs; return its index and the directories after success and failure."""
     head = call.argv[0]
@@ -149,7 +156,7 @@ def _levels(run: Run, state: State, call: Call) -> tuple[list[_Level], Unwrapped
     while True:
         level = levels[-1]
         name = base(level.argv[0])
-        found = wrappers.unwrap(name, level.argv, fed=call.fed) if name else Unwrapped()
+        found = wrappers.unwrap(name, level.argv, fed=call.fed) if _wraps(name) else Unwrapped()
         for reason in found.reasons:
             run.opaque(reason)
         inner = found.transparent

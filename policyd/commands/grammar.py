@@ -12,7 +12,7 @@ Rules of this module:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 
 import tree_sitter
@@ -21,16 +21,18 @@ from msgspec.structs import replace
 
 from policyd.commands import lists, loops, redirects, statements
 from policyd.commands.execute import Call, simple
-from policyd.commands.plain import constant
+from policyd.commands.flat import flat, script, whole
+from policyd.commands.plain import Span, constant, divide
 from policyd.commands.quoting import decoded, working
 from policyd.commands.redirects import REDIRECTS
 from policyd.commands.rough import pieces
 from policyd.commands.run import DEPTH, SHOWN, Run
-from policyd.commands.source import odd_characters, prepare, stand_in
-from policyd.commands.state import NO_NAMES, Pair, State, union
+from policyd.commands.source import stand_in
+from policyd.commands.state import Pair, State, union
 from policyd.commands.tame import mark
-from policyd.commands.words import QUICK, Scanner
-from policyd.model import Word, WordKind
+from policyd.commands.text import Text
+from policyd.commands.words import Scanner
+from policyd.model import WordKind
 
 Node = tree_sitter.Node
 
@@ -48,19 +50,22 @@ def _parser() -> tree_sitter.Parser:
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 
-def script(run: Run, text: str, state: State, via: tuple[str, ...]) -> Pair:
-    """Read a whole shell text into `run`; return the directories after it."""
-    text, reason = odd_characters(text)
-    if reason:
-        run.opaque(reason)
-    source, problems, ends = prepare(text.encode("utf-8", "replace").decode("latin-1"), run.documents)
-    for problem in problems:
-        run.opaque(problem)
-    return Reader(run, source, state, via, "", ends).read()
+def tree(text: Text, ends: Mapping[int, int] | None) -> Pair:
+    """Read a whole text; return the directories after it. `ends` is where its substitutions end."""
+    return Reader(text.run, text.source, text.state, text.via, text.fed, ends).read()
 
 
-class Reader:
-    """Reads one source text."""
+def body(text: Text, source: str) -> None:
+    """Read what is expanded in the text of a here-document."""
+    reader = Reader(text.run, source, text.state, text.via, text.fed)
+    reader.shown = False
+    Scanner(reader).live(0, len(source), quotes=True)
+
+
+class Reader(Text):
+    """Reads one source text by the tree of the grammar."""
+
+    __slots__ = ("ends", "marked", "nodes", "sound")
 
     def __init__(
         self,
@@ -71,31 +76,24 @@ class Reader:
         fed: str = "",
         ends: Mapping[int, int] | None = None,
     ) -> None:
-        self.run = run
-        self.source = source
-        self.state = state
-        self.via = via
-        self.fed = fed
-        self.document: str | None = None
+        """Begin to read `source`, which is fed with `fed`; `ends` is where its substitutions end."""
+        super().__init__(run, source, state, via, script, fed)
         self.ends = ends
-        self.shown = True
-        self.literal = False
-        """Whether `document` is what the command is fed, with nothing in it to expand."""
-        self.echoed: str | None = None
-        """What a `cat` read last prints."""
-        self.printed = ""
         self.nodes: dict[int, Node] = {}
-        self.opaque = run.opaque
-        self.script = script
-        self.statements = READERS
+        self.marked = _MARKS.search(source) is not None
+        """A substitution may be somewhere."""
+        self.sound = False
+        """The grammar took the whole text for complete."""
 
     def read(self) -> Pair:
         """Read the whole text."""
         root = _parser().parse(stand_in(self.source)).root_node
-        if root.has_error:
+        broken = root.has_error
+        self.sound = not broken
+        if broken:
             self.opaque("the text is not complete shell syntax, or holds syntax that is not understood")
-        pair = self.sequence(root.children, 0, len(self.source))
-        if root.has_error:
+        pair = self._statements(root.children, 0, len(self.source))
+        if broken:
             self._rough(self.source)
         return pair
 
@@ -106,26 +104,23 @@ class Reader:
             simple(self.run, self.state.fork(), Call(words, " ".join([word.text for word in words])), script)
         self.run.strict = strict
 
-    def text(self, start: int, end: int) -> str:
-        """Return source text for people."""
-        return decoded(self.source[start:end])
-
     def gap(self, start: int, end: int) -> None:
         """Check that nothing but blanks stands between two parts."""
         between = self.source[start:end]
         if between not in _GAPS and between.strip(" \t\n"):
             self.opaque(f"`{decoded(between)[:SHOWN].strip()}` is not understood")
 
-    def children(self, node: Node) -> Iterator[Node]:
-        """Yield the parts of a node, checking what stands between them."""
-        at = node.start_byte
-        for child in node.children:
-            if child.start_byte != at:
-                self.gap(at, child.start_byte)
+    def children(self, node: Node) -> list[Node]:
+        """Return the parts of a node; what stands between them is blank."""
+        children, source, at = node.children, self.source, node.start_byte
+        for child in children:
+            start = child.start_byte
+            if start != at and source[at:start] != " ":
+                self.gap(at, start)
             at = child.end_byte
-            yield child
         if at != node.end_byte:
             self.gap(at, node.end_byte)
+        return children
 
     def run_node(self, node: Node) -> Pair:
         """Read a statement."""
@@ -139,6 +134,10 @@ class Reader:
         pair = method(self, node)
         run.depth -= 1
         return pair
+
+    def is_statement(self, node: Node) -> bool:
+        """Say whether a node is read as a statement."""
+        return node.type in READERS
 
     def hidden(self, node: Node) -> Pair:
         """Read the commands inside a node that is not understood."""
@@ -158,43 +157,57 @@ class Reader:
         return (), ()
 
     def sequence(self, nodes: list[Node], start: int, end: int) -> Pair:
-        """Read statements one after the other."""
-        here = self.state.cwd
-        pair: Pair = (here, here)
-        at, last = start, len(nodes)
-        for number, node in enumerate(nodes):
-            if node.start_byte != at:
-                self.gap(at, node.start_byte)
+        """Read the statements inside another, one after the other."""
+        parts = divide(self.source[start:end]) if self.sound else None
+        if parts is None:
+            return self._statements(nodes, start, end)
+        text = Text(self.run, self.source[start:end], self.state, self.via, self.script, self.fed)
+        text.document, text.literal = self.document, self.literal
+        pair = flat(text, parts)
+        self.echoed = text.echoed
+        return pair
+
+    def _statements(self, nodes: list[Node], start: int, end: int) -> Pair:
+        state, at, last = self.state, start, len(nodes)
+        pair: Pair = (state.cwd, state.cwd)
+        for number, node in enumerate(nodes, 1):
+            begin = node.start_byte
+            if begin != at:
+                self.gap(at, begin)
             at = node.end_byte
-            kind = node.type
-            if kind in _STATEMENT_ENDS:
+            if node.type in _STATEMENT_ENDS:
                 continue
-            self.state.cwd = union(*pair)
-            begun = self.state.cwd
-            if number + 1 < last and nodes[number + 1].type == "&":
-                before = dict(self.state.names) if self.state.names else NO_NAMES
+            here = state.cwd = union(*pair)
+            if number < last and nodes[number].type == "&":
+                before = state.known()
                 self.run_node(node)
-                self.state.join(before)
-                pair = (begun, begun)
+                state.join(before)
+                pair = (here, here)
             else:
                 pair = self.run_node(node)
         self.gap(at, end)
         return pair
 
-    def spans(self, nodes: list[Node]) -> list[tuple[int, int]]:
+    def spans(self, nodes: list[Node]) -> list[Span]:
         """Return where the words of adjacent nodes begin and end: what touches is one word."""
-        found: list[tuple[int, int]] = []
+        found: list[Span] = []
         for node in nodes:
-            if found and found[-1][1] == node.start_byte:
-                found[-1] = (found[-1][0], node.end_byte)
-            else:
-                found.append((node.start_byte, node.end_byte))
-            self.note(node)
+            self.join(found, node)
         return found
+
+    def join(self, spans: list[Span], node: Node) -> None:
+        """Add a node to the words before it; what touches is one word."""
+        start = node.start_byte
+        if spans and spans[-1][1] == start:
+            spans[-1] = (spans[-1][0], node.end_byte)
+        else:
+            spans.append((start, node.end_byte))
+        if self.marked and node.child_count:
+            self.note(node)
 
     def note(self, node: Node) -> None:
         """Remember where the substitutions and expansions inside a word stand."""
-        if not node.child_count or _MARKS.search(self.source, node.start_byte, node.end_byte) is None:
+        if _MARKS.search(self.source, node.start_byte, node.end_byte) is None:
             return
         stack = [node]
         while stack:
@@ -204,24 +217,6 @@ class Reader:
                 if here.type in {"command_substitution", "process_substitution"}:
                     continue
             stack += here.children
-
-    def scan(self, spans: list[tuple[int, int]]) -> list[Word]:
-        """Return the words at the places given."""
-        found: list[Word] = []
-        for start, end in spans:
-            quick = QUICK(self.source, start, end)
-            if quick is None:
-                found += Scanner(self).words(start, end)
-            else:
-                text = quick[quick.lastindex or 0]
-                found.append(constant(text if text.isascii() else decoded(text)))
-        return found
-
-    def value(self, node: Node | None, start: int, end: int) -> Word:
-        """Return the value an assignment gives."""
-        if node is not None:
-            self.note(node)
-        return Scanner(self).value(start, end)
 
     def ends_at(self, start: int) -> int:
         """Return where the grammar ends the substitution at `start`."""
@@ -294,18 +289,9 @@ class Reader:
         reader.substitution(2, len(reader.source))
         return start + found.end_byte - 2
 
-    def body(self, text: str) -> None:
-        """Read what is expanded in the text of a here-document."""
-        reader = Reader(self.run, text, self.state, self.via, self.fed)
-        reader.shown = False
-        Scanner(reader).live(0, len(text), quotes=True)
-
     def backticks(self, inner: str) -> None:
         """Read the text between backticks."""
-        text, problems, ends = prepare(inner, self.run.documents)
-        for problem in problems:
-            self.opaque(problem)
-        self.apart(lambda: Reader(self.run, text, self.state, self.via, self.fed, ends).read())
+        self.apart(lambda: whole(Text(self.run, inner, self.state, self.via, self.script, self.fed)))
 
     def _arithmetic(self, node: Node) -> None:
         inner = self.source[node.start_byte + 2 : node.end_byte - 1].strip("()")

@@ -15,20 +15,20 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-import tree_sitter
-
 from policyd.commands import redirects
 from policyd.commands.redirects import REDIRECTS
 from policyd.commands.run import SHOWN
-from policyd.commands.state import NO_NAMES, Pair, then
+from policyd.commands.state import Pair, then
 from policyd.commands.statements import call, command, conditional, declaration
 from policyd.commands.words import Scanner
 
 if TYPE_CHECKING:
+    from tree_sitter import Node
+
     from policyd.commands.grammar import Reader
 
-Node = tree_sitter.Node
-Step = tuple[str, Node, list[Node]]
+
+Step = tuple[str, "Node", list["Node"]]
 """What joins a statement to the one before, the statement, its redirections."""
 
 _JOINED = frozenset({"list", "pipeline"})
@@ -121,7 +121,7 @@ def _pipeline(reader: Reader, steps: list[Step]) -> Pair:
     state, fed, document = reader.state, reader.fed, reader.document
     here = state.cwd
     for number, step in enumerate(steps):
-        before = dict(state.names) if state.names else NO_NAMES
+        before = state.known()
         state.cwd = here
         if number:
             reader.fed, reader.document = "|", None
@@ -181,7 +181,7 @@ def function(reader: Reader, node: Node) -> Pair:
     here = reader.state.cwd
     reader.state.taint_all("a function may stand in for a program")
     for child in reader.children(node):
-        if child.type in reader.statements:
+        if reader.is_statement(child):
             reader.apart(lambda child=child: _function_body(reader, child))  # type: ignore[misc]
         elif child.type in REDIRECTS:
             redirects.add(reader, redirects.read(reader, [child]), -1, ())

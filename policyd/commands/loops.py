@@ -14,16 +14,14 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import tree_sitter
-
 from policyd.commands.state import Cwd, Pair, union
 from policyd.commands.words import Scanner
 from policyd.model import Word, WordKind
 
 if TYPE_CHECKING:
-    from policyd.commands.grammar import Reader
+    from tree_sitter import Node
 
-Node = tree_sitter.Node
+    from policyd.commands.grammar import Reader
 
 _VALUES = 1_000
 _ITEM_ENDS = frozenset({";;", ";&", ";;&"})
@@ -41,7 +39,7 @@ def branches(reader: Reader, node: Node) -> Pair:
     """Read `if … elif … else … fi`."""
     segments: list[tuple[str, list[Node]]] = []
     for child in reader.children(node):
-        inner = list(reader.children(child)) if child.type in {"elif_clause", "else_clause"} else [child]
+        inner = reader.children(child) if child.type in {"elif_clause", "else_clause"} else [child]
         for part in inner:
             if part.type in _WORDS_OF_IF:
                 segments.append((part.type, []))
@@ -95,7 +93,7 @@ def cases(reader: Reader, node: Node) -> Pair:
 
 
 def _item(reader: Reader, node: Node) -> Pair:
-    parts = list(reader.children(node))
+    parts = reader.children(node)
     end = next((number for number, part in enumerate(parts) if part.type == ")"), len(parts) - 1)
     for part in parts[:end]:
         if part.type not in {"(", "|"}:
@@ -151,7 +149,7 @@ def _unrolled(reader: Reader, name: str, words: list[Word], body: Node) -> Pair:
 
 def repeated(reader: Reader, node: Node) -> Pair:
     """Read `while … do … done` and `until …`."""
-    parts = list(reader.children(node))
+    parts = reader.children(node)
     body = node.child_by_field_name("body")
     if body is None or not parts:
         return reader.hidden(node)

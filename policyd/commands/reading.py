@@ -11,15 +11,16 @@ Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache, lru_cache, partial
+from functools import lru_cache
 
-from policyd.commands.execute import Call, Script, is_special, simple
+from policyd.commands.execute import Call, is_special, simple
+from policyd.commands.flat import script
 from policyd.commands.operands import uses
-from policyd.commands.plain import Part, constant, divide, split
+from policyd.commands.plain import constant, split
 from policyd.commands.rough import pieces
 from policyd.commands.run import LENGTH, PARTS, FullError, Run
 from policyd.commands.source import odd_characters
-from policyd.commands.state import NO_NAMES, Pair, State, then, union
+from policyd.commands.state import State
 from policyd.model import (
     READ_KINDS,
     Assignment,
@@ -31,6 +32,7 @@ from policyd.model import (
     WordKind,
 )
 
+_LINKERS = frozenset({"ln", "gln", "cp", "gcp"})
 _KEPT = 2_048
 _KEPT_LENGTH = 4_096
 _BASH = frozenset({"bash", "sh", "dash", "ksh", "ash", ""})
@@ -48,14 +50,6 @@ def read(text: str, *, cwd: tuple[str, ...], home: str, shell: str = "bash", fs:
     """
     bare = _kept(text, cwd, home, shell) if len(text) <= _KEPT_LENGTH else _read(text, cwd, home, shell)
     return _filled(bare, home, fs)
-
-
-@cache
-def _grammar() -> Script:
-    """Return the reader of shell text; it is not loaded before a text needs it."""
-    from policyd.commands.grammar import script
-
-    return script
 
 
 def _filled(bare: Reading, home: str, fs: Filesystem | None) -> Reading:
@@ -78,6 +72,8 @@ def _filled(bare: Reading, home: str, fs: Filesystem | None) -> Reading:
 def _through_links(commands: tuple[SimpleCommand, ...], files: list[FileUse]) -> Iterator[str]:
     """Yield what is written through a name that a symbolic link of the same text has: it is not there yet."""
     makers = {index for index, command in enumerate(commands) if _makes_links(command)}
+    if not makers:
+        return
     names = {use.word.text.rstrip("/").rpartition("/")[2] for use in files if use.command in makers and _changes(use)}
     for use in files if names else ():
         if use.command not in makers and _changes(use):
@@ -90,11 +86,12 @@ def _makes_links(command: SimpleCommand) -> bool:
     while command.inner is not None:
         command = command.inner
     name = command.argv[0].text.rpartition("/")[2] if command.argv else ""
+    if name not in _LINKERS:
+        return False
     options = [word.text for word in command.argv[1:] if word.text.startswith("-")]
-    soft = any(
+    return any(
         "s" in text if text[1:2] != "-" else text[2:3] == "s" and "--symbolic-link".startswith(text) for text in options
     )
-    return name in {"ln", "gln", "cp", "gcp"} and soft
 
 
 def _changes(use: FileUse) -> bool:
@@ -126,7 +123,7 @@ def _read(text: str, cwd: tuple[str, ...], home: str, shell: str) -> Reading:
 
 
 def _called(run: Run, state: State, call: Call) -> None:
-    simple(run, state, call, _grammar())
+    simple(run, state, call, script)
 
 
 def _parse(run: Run, state: State, text: str, shell: str) -> None:
@@ -137,11 +134,7 @@ def _parse(run: Run, state: State, text: str, shell: str) -> None:
         run.opaque(f"the command is longer than {LENGTH // 1024} KiB; the rest was not read")
         text = text[:LENGTH]
     if shell in _BASH:
-        parts = divide(text)
-        if parts is None:
-            _script(run, state, text)
-        else:
-            _plain_list(run, state, parts, text.strip(" \t\n"))
+        _script(run, state, text)
         return
     run.opaque(f"text for {shell} is not parsed")
     run.strict = True
@@ -150,44 +143,9 @@ def _parse(run: Run, state: State, text: str, shell: str) -> None:
     _rough(run, state, text)
 
 
-def _plain_list(run: Run, state: State, parts: list[Part], text: str) -> None:
-    """Read a list of plain commands as `grammar` reads it."""
-    pair: Pair = (state.cwd, state.cwd)
-    for operator, pipeline in _pipelines(parts):
-        read = partial(_pipeline, run, state, pipeline, text)
-        if operator in {"&&", "||"}:
-            leaves = operator == "||" and len(pipeline) == 1 and pipeline[0].words[0].text in {"exit", "return"}
-            pair = then(state, pair, operator, read, leaves=leaves)
-        else:
-            state.cwd = union(*pair)
-            pair = read()
-
-
-def _pipelines(parts: list[Part]) -> Iterator[tuple[str, list[Part]]]:
-    first = 0
-    for place in range(1, len(parts) + 1):
-        if place == len(parts) or parts[place].operator != "|":
-            yield parts[first].operator, parts[first:place]
-            first = place
-
-
-def _pipeline(run: Run, state: State, parts: list[Part], text: str) -> Pair:
-    if len(parts) == 1:
-        part = parts[0]
-        return simple(run, state, Call(tuple(part.words), text[part.start : part.end].rstrip()), _grammar())[1]
-    here = state.cwd
-    for number, part in enumerate(parts):
-        before = dict(state.names) if state.names else NO_NAMES
-        state.cwd = here
-        source = text[part.start : part.end].rstrip()
-        simple(run, state, Call(tuple(part.words), source, fed="|" if number else ""), _grammar())
-        state.join(before)
-    return here, here
-
-
 def _script(run: Run, state: State, text: str) -> None:
     try:
-        _grammar()(run, text, state, ())
+        script(run, text, state, ())
     except FullError as full:
         run.opaque(f"the command is {full}; the rest was not read")
         run.strict = True
@@ -199,7 +157,7 @@ def _rough(run: Run, state: State, text: str) -> None:
     text, _ = odd_characters(text)
     run.depth = 0
     for words in pieces(text):
-        simple(run, state.fork(), Call(words, " ".join([word.text for word in words])), _grammar())
+        simple(run, state.fork(), Call(words, " ".join([word.text for word in words])), script)
 
 
 def read_argv(

@@ -13,9 +13,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import tree_sitter
 from msgspec import Struct
 
+from policyd.commands.plain import Span
 from policyd.commands.quoting import decoded
 from policyd.commands.source import BOTH, STRING, TOKEN
 from policyd.commands.state import Cwd
@@ -23,16 +23,16 @@ from policyd.commands.words import Scanner
 from policyd.model import FileUse, Role, UrlUse, Word, WordKind
 
 if TYPE_CHECKING:
-    from policyd.commands.grammar import Reader
+    from tree_sitter import Node
 
-Node = tree_sitter.Node
-Span = tuple[int, int]
+    from policyd.commands.grammar import Reader
+    from policyd.commands.text import Text
 
 REDIRECTS = frozenset({"file_redirect", "herestring_redirect", "heredoc_redirect"})
 """Node types of redirections."""
 
 _READS = frozenset({"<"})
-_WRITES = frozenset({">", ">>", ">|", "&>", "&>>", "<>", ">&"})
+_KNOWN = _READS | {">", ">>", ">|", "&>", "&>>", "<>", ">&"}
 _CLOSES = frozenset({">&-", "<&-"})
 _NOTHING = re.compile(r"/dev/(?:null|stdin|stdout|stderr|fd/\d+)").fullmatch
 _COPY = re.compile(r"\d+-?|-").fullmatch
@@ -51,7 +51,8 @@ class Use(Struct, frozen=True):
 
 def _parts(node: Node) -> tuple[str, list[list[Node]]]:
     """Return the operator of a redirection and the words behind it, its own first (what touches is one word)."""
-    operator, groups = "", list[list[Node]]()
+    operator = ""
+    groups: list[list[Node]] = []
     for child in node.children:
         if child.type == "file_descriptor":
             continue
@@ -131,20 +132,25 @@ def read(reader: Reader, targets: list[Node]) -> list[Use]:
     return uses
 
 
-def _string(reader: Reader, start: int, end: int) -> None:
-    word = Scanner(reader).value(start, end)
-    reader.fed = decoded(reader.source[start:end])
-    reader.document = word.text + "\n" if word.kind is WordKind.CONST else None
-    reader.literal = True
+def _string(text: Text, start: int, end: int) -> None:
+    word = Scanner(text).value(start, end)
+    text.fed = text.text(start, end)
+    text.document = word.text + "\n" if word.kind is WordKind.CONST else None
+    text.literal = True
 
 
-def _document(reader: Reader, number: int) -> None:
-    document = reader.run.documents[number]
+def _document_number(text: Text, start: int, end: int) -> int:
+    found = _DOCUMENT.fullmatch(text.source, start, end)
+    return int(found[1]) if found is not None else -1
+
+
+def _document(text: Text, number: int) -> None:
+    document = text.run.documents[number]
     if not document.quoted:
-        reader.body(document.body)
-    reader.fed = decoded(document.body) or "\n"
-    reader.document = decoded(document.body)
-    reader.literal = document.quoted or _LIVE(document.body) is None
+        text.body(document.body)
+    text.document = decoded(document.body)
+    text.fed = text.document or "\n"
+    text.literal = document.quoted or _LIVE(document.body) is None
 
 
 def _file(reader: Reader, node: Node) -> list[Use]:
@@ -154,29 +160,34 @@ def _file(reader: Reader, node: Node) -> list[Use]:
     if not groups:
         reader.opaque("a redirection has no file")
         return []
-    document = _DOCUMENT.fullmatch(reader.source, groups[0][0].start_byte, groups[0][-1].end_byte)
-    if operator == "<" and document is not None and int(document[1]) < len(reader.run.documents):
-        _document(reader, int(document[1]))
+    return opened(reader, operator, reader.spans(groups[0])[0])
+
+
+def opened(text: Text, operator: str, place: Span) -> list[Use]:
+    """Return the file at `place` that a redirection opens; what it feeds is left in `text.fed`, `text.document`."""
+    start, end = place
+    mark = text.source[start : start + 1]
+    number = _document_number(text, start, end) if mark == TOKEN and operator == "<" else -1
+    if 0 <= number < len(text.run.documents):
+        _document(text, number)
         return []
-    spans = reader.spans(groups[0])
-    mark = reader.source[spans[0][0] : spans[0][0] + 1]
     if mark == STRING:
-        _string(reader, spans[0][0] + 1, spans[0][1])
+        _string(text, start + 1, end)
         return []
     if mark == BOTH:
-        spans = [(spans[0][0] + 1, spans[0][1])]
-    shown = decoded(reader.source[spans[0][0] : spans[0][1]])
-    words = reader.scan(spans)
+        place = (start + 1, end)
+    shown = text.text(*place)
+    words = text.scan([place])
     word = words[0] if len(words) == 1 else Word(shown, WordKind.UNKNOWN)
     if operator == "<":
-        reader.fed, reader.document = "", None
+        text.fed, text.document = "", None
     if operator in {">&", "<&"} and word.kind is WordKind.CONST and _COPY(word.text):
         return []
     if operator == "<&":
-        reader.opaque(f"`<&{shown}` is not a constant descriptor")
+        text.opaque(f"`<&{shown}` is not a constant descriptor")
         return []
-    if operator not in _READS | _WRITES:
-        reader.opaque(f"the redirection `{operator} {shown}` is not understood")
+    if operator not in _KNOWN:
+        text.opaque(f"the redirection `{operator} {shown}` is not understood")
     return [Use("read" if operator in _READS else "edit", word, _unknown(word, shown))]
 
 
@@ -184,18 +195,18 @@ def _unknown(word: Word, shown: str) -> str:
     return f"the file `{shown}` of a redirection is not constant" if word.kind is WordKind.UNKNOWN else ""
 
 
-def add(reader: Reader, uses: list[Use], index: int, cwd: Cwd) -> None:
+def add(text: Text, uses: list[Use], index: int, cwd: Cwd) -> None:
     """Add the files to the reading, as named by the command at `index` (-1: by none)."""
     for use in uses:
-        text = use.word.text if use.word.kind is WordKind.CONST else use.word.prefix
-        network = _NETWORK(text)
+        name = use.word.text if use.word.kind is WordKind.CONST else use.word.prefix
+        network = _NETWORK(name)
         if network is not None:
-            reader.opaque(f"`{text}` is a network connection")
-            reader.run.urls.append(UrlUse(f"{network[1]}://{network[2]}:{network[3]}", Role.PRIMARY, index))
-        elif use.word.kind is not WordKind.CONST or not _NOTHING(text):
+            text.opaque(f"`{name}` is a network connection")
+            text.run.urls.append(UrlUse(f"{network[1]}://{network[2]}:{network[3]}", Role.PRIMARY, index))
+        elif use.word.kind is not WordKind.CONST or not _NOTHING(name):
             carried = use.kind == "read" and index >= 0
             found = FileUse(use.kind, use.word, Role.REDIRECT, index, carried=carried, cwd=cwd, unknown=use.unknown)
-            reader.run.files.append(found)
+            text.run.files.append(found)
 
 
 def only(reader: Reader, node: Node) -> None:

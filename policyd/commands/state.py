@@ -11,7 +11,7 @@ Rules of this module:
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -139,7 +139,11 @@ class State(Struct):
         self.tainted = self.tainted or why
         self.forget()
 
-    def join(self, other: dict[str, Word | None]) -> None:
+    def known(self) -> Mapping[str, Word | None]:
+        """Return what is known of variables at this point, for `join`."""
+        return dict(self.names) if self.names else NO_NAMES
+
+    def join(self, other: Mapping[str, Word | None]) -> None:
         """Keep only the values that are the same on both of two ways to this point."""
         if self.names != other:
             missing = object()
@@ -150,7 +154,7 @@ class State(Struct):
             }
 
 
-NO_NAMES: dict[str, Word | None] = {}
+NO_NAMES: Mapping[str, Word | None] = {}
 """What is known of variables where none was set; never changed."""
 
 
@@ -158,7 +162,7 @@ def then(state: State, pair: Pair, operator: str, read: Callable[[], Pair], *, l
     """Read what stands behind `&&` or `||`, which may not run; `leaves` = it ends the shell if it does."""
     success, failure = pair
     state.cwd = success if operator == "&&" else failure
-    before = dict(state.names) if state.names else NO_NAMES
+    before = state.known()
     after = read()
     state.join(before)
     if operator == "&&":

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
-
-import tree_sitter
 
 from policyd.commands import quoting, redirects
 from policyd.commands.execute import Call, simple
-from policyd.commands.plain import KEYWORDS
+from policyd.commands.plain import KEYWORDS, Span
 from policyd.commands.redirects import REDIRECTS
 from policyd.commands.run import SHOWN
 from policyd.commands.state import Pair
@@ -27,14 +25,15 @@ from policyd.commands.words import Scanner
 from policyd.model import Assignment, Word, WordKind
 
 if TYPE_CHECKING:
-    from policyd.commands.grammar import Reader
+    from tree_sitter import Node
 
-Node = tree_sitter.Node
+    from policyd.commands.grammar import Reader
+    from policyd.commands.text import Text
 
 _ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[[^\n]*?\])?(\+?=)")
 _TESTS_ARITHMETIC = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
 _TESTS_NAMES = frozenset({"-v", "-R"})
-_READ_ELSEWHERE = frozenset({"time", "coproc", "noglob", "nocorrect"})
+_NO_PROGRAM = KEYWORDS - {"time", "coproc", "noglob", "nocorrect"} | {"{", "}", "!"}
 _TEST_TREES = frozenset(
     {
         "test_command",
@@ -49,77 +48,69 @@ _TEST_TREES = frozenset(
 
 def command(reader: Reader, node: Node, behind: list[Node] | None = None) -> Pair:
     """Read a simple command; `behind` are redirections that the tree hangs on what is around it."""
-    words: list[Node] = []
+    spans: list[Span] = []
     assignments: list[tuple[Node, int]] = []
     targets: list[Node] = []
     groups: list[Node] = []
     for child in reader.children(node):
         kind = child.type
-        if kind in REDIRECTS:
+        if kind == "word" and (spans or not assignments):
+            reader.join(spans, child)
+        elif kind in REDIRECTS:
             targets.append(child)
-        elif kind == "variable_assignment" and not words:
+        elif kind == "variable_assignment" and not spans:
             assignments.append((child, child.end_byte))
-        elif assignments and not words and assignments[-1][1] == child.start_byte:
+        elif assignments and not spans and assignments[-1][1] == child.start_byte:
             reader.note(child)
             assignments[-1] = (assignments[-1][0], child.end_byte)
         elif kind == "command_name":
             if child.end_byte > child.start_byte:
-                words += child.children
+                for part in child.children:
+                    reader.join(spans, part)
         elif kind == "subshell":
             groups.append(child)
         elif kind != "comment":
-            words.append(child)
-    source = reader.text(node.start_byte, node.end_byte)
-    pair = call(reader, words, assignments, targets + (behind or []), source)
+            reader.join(spans, child)
+    shown = reader.text(node.start_byte, node.end_byte)
+    pair = call(reader, spans, assignments, targets + behind if behind else targets, shown)
     for group in groups:
-        reader.opaque(f"`{source[:SHOWN]}` is not understood")
+        reader.opaque(f"`{shown[:SHOWN]}` is not understood")
         reader.run_node(group)
     return pair
 
 
 def call(
-    reader: Reader, words: list[Node], assignments: list[tuple[Node, int]], targets: list[Node], source: str
+    reader: Reader, spans: list[Span], assignments: list[tuple[Node, int]], targets: list[Node], shown: str
 ) -> Pair:
     """Run words with assignments before them and redirections around them."""
-    spans = reader.spans(words)
     if targets:
         spans = redirects.behind(reader, targets, spans)
-    more: list[list[tuple[int, int]]] = []
+    more: list[list[Span]] = []
     if spans and reader.source.find("\n", spans[0][0], spans[-1][1]) >= 0:
         spans, *more = _lines(reader, spans)
-    if assignments and spans and reader.source.find("\n", assignments[-1][1], spans[0][0]) >= 0:
-        reader.opaque("a line ends inside what the grammar takes for one command")
-        for child, end in assignments:
-            assignment(reader, child, end, prefix=False)
-    late: list[tuple[int, int]] = []
-    while spans and (assignments or late) and _ASSIGNED.match(reader.source, *spans[0]):
-        late.append(spans.pop(0))
-    argv = reader.scan(spans)
-    read = [assignment(reader, child, end, prefix=bool(argv)) for child, end in assignments]
-    read += [assignment(reader, None, end, start=start, prefix=bool(argv)) for start, end in late]
-    env = [found for found in read if found is not None]
+    late = _late(reader, spans, assignments) if assignments else []
+    argv = tuple(reader.scan(spans))
+    env = _environment(reader, assignments, late, prefix=bool(argv)) if assignments else ()
     fed, document = reader.fed, reader.document
     uses = redirects.read(reader, targets) if targets else None
     here = reader.state.cwd
-    index = len(reader.run.commands)
-    pair: Pair = (here, here)
+    index, pair = -1, (here, here)
     if argv:
-        _keyword(reader, argv[0])
-        made = Call(tuple(argv), source, tuple(env), reader.via, reader.fed, reader.document)
+        keyword(reader, argv[0])
+        made = Call(argv, shown, env, reader.via, reader.fed, reader.document)
         index, pair = simple(reader.run, reader.state, made, reader.script)
         if reader.document is not None and reader.literal and not uses and echoes(argv, env):
             reader.echoed = reader.document
     for line in more:
-        pair = simple(
-            reader.run, reader.state, Call(tuple(reader.scan(line)), source, (), reader.via, reader.fed), reader.script
-        )[1]
+        made = Call(tuple(reader.scan(line)), shown, (), reader.via, reader.fed)
+        pair = simple(reader.run, reader.state, made, reader.script)[1]
     if uses is not None:
-        redirects.add(reader, uses, index if argv else -1, here)
+        redirects.add(reader, uses, index, here)
     reader.fed, reader.document = fed, document
     return pair
 
 
-def _lines(reader: Reader, spans: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+def _lines(reader: Reader, spans: list[Span]) -> list[list[Span]]:
     """Divide words between which the grammar overlooked the end of a line."""
     lines = [[spans[0]]]
     for before, span in itertools.pairwise(spans):
@@ -130,43 +121,68 @@ def _lines(reader: Reader, spans: list[tuple[int, int]]) -> list[list[tuple[int,
     return lines
 
 
-def _keyword(reader: Reader, word: Word) -> None:
-    if (
-        word.kind is WordKind.CONST
-        and (word.text in KEYWORDS or word.text in {"{", "}", "!"})
-        and word.text not in _READ_ELSEWHERE
-    ):
-        reader.opaque(f"`{word.text}` stands where a command was expected")
+def _late(reader: Reader, spans: list[Span], assignments: list[tuple[Node, int]]) -> list[Span]:
+    """Take assignments from the front of `spans`, where the tree has words."""
+    if spans and reader.source.find("\n", assignments[-1][1], spans[0][0]) >= 0:
+        reader.opaque("a line ends inside what the grammar takes for one command")
+        for node, end in assignments:
+            _assigned(reader, node, end, prefix=False)
+    late: list[Span] = []
+    while spans and _ASSIGNED.match(reader.source, *spans[0]):
+        late.append(spans.pop(0))
+    return late
 
 
-def assignment(reader: Reader, node: Node | None, end: int, *, start: int = 0, prefix: bool) -> Assignment | None:
-    """Read `name=value` up to `end`; without a command behind it, it sets the variable."""
-    start = node.start_byte if node is not None else start
-    match = _ASSIGNED.match(reader.source, start, end)
-    reader.run.spend()
+def _environment(
+    reader: Reader, assignments: list[tuple[Node, int]], late: list[Span], *, prefix: bool
+) -> tuple[Assignment, ...]:
+    read = [_assigned(reader, node, end, prefix=prefix) for node, end in assignments]
+    return tuple([found for found in read if found is not None]) + environment(reader, late, prefix=prefix)
+
+
+def keyword(text: Text, word: Word) -> None:
+    """Note that a word of the shell stands in the place of a program."""
+    if word.text in _NO_PROGRAM and word.kind is WordKind.CONST:
+        text.opaque(f"`{word.text}` stands where a command was expected")
+
+
+def environment(text: Text, places: Iterable[Span], *, prefix: bool) -> tuple[Assignment, ...]:
+    """Read `name=value` at every place; without a command behind (`prefix`) they set variables."""
+    read = [assignment(text, start, end, prefix=prefix) for start, end in places]
+    return tuple([found for found in read if found is not None])
+
+
+def assignment(text: Text, start: int, end: int, *, prefix: bool, listed: bool = False) -> Assignment | None:
+    """Read `name=value`; without a command behind it, it sets the variable. `listed`: the value is a list."""
+    match = _ASSIGNED.match(text.source, start, end)
+    text.run.spend()
     if match is None:
-        reader.opaque(f"`{reader.text(start, end)[:SHOWN]}` is not understood")
-        if node is not None:
-            reader.hidden(node)
+        text.opaque(f"`{text.text(start, end)[:SHOWN]}` is not understood")
         return None
     name = match[1]
     if match[2] and not re.fullmatch(r"\[\d+\]", match[2]):
-        reader.opaque(f"the subscript in `{reader.text(start, end)[:SHOWN]}` is evaluated, which may run something")
-        if node is not None:
-            reader.note(node)
-        Scanner(reader).live(match.start(2), match.end(2), quotes=True)
-    value: Word | None = None
-    last = node.children[-1] if node is not None and end == node.end_byte else None
-    if last is not None and last.type == "array":
-        reader.scan(reader.spans(list(last.children[1:-1])))
-    else:
-        value = reader.value(node, match.end(), end)
+        text.opaque(f"the subscript in `{text.text(start, end)[:SHOWN]}` is evaluated, which may run something")
+        Scanner(text).live(match.start(2), match.end(2), quotes=True)
+    value = Scanner(text).value(match.end(), end) if not listed else None
     if match[2] or match[3] == "+=":
         value = None
     if not prefix:
-        reader.state.assign(name, value)
+        text.state.assign(name, value)
         return None
-    return Assignment(name, value if value is not None else quoting.unknown(reader.text(start, end)))
+    return Assignment(name, value if value is not None else quoting.unknown(text.text(start, end)))
+
+
+def _assigned(reader: Reader, node: Node, end: int, *, prefix: bool) -> Assignment | None:
+    """Read an assignment of the tree, up to `end`."""
+    start = node.start_byte
+    if _ASSIGNED.match(reader.source, start, end) is None:
+        reader.hidden(node)
+    reader.note(node)
+    last = node.children[-1] if end == node.end_byte else None
+    listed = last is not None and last.type == "array"
+    if last is not None and listed:
+        reader.scan(reader.spans(last.children[1:-1]))
+    return assignment(reader, start, end, prefix=prefix, listed=listed)
 
 
 def declaration(reader: Reader, node: Node, behind: list[Node] | None = None) -> Pair:
@@ -184,18 +200,19 @@ def declaration(reader: Reader, node: Node, behind: list[Node] | None = None) ->
     spans = redirects.behind(reader, behind, spans) if behind else spans
     argv += reader.scan(spans)
     source = reader.text(node.start_byte, node.end_byte)
-    here = reader.state.cwd
+    here, fed, document = reader.state.cwd, reader.fed, reader.document
     uses = redirects.read(reader, behind) if behind else None
     made = Call(tuple(argv), source, (), reader.via, reader.fed, reader.document)
     index, pair = simple(reader.run, reader.state, made, reader.script)
     if uses is not None:
         redirects.add(reader, uses, index, here)
+    reader.fed, reader.document = fed, document
     return pair
 
 
 def _declared(reader: Reader, node: Node) -> Word:
     start, end = node.start_byte, node.end_byte
-    pair = assignment(reader, node, end, prefix=True)
+    pair = _assigned(reader, node, end, prefix=True)
     match = _ASSIGNED.match(reader.source, start, end)
     head = match[0] if match is not None else ""
     if pair is not None and pair.value.kind is WordKind.CONST and match is not None and match[3] == "=":
@@ -205,9 +222,9 @@ def _declared(reader: Reader, node: Node) -> Word:
 
 def statement_assignment(reader: Reader, node: Node) -> Pair:
     """Read `name=value` that stands alone, or several."""
-    nodes = [node] if node.type == "variable_assignment" else list(reader.children(node))
+    nodes = [node] if node.type == "variable_assignment" else reader.children(node)
     for child in nodes:
-        assignment(reader, child, child.end_byte, prefix=False)
+        _assigned(reader, child, child.end_byte, prefix=False)
     return reader.state.cwd, reader.state.cwd
 
 
@@ -215,7 +232,8 @@ def conditional(reader: Reader, node: Node, behind: list[Node] | None = None) ->
     """Read `[ … ]` as a program and `[[ … ]]` as the shell's own."""
     atoms = list(_atoms(reader, node))
     if atoms and atoms[0].type == "[":
-        return call(reader, atoms, [], behind or [], reader.text(node.start_byte, node.end_byte))
+        shown = reader.text(node.start_byte, node.end_byte)
+        return call(reader, reader.spans(atoms), [], behind or [], shown)
     spans = reader.spans(atoms[1:-1])
     shown = reader.text(node.start_byte, node.end_byte)[:SHOWN]
     here = reader.state.cwd
@@ -229,8 +247,10 @@ def conditional(reader: Reader, node: Node, behind: list[Node] | None = None) ->
     if behind:
         if redirects.behind(reader, behind, []):
             reader.opaque("words stand behind the redirection of a test")
+        fed, document = reader.fed, reader.document
         uses = redirects.read(reader, behind)
         redirects.add(reader, uses, -1, here)
+        reader.fed, reader.document = fed, document
     return here, here
 
 

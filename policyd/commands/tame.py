@@ -40,6 +40,6 @@ def mark(command: SimpleCommand) -> str:
     return HERE if text == "pwd" else SURE if _SURE(text) else FRAIL if _FRAIL(text) else ""
 
 
-def echoes(argv: list[Word], env: list[Assignment]) -> bool:
+def echoes(argv: tuple[Word, ...], env: tuple[Assignment, ...]) -> bool:
     """Say whether the words make a command that prints its input."""
-    return argv == [constant("cat")] and not env
+    return argv == (constant("cat"),) and not env
