@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.daemons import Daemon, Peer, chosen, params, scene, until
+from tests.test_daemon_socket import activated
 
 pytestmark = pytest.mark.slow
 PERMISSION = "session/request_permission"
@@ -210,6 +211,44 @@ def test_a_hundred_open_prompts_end_without_an_allow_when_the_daemon_is_told_to(
         peer.close()
     outcomes = [row["outcome"] for row in daemon.scene.records() if row["event"] == "decision"]
     assert outcomes == ["abandoned"] * 100
+
+
+def test_restarts_under_load_refuse_no_connection(tmp_path: Path) -> None:
+    """The socket is the service manager's; peers go on connecting while one daemon after another serves it."""
+    daemon, stop = Daemon(scene(tmp_path)), threading.Event()
+    counts: dict[str, int] = {"answered": 0, "hung up": 0, "refused": 0}
+
+    def load() -> None:
+        while not stop.is_set():
+            try:
+                peer = Peer(raw(daemon))
+            except OSError:
+                counts["refused"] += 1
+                continue
+            try:
+                answer = chosen(peer.greet(cwd=str(daemon.scene.work)).ask("ls"))
+                counts["answered" if answer == "yes" else "refused"] += 1
+            except (OSError, AssertionError):
+                counts["hung up"] += 1  # a daemon that ends closes what it serves; an embedder rejects then
+            finally:
+                peer.close()
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(daemon.path)
+        listener.listen(1024)
+        threads = [threading.Thread(target=load) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for _ in range(int(os.environ.get("POLICYD_RESTARTS", "10"))):
+            before = counts["answered"]
+            with activated(daemon, listener):
+                until(lambda before=before: counts["answered"] > before + 20, "peers are answered")  # type: ignore[misc]
+        stop.set()
+        with activated(daemon, listener):
+            for thread in threads:
+                thread.join()
+    print(f"\n{counts}")
+    assert counts["refused"] == 0 and counts["answered"] > 200 and counts["hung up"] < counts["answered"]
 
 
 def test_signals_in_a_storm_lose_no_answer(daemon: Daemon) -> None:

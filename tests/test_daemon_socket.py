@@ -177,8 +177,8 @@ user = pwd.getpwnam(sys.argv[2])
 os.setgroups([]); os.setgid(user.pw_gid); os.setuid(user.pw_uid)
 with socket.socket(socket.AF_UNIX) as one:
     one.settimeout(10)
+    one.connect(sys.argv[1])  # the mode lets it in: what keeps it out is the daemon
     try:
-        one.connect(sys.argv[1])
         one.sendall(b'{"jsonrpc":"2.0","id":1,"method":"_policyd/hello","params":{"protocol":1}}\\n')
         print("told", len(one.recv(1000)))
     except OSError as error:
