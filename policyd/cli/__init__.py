@@ -70,20 +70,10 @@ def module_of(name: str) -> ModuleType:
     """Import the module of command `name`."""
     from importlib import import_module
 
+    from policyd.proxy import spare_imports
+
     spare_imports()
     return import_module(f"policyd.cli.{COMMANDS[name][0]}")
-
-
-def spare_imports() -> None:
-    """Import `msgspec` without `typing_extensions`, which it takes where it is there, and which costs more than it."""
-    if {"msgspec", "typing_extensions"} & sys.modules.keys():
-        return
-    modules: dict[str, ModuleType | None] = sys.modules  # type: ignore[assignment]
-    modules["typing_extensions"] = None
-    try:
-        import msgspec  # noqa: F401
-    finally:
-        del modules["typing_extensions"]
 
 
 def parser_of(name: str) -> ArgumentParser:

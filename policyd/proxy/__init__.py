@@ -22,6 +22,10 @@ import sys
 
 from policyd.proxy.options import USAGE, Options, UsageError, parse
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
 FAILED = 70
 
 
@@ -61,6 +65,7 @@ def main(argv: list[str]) -> int:
         import gc
 
         gc.disable()  # what is imported and loaded now stays; the run turns it on again
+        spare_imports()
         from policyd.proxy.run import run
 
         return leave(run(agent, options))
@@ -72,6 +77,18 @@ def main(argv: list[str]) -> int:
 
         traceback.print_exc()
         return leave(say("policyd: failed, and has ended the agent", FAILED))
+
+
+def spare_imports() -> None:
+    """Import `msgspec` without `typing_extensions`, which it takes where it is there, and which costs more than it."""
+    if {"msgspec", "typing_extensions"} & sys.modules.keys():
+        return
+    modules: dict[str, ModuleType | None] = sys.modules  # type: ignore[assignment]
+    modules["typing_extensions"] = None
+    try:
+        import msgspec  # noqa: F401
+    finally:
+        del modules["typing_extensions"]
 
 
 def leave(code: int) -> int:
