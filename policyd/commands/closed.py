@@ -15,7 +15,7 @@ import re
 
 from policyd.commands import programs, scripts
 from policyd.commands.operands import slots
-from policyd.commands.options import Parsed, may_be_option, parse
+from policyd.commands.options import Parsed, becomes_several, may_be_option, parse
 from policyd.commands.programs import Called, Program
 from policyd.model import Word, WordKind
 
@@ -58,7 +58,7 @@ def options_reason(program: Program, parsed: Parsed, *, writes: bool) -> str:
             return f"`{given.word.text}` makes {program.name} write or run something"
         if given.apart and given.value is not None and _dashed(given.value):
             return f"`{given.value.text}` may be an option of its own"
-        if given.apart and given.value is not None and given.value.many:
+        if given.apart and given.value is not None and becomes_several(given.value):
             return f"`{given.word.text}` may take another word"
     passes = any(role.rstrip("*") in {"own", "script", "lints", "posargs"} for role in program.operands)
     if (

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 
 from policyd.commands import programs
-from policyd.commands.options import may_be_option
+from policyd.commands.options import becomes_several, may_be_option
 from policyd.model import Reach, Word, WordKind
 
 _LINES = {
@@ -76,6 +76,11 @@ def read_find(words: tuple[Word, ...]) -> FindWords:
     return found
 
 
+def _may_act(value: Word) -> bool:
+    """Say whether the value of a test may bring an action along: no file that is called as one ends in `.py`."""
+    return becomes_several(value) and may_be_option(value) and "." not in re.split(r"[][*?\\]", value.text)[-1]
+
+
 def _runs_reader(words: tuple[Word, ...], at: int) -> bool:
     """Say whether the `-exec` at `at` hands files that are known to a program that only reads."""
     head = words[at + 1] if at + 1 < len(words) else Word("")
@@ -88,6 +93,8 @@ def _step(text: str, rest: tuple[Word, ...], starts: tuple[Word, ...], found: Fi
     if text in FLAGS:
         return 0
     if text in VALUES:
+        if rest and _may_act(rest[0]):
+            found.harm = found.harm or f"`{rest[0].text}` may become several words, an action among them"
         return 1
     if text in FILES or _NEWER(text):
         found.uses.extend(("search", word, Reach.ENTRY) for word in rest[:1] if not text.endswith("t"))

@@ -160,6 +160,11 @@ def may_be_option(word: Word) -> bool:
     return word.many or not head or head.startswith("-")
 
 
+def becomes_several(word: Word) -> bool:
+    """Say whether a word may become several words, or none: the unquoted unknown, and what a glob finds."""
+    return word.many or word.kind is WordKind.GLOB
+
+
 def abbreviated(name: str, table: Mapping[str, Option]) -> tuple[Option | None, bool]:
     """Find a long option by its name or an abbreviation of it.
 

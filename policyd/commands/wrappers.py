@@ -4,6 +4,7 @@ Rules of this module:
 
 1. Options come from `wrapper_table`; with one that is not listed both readings are given and the wrapper is opaque.
 2. What cannot be told (a script that is not constant, a program that is read from a pipe) has its reason in words.
+   A word before the program that may become several words may bring a program of its own (`timeout $T ls`).
 3. Nothing is decided here about who may see the inner command: `Inner` says how it was reached.
 """
 
@@ -21,6 +22,7 @@ from policyd.commands.inner import (
     replaced,
     scripts,
 )
+from policyd.commands.options import becomes_several
 from policyd.commands.plain import KEYWORDS, constant
 from policyd.commands.wrapper_options import Options, read_options
 from policyd.commands.wrapper_programs import OTHERS, interpreter, language
@@ -94,18 +96,26 @@ def _wrapper(name: str, spec: Wrapper, words: Words, found: Unwrapped, fed: str)
     _split_string(name, options, found)
     commands = [_command(name, spec, rest, place) for rest in options.rest]
     inners = [inner for inner in commands if inner is not None]
+    loose = next((word for inner in inners for word in _before(words, inner, spec) if becomes_several(word)), None)
+    if loose is not None:
+        found.reasons.append(f"`{loose.text}` may become several words, and `{name}` may run one of them")
     if not inners and not scripted and spec.shell:
         found.reasons.append(f"`{name}` starts a shell, which runs what it is given")
     if not inners and spec.here and spec.assigns and any(options.rest):
         found.reasons.append(f"`{name}` stands before assignments")
     if not inners or spec.skip == ALL:
         return
-    if spec.transparent and options.plain and options.known:
+    if spec.transparent and options.plain and options.known and loose is None:
         found.transparent = inners[0]
         return
-    if spec.transparent and options.known:
+    if spec.transparent and options.known and loose is None:
         found.reasons.append(f"`{name}` has an option that does more than run the command behind it")
     found.inners += [_fed(inner, spec, options) for inner in inners]
+
+
+def _before(words: Words, inner: Inner, spec: Wrapper) -> Words:
+    """Return a wrapper's words in front of the command it runs; all, where that is text put together from words."""
+    return words if spec.joined else words[: len(words) - len(inner.argv)]
 
 
 def _command(name: str, spec: Wrapper, rest: Words, place: Word | None) -> Inner | None:
