@@ -141,6 +141,7 @@ class Conversation:
     def _open(self, ident: str, params: Mapping[str, object]) -> Session:
         cwd, more, servers = (params.get(key) for key in ("cwd", "additionalDirectories", "mcpServers"))
         stated = self._cwd if cwd in (None, "") else cwd
+        stated = paths.posix(stated) if isinstance(stated, str) else stated
         session = Session(
             ident,
             stated if absolute(stated) else None,

@@ -133,6 +133,8 @@ def _command(
     forms, inside = _runs_in(build, command)
     told = [(use, ref) for use, ref in uses if isinstance(ref, PathRef)]
     strays = tuple(use.word.text for use, ref in told if use.role is Role.MENTION and not ref.inside)
+    if _foreign(command) and inside:
+        strays = ()
     unknown = any(not isinstance(ref, PathRef) and use.role is not Role.MENTION for use, ref in uses)
     return Action(
         EXECUTE | (build.kinds - {"other"}),
@@ -154,7 +156,20 @@ def _runs_in(build: Builder, command: SimpleCommand) -> tuple[tuple[str, ...], b
     while command.inner is not None and places:
         command = command.inner
         places = (*places, *command.cwd) if command.cwd else ()
-    return _places(build, tuple(dict.fromkeys(places)))
+    forms, inside = _places(build, tuple(dict.fromkeys(places)))
+    return forms, inside or (_foreign(command) and places == build.bases() and _is_project(places))
+
+
+def _foreign(command: SimpleCommand) -> bool:
+    """Say whether the command is of a plain text for PowerShell or cmd: its words lead nowhere out of its place."""
+    return command.via[:1] in {("powershell",), ("pwsh",), ("cmd",)}
+
+
+def _is_project(places: tuple[str, ...]) -> bool:
+    """Say whether a directory of Windows is deep enough to be a project, and not a home or the system's own."""
+    names = places[0].lower().strip("/").split("/") if places and paths.of_windows(places[0]) else []
+    own = {"windows", "program files", "program files (x86)", "programdata"}
+    return len(names) > (3 if names[1:2] == ["users"] else 2) and names[1] not in own
 
 
 def _places(build: Builder, cwd: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:

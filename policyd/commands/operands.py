@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from policyd.commands import scripts, views
+from policyd.commands import foreign, scripts, views
 from policyd.commands.mentions import file_url, mounted, parts
 from policyd.commands.options import Given, Parsed, constant, key, parse, tail
 from policyd.commands.patterns import plain_name
@@ -113,7 +113,7 @@ def uses(command: SimpleCommand, index: int, *, home: str = "", fs: Filesystem |
         fed = fed or bool(inner.fed)
     if not inner.argv:
         return [], [], []
-    found = _kept(inner.argv, fed)
+    found = _strange(inner.argv) if inner.via and inner.via[0] in foreign.SHELLS else _kept(inner.argv, fed)
     files, urls = list(found.files), list(found.urls)
     if found.targets is not None:
         files.extend(_targets(found, found.targets, inner.cwd, fs))
@@ -136,6 +136,14 @@ def _kept(argv: tuple[Word, ...], fed: bool) -> _Uses:
         if len(_FOUND) >= _FOUND_KEPT:
             _FOUND.clear()
         found = _FOUND[name] = _look(argv, fed)
+    return found
+
+
+def _strange(argv: tuple[Word, ...]) -> _Uses:
+    """Take every word for one that may be a path: what a program of this name does is not known."""
+    found = _Uses()
+    for word in argv[1:]:
+        found.mention(word)
     return found
 
 

@@ -3,8 +3,8 @@
 Rules of this module:
 
 1. What was read once is kept (bounded): the same text in the same place reads the same.
-2. Text for zsh is read as bash for strict rules and is opaque; text for other shells is opaque, its plain words are
-   seen by strict rules.
+2. Text for zsh is read as bash for strict rules and is opaque; text for other shells is opaque unless it is as plain
+   as `foreign` wants it, its plain words are seen by strict rules.
 3. No cap and no fault of a parser takes away what was found before it.
 """
 
@@ -13,6 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
+from msgspec.structs import replace
+
+from policyd.commands import foreign
 from policyd.commands.execute import Call, is_special, simple
 from policyd.commands.flat import script
 from policyd.commands.operands import uses
@@ -29,6 +32,7 @@ from policyd.model import (
     Reading,
     Role,
     SimpleCommand,
+    Word,
     WordKind,
 )
 
@@ -136,11 +140,27 @@ def _parse(run: Run, state: State, text: str, shell: str) -> None:
     if shell in _BASH:
         _script(run, state, text)
         return
+    told = foreign.plain(text, shell)
+    if told is not None:
+        _foreign(run, state, told, shell)
+        return
     run.opaque(f"text for {shell} is not parsed")
     run.strict = True
     if shell == "zsh":
         _script(run, state, text)
     _rough(run, state, text)
+
+
+def _foreign(run: Run, state: State, told: list[tuple[Word, ...]], shell: str) -> None:
+    """Read plain commands of another shell, under every name they have."""
+    for words in told:
+        text = " ".join([word.text for word in words])
+        first = len(run.commands)
+        _called(run, state.fork(), Call(words, text, via=(shell,)))
+        run.commands[first] = replace(run.commands[first], idle=False)
+        run.commands += [
+            SimpleCommand(other, text, cwd=state.cwd, via=(shell,), idle=True) for other in foreign.others(words)
+        ]
 
 
 def _script(run: Run, state: State, text: str) -> None:

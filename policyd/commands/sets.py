@@ -19,7 +19,7 @@ from typing import cast
 
 from msgspec import Struct, field
 
-from policyd.commands import closed, programs
+from policyd.commands import closed, foreign, programs
 from policyd.commands.options import key, parse
 from policyd.commands.patterns import CommandPattern, exactly, levels, plain_name, trusted
 from policyd.commands.patternwords import PatternWord, glob, pieces
@@ -66,7 +66,7 @@ class SetEntry(Struct, frozen=True):
 
     def sure(self, command: SimpleCommand, env: tuple[str, ...] = ()) -> bool:
         """Say whether an allow rule with this entry (and `env`) holds for the command."""
-        if not self._trusted(command, env):
+        if not self._trusted(command, env) or (command.via and command.via[0] in foreign.SHELLS):
             return False
         if any(pattern.maybe(command, widen=False) for pattern in self.unless):
             return False

@@ -8,6 +8,7 @@ Rules of this room:
 4. The index is only a filter: it may name too many patterns, never too few, and has a linear twin that says so.
 """
 
+from policyd.paths.drives import of_windows, posix
 from policyd.paths.forms import OpaquePath, ref
 from policyd.paths.index import PathIndex, linear
 from policyd.paths.lexical import inside
@@ -27,6 +28,8 @@ __all__ = [
     "inside",
     "linear",
     "looked_for",
+    "of_windows",
     "open_workspace",
+    "posix",
     "ref",
 ]

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from policyd.model import Filesystem, PathRef, Reach, Workspace
 from policyd.paths import globs
+from policyd.paths.drives import of_windows, spelled
 from policyd.paths.lexical import compose, fold, inside
 from policyd.paths.segments import DEEP, CharClass, Segment
 
@@ -67,6 +68,11 @@ def ref(
         OpaquePath: the path is empty, no text, of another scheme, or cannot be resolved; then its `written` may still
             be judged by strict rules.
     """
+    if workspace.cwd is not None and not glob and of_windows(workspace.cwd):
+        named = spelled(text)
+        if named is None:
+            raise OpaquePath("a path of Windows that may be another name of a file")
+        text = named
     spellings = _spellings(text, base, workspace, glob=glob, uri=uri)
     if not all(each.startswith("/") for each in spellings):
         raise OpaquePath("the path starts at a directory that is not known")

@@ -5,7 +5,9 @@ Rules of this module:
 1. Roots are resolved once, when the session opens; both spellings count.
 2. `/`, the home directory, an ancestor of it, and any directory at, above or inside policyd's own files are no
    workspace for allow: whoever starts an editor there has not named a project.
-3. A root that cannot be resolved is no workspace for allow either; strict patterns still start there.
+3. A directory of Windows is `/c:/proj/app` here and no workspace for allow: what its paths lead to cannot be looked at.
+   Strict patterns start there, without regard to case.
+4. A root that cannot be resolved is no workspace for allow either; strict patterns still start there.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from policyd.model import Filesystem, Workspace
+from policyd.paths.drives import of_windows
 from policyd.paths.lexical import below, compose, fold, resolved
 
 
@@ -56,7 +59,7 @@ def open_workspace(
         tmpdir=fold(tmpdir),
         unsound=tuple(unsound),
         heads={head: _stands_for(head, tuple(roots), fs) for head in dict.fromkeys(heads) if head},
-        fold_case=fold_case,
+        fold_case=fold_case or (cwd is not None and of_windows(cwd)),
     )
 
 
@@ -83,6 +86,8 @@ def _root(
 def _unsound(root: str, homes: tuple[str, ...], kept: tuple[str, ...]) -> str:
     if root == "/":
         return "is the whole disk"
+    if of_windows(root):
+        return "is a directory of Windows, whose files cannot be looked at"
     if any(below(root, home) == "" for home in homes):
         return "is the home directory"
     if any(below(root, home) is not None for home in homes):
