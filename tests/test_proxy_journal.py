@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 
+from policyd import policy
+from policyd.authorizer import Authorizer
 from policyd.proxy import journal
 from policyd.proxy.journal import Journal
 from policyd.session import Side
+from policyd.session.judge import Judge
 from tests.daemons import Daemon, scene, until
 from tests.proxied import Client
 from tests.test_daemon_relay import said, started
@@ -210,3 +213,22 @@ def test_the_number_of_calls_whose_loss_is_remembered_is_bounded(monkeypatch: py
     for number in range(9):
         one.told(line(str(number)))
     assert one.lost() == {"s1": ["6", "7", "8"]}
+
+
+@pytest.mark.parametrize(("agent", "known"), [("claude", False), ("generic", True)])
+def test_where_a_shell_stands_is_not_known_where_a_command_was_forgotten(agent: str, known: bool) -> None:
+    judge = Judge(
+        Authorizer(policy.load([], home="/home/dev", tmpdir="/tmp", version="1"), home="/home/dev", agent=agent)
+    )
+    opening = {"id": 1, "method": "session/new", "params": {"cwd": "/work", "mcpServers": []}}
+    judge.observe(Side.CLIENT, opening)
+    judge.observe(Side.AGENT, {"id": 1, "result": {"sessionId": "s1"}})
+    talk = judge.authorizer.conversation
+    assert talk.session("s1").stands() == ("/work",)
+    judge.forgot("s1", ["c1"])
+    assert bool(talk.session("s1").stands()) is known
+    asked = {"sessionId": "s1", "toolCall": {"toolCallId": "c1", "kind": "read", "rawInput": {"path": "a"}}}
+    assert any(
+        "not all known" in str(action.opaque)
+        for action in judge.authorizer.request({**asked, "options": OPTIONS}).actions
+    )
