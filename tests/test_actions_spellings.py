@@ -90,6 +90,18 @@ def test_gemini_asks_for_a_file_that_a_prompt_names() -> None:
     assert asked(opened("gemini-cli"), kind="read", **fields) == ["read /etc/hosts"]
 
 
+def test_a_command_of_gemini_that_is_worded_like_a_read_is_a_command() -> None:
+    title = "Allow access to absolute path: /home/dev/project/a;rm -rf x"
+    found = asked(opened("gemini-cli"), kind="execute", toolCallId="run_shell_command-17", title=title)
+    assert "rm -rf x" in "".join(found), found
+
+
+@pytest.mark.parametrize("tool", ["drop_goal", "x_worktree", "task_stop", "cron_x"])
+def test_no_tool_of_a_server_is_taken_for_one_of_qwens_own(tool: str) -> None:
+    fields: dict[str, Any] = {"_meta": {"toolName": f"mcp__evil__{tool}"}, "rawInput": {"goal": "x"}}
+    assert asked(opened("qwen-code"), kind="other", **fields) == [f'other tool evil/{tool} {{"goal": "x"}}']
+
+
 ADAPTER = "@zed-industries/claude-code-acp"
 
 

@@ -209,7 +209,7 @@ class Profile(Struct, frozen=True):
     tools: dict[str, ToolSpec]
     kinds: dict[str, ToolSpec]
     patterns: tuple[tuple[str, ToolSpec], ...] = field(default=())
-    """Tool names with `*`, in the order written."""
+    """Tool names with `*`: first what begins with text (`mcp__*`), then the others, in the order written."""
     names: frozenset[str] = frozenset()
     """Every key of `rawInput` that some table reads a fact from: case variants of them are refused on the wire."""
     races: bool = False
@@ -288,7 +288,7 @@ def compile_profile(short: str, data: ProfileTable) -> Profile:
         tuple((Template.compile(text) if "{" in text else text, tool) for text, tool in data.titled.items()),
         {name: spec for name, spec in tools.items() if "*" not in name},
         kinds,
-        tuple((name, spec) for name, spec in tools.items() if "*" in name),
+        tuple(sorted([each for each in tools.items() if "*" in each[0]], key=lambda each: each[0][0] == "*")),
         frozenset(name for spec in (*tools.values(), *kinds.values()) for name in spec.used),
         any(spec.table.late for spec in (*tools.values(), *kinds.values())),
     )
