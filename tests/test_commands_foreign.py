@@ -144,6 +144,12 @@ def test_the_sets_that_ship_speak_of_no_other_shell() -> None:
     assert judged(policy, "git status") == "ask"
 
 
+def test_what_a_shell_inside_runs_is_no_plain_text() -> None:
+    assert judged(POLICY, "bash -c 'cat /etc/passwd'") == "ask"
+    assert judged(POLICY, "bash -c 'cat x'", PROJECT) == "ask"
+    assert decide(POLICY, "type .env", cwd=PROJECT, shell="cmd.exe").effect.word == "deny"  # noqa: S604
+
+
 def test_nothing_needs_no_allow_because_bash_has_a_builtin_of_that_name() -> None:
     policy = 'version = 1\n[[rule]]\neffect = "allow"\ncommand = "gci"\n'
     assert judged(policy, "gci; wait") == "ask"

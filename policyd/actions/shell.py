@@ -161,8 +161,8 @@ def _runs_in(build: Builder, command: SimpleCommand) -> tuple[tuple[str, ...], b
 
 
 def _foreign(command: SimpleCommand) -> bool:
-    """Say whether the command is of a plain text for PowerShell or cmd: its words lead nowhere out of its place."""
-    return command.via[:1] in {("powershell",), ("pwsh",), ("cmd",)}
+    """Say whether the command is one of a plain text for PowerShell or cmd: its words lead nowhere out of its place."""
+    return len(command.via) == 1 and command.via[0] in commands.FOREIGN
 
 
 def _is_project(places: tuple[str, ...]) -> bool:

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from policyd.commands.reading import read, read_argv
     from policyd.commands.sets import ShippedSet
 
-__all__ = ["CommandPattern", "PatternError", "read", "read_argv", "shipped"]
+FOREIGN = frozenset({"powershell", "pwsh", "cmd"})
+"""Shells of whose texts only the plainest are read (see `foreign`); a command found there was reached through one."""
+
+__all__ = ["FOREIGN", "CommandPattern", "PatternError", "read", "read_argv", "shipped"]
 
 
 def __getattr__(name: str) -> object:

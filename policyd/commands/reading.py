@@ -142,7 +142,7 @@ def _parse(run: Run, state: State, text: str, shell: str) -> None:
         return
     told = foreign.plain(text, shell)
     if told is not None:
-        _foreign(run, state, told, shell)
+        _foreign(run, state, told, shell.lower().removesuffix(".exe"))
         return
     run.opaque(f"text for {shell} is not parsed")
     run.strict = True
