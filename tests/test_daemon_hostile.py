@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,13 +15,16 @@ from typing import Any
 
 import pytest
 
-from policyd.daemon import descent, memory
+from policyd.daemon import descent, memory, steps
 from policyd.daemon.descent import UNSEEN, born
 from policyd.daemon.line import Line
 from policyd.daemon.lookout import Lookout
 from policyd.daemon.memory import Pressure
 from policyd.daemon.server import Server
 from policyd.daemon.shared import Who
+from policyd.daemon.steps import Steps
+from policyd.session import Ask
+from policyd.storage.inbox import Inbox
 from tests.daemons import Daemon, Peer, chosen, params, scene, until
 
 PERMISSION = "session/request_permission"
@@ -284,6 +288,27 @@ def test_memory_that_a_peer_fills_is_taken_back_from_it(tmp_path: Path) -> None:
         print(f"\nthe peer was dropped after {number * 4} MB, the daemon used at most {most} MB")
         assert number < 600 and most < 2_000
         assert chosen(honest.ask("ls")) == "yes"
+
+
+def test_one_users_questions_leave_room_for_anothers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "MOST_OF_ONE", 3)
+    told: list[object] = []
+    performer: Any = SimpleNamespace(post=told.append)
+    here = Steps(Inbox(str(tmp_path / "inbox")))
+    flooding, other, own = (Who(uid, 0, 1, "x") for uid in (os.getuid() + 1, os.getuid() + 2, os.getuid()))
+
+    def ask(who: Who, number: int) -> int:
+        question = {"nonce": "n", "digest": "d"}
+        return here.begin(performer, who, Ask(number, "inbox", question, time.monotonic() + 60))
+
+    numbers = [ask(flooding, number) for number in range(3)]
+    with pytest.raises(ValueError, match="open already"):
+        ask(flooding, 4)
+    ask(other, 1)
+    assert [ask(own, number) for number in range(5)]
+    here.end(numbers[0])
+    assert ask(flooding, 5)
+    here.close()
 
 
 # ---- who answers --------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The steps of the prompt chain for all peers: one crew of prompt programs, one inbox, one thread that makes durable.
 
-What a peer starts is counted anew here, since every connection numbers its questions from one.
+What a peer starts is counted anew here, since every connection numbers its questions from one. A uid that is not the
+daemon's own has at most `MOST_OF_ONE` questions open: programs and inbox are everybody's.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from policyd.storage.inbox import Inbox
 if TYPE_CHECKING:
     from policyd.daemon.shared import Who
 
+MOST_OF_ONE = 200
+
 
 class Steps:
     """The prompt programs and the inbox of one daemon."""
@@ -30,6 +33,8 @@ class Steps:
         """Start nothing yet."""
         self._numbers = itertools.count(1)
         self._asked: dict[int, tuple[Performer, int]] = {}
+        self._uids: dict[int, int] = {}
+        """Whose question each is."""
         self.hooks = Hooks(replied=self._replied, failed=self._failed)
         self.inbox = InboxStep(inbox, self._replied)
 
@@ -39,8 +44,10 @@ class Steps:
 
     def begin(self, performer: Performer, who: Who, ask: Ask) -> int:
         """Begin a step; return its number here. Raises what keeps it from beginning."""
+        if not who.own and list(self._uids.values()).count(who.uid) >= MOST_OF_ONE:
+            raise ValueError(f"{MOST_OF_ONE} questions of this user are open already")
         number = next(self._numbers)
-        self._asked[number] = performer, ask.id
+        self._asked[number], self._uids[number] = (performer, ask.id), who.uid
         try:
             road, _, path = ask.step.partition(":")
             if road == "command":
@@ -50,13 +57,13 @@ class Steps:
             else:
                 raise ValueError(f"the step `{ask.step}` cannot be run here")
         except Exception:
-            self._asked.pop(number, None)
+            self._over(number)
             raise
         return number
 
     def end(self, number: int) -> None:
         """End a step whose answer is no longer wanted."""
-        self._asked.pop(number, None)
+        self._over(number)
         if not self.inbox.withdraw(number):
             self.hooks.stop(number)
 
@@ -65,13 +72,17 @@ class Steps:
         self.inbox.close()
         self.hooks.close(0.05)
 
+    def _over(self, number: int) -> tuple[Performer, int] | None:
+        self._uids.pop(number, None)
+        return self._asked.pop(number, None)
+
     def _replied(self, number: int, answer: Mapping[str, object]) -> None:
-        found = self._asked.pop(number, None)
+        found = self._over(number)
         if found:
             found[0].post(Reply(found[1], answer))
 
     def _failed(self, number: int, why: str) -> None:
-        found = self._asked.pop(number, None)
+        found = self._over(number)
         if found:
             found[0].post(Failed(found[1], why))
 
