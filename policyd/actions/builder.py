@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from policyd import paths, urls
 from policyd.actions.evidence import Evidence
-from policyd.model import Action, Filesystem, PathRef, Reach, Role, Tool, Workspace
+from policyd.model import TABLE, Action, Filesystem, PathRef, Reach, Role, Tool, Workspace
 
 NOT_PATH = frozenset({"execute", "think", "switch_mode"})
 LONGEST_PATH = 4096
@@ -30,6 +31,12 @@ class Surroundings(Struct, frozen=True):
     """MCP servers the client named."""
     cwds: tuple[str, ...] = ()
     """Where the agent's shell may stand, absolute; empty = unknown."""
+    within: tuple[str, ...] = ()
+    """The reserved places, each with a slash behind it: what lies in one begins so."""
+
+    def __post_init__(self) -> None:
+        """Note what is asked of every path."""
+        force_setattr(self, "within", tuple([place.rstrip("/") + "/" for place in self.reserved]))
 
 
 class Builder(Struct):
@@ -119,7 +126,7 @@ class Builder(Struct):
 
     def mentions(self, value: object, origin: str, key: str = "") -> None:
         """Add every path-like and URL-like text inside `value` (a table, list or text) as a mention."""
-        if isinstance(value, Mapping):
+        if isinstance(value, TABLE):
             for name, item in value.items():
                 self.mentions(item, f"{origin}.{name}", str(name))
         elif isinstance(value, list):

@@ -28,7 +28,7 @@ from policyd.actions.identity import identify
 from policyd.actions.messages import absolute, allows, current_mode, id_key, listed, name_version, option_of, tool_call
 from policyd.actions.profiles import Profile
 from policyd.actions.sessions import Machine, Session
-from policyd.model import Action, Agent, Mode, Request, Tool, Workspace
+from policyd.model import TABLE, Action, Agent, Mode, Request, Tool, Workspace
 
 MOST_SESSIONS = 1_000
 OPENING = ("session/new", "session/load", "session/resume", "session/fork")
@@ -78,7 +78,7 @@ class Conversation:
     def observe(self, direction: str, message: Mapping[str, object]) -> None:
         """Take in one message; `direction` is `a2c` (agent to client) or `c2a`."""
         method, params = message.get("method"), message.get("params")
-        fields = params if isinstance(params, Mapping) else {}
+        fields = params if isinstance(params, TABLE) else {}
         if not isinstance(method, str):
             self._answered(direction, message)
         elif "id" in message:
@@ -94,13 +94,13 @@ class Conversation:
         elif method == "session/load" and ident:
             self._open(ident, params).replaying = True
         elif method == ASKING:
-            asked = tool_call(params)[0]
-            calls = tuple(call.call_id for call in self._named(ident, asked))
+            asked, session = tool_call(params)[0], self.session(ident)
+            calls = self._named(session, asked)
             for call in calls:
-                self.sessions[ident].calls[call].asked = True
+                call.asked = True
                 if self._profile.data.sticky_cwd:
-                    self.sessions[ident].follow(call, {"rawInput": asked.get("rawInput")}, self.machine)
-            return _Waiting(method, params, ident, calls)
+                    session.follow(call.call_id, {"rawInput": asked.get("rawInput")}, self.machine)
+            return _Waiting(method, params, ident, tuple([call.call_id for call in calls]))
         return _Waiting(method, params, ident)
 
     def _answered(self, direction: str, message: Mapping[str, object]) -> None:
@@ -111,11 +111,11 @@ class Conversation:
             return
         if asked.method == ASKING:
             self._settle(asked, message)
-        elif asked.method == "initialize" and isinstance(result, Mapping):
+        elif asked.method == "initialize" and isinstance(result, TABLE):
             self._named_itself(*name_version(result.get("agentInfo") or result.get("info")))
         elif asked.method in OPENING:
             self._opened(asked, result)
-        elif isinstance(result, Mapping) or "result" in message:
+        elif isinstance(result, TABLE) or "result" in message:
             self._set(asked)
 
     def _named_itself(self, name: str, version: str) -> None:
@@ -127,13 +127,13 @@ class Conversation:
         self._profile, self._agent = profile, Agent(name, version, profile.short)
 
     def _opened(self, asked: _Waiting, result: object) -> None:
-        fields = result if isinstance(result, Mapping) else {}
+        fields = result if isinstance(result, TABLE) else {}
         ident = str(fields.get("sessionId") or asked.session)
         known = self.sessions.get(asked.session)
         if known and asked.method == "session/load":
             known.calls.clear()
             known.replaying = False
-        if not ident or not isinstance(result, Mapping):
+        if not ident or not isinstance(result, TABLE):
             return
         session = known if known and asked.method == "session/load" else self._open(ident, asked.params)
         session.mode = current_mode(fields, self._profile.data.mode.option) or session.mode
@@ -146,7 +146,7 @@ class Conversation:
             ident,
             stated if absolute(stated) else None,
             tuple(filter(absolute, more)) if isinstance(more, list) else (),
-            tuple(str(item["name"]) for item in servers if isinstance(item, Mapping) and item.get("name"))
+            tuple(str(item["name"]) for item in servers if isinstance(item, TABLE) and item.get("name"))
             if isinstance(servers, list)
             else (),
         )
@@ -175,7 +175,9 @@ class Conversation:
 
     def workspace(self, ident: str) -> Workspace:
         """Return the workspace of session `ident`."""
-        session = self.session(ident)
+        return self._opened_workspace(self.session(ident))
+
+    def _opened_workspace(self, session: Session) -> Workspace:
         if session.workspace is None:
             session.workspace = self._workspace(session)
         return session.workspace
@@ -209,7 +211,7 @@ class Conversation:
 
     def _update(self, params: Mapping[str, object]) -> None:
         update, ident = params.get("update"), str(params.get("sessionId", ""))
-        if not isinstance(update, Mapping):
+        if not isinstance(update, TABLE):
             return
         session, sort = self.session(ident), update.get("sessionUpdate")
         if sort == "current_mode_update":
@@ -236,10 +238,9 @@ class Conversation:
 
     # ---- requests --------------------------------------------------------------------------------
 
-    def _named(self, ident: str, asked: Mapping[str, object]) -> list[Call]:
+    def _named(self, session: Session, asked: Mapping[str, object]) -> list[Call]:
         """Return the calls a request is about: the one it names, or all that are open where the profile says so."""
-        session, call_id = self.session(ident), asked.get("toolCallId")
-        covers = self._profile.data.covers
+        call_id, covers = asked.get("toolCallId"), self._profile.data.covers
         if covers and not (isinstance(call_id, str) and call_id in session.calls):
             return [call for call in session.calls.values() if call.open and not call.settled]
         return [session.call(call_id)] if isinstance(call_id, str) and call_id else []
@@ -249,7 +250,7 @@ class Conversation:
         if not self._races():
             return ()
         asked, _ = tool_call(params)
-        calls = self._named(str(params.get("sessionId", "")), asked)
+        calls = self._named(self.session(str(params.get("sessionId", ""))), asked)
         return tuple(place for call in calls for place in self._late(call, merge(call, asked, ())))
 
     def _races(self) -> bool:
@@ -263,7 +264,7 @@ class Conversation:
     def evidence(self, params: Mapping[str, object]) -> tuple[Evidence, ...]:
         """Return what is known of each call a `session/request_permission` is about."""
         asked, fault = tool_call(params)
-        calls = [] if fault else self._named(str(params.get("sessionId", "")), asked)
+        calls = [] if fault else self._named(self.session(str(params.get("sessionId", ""))), asked)
         return tuple(self._found(calls, asked, listed(params.get("options"))))
 
     def _found(self, calls: list[Call], asked: Mapping[str, object], options: list[object]) -> list[Evidence]:
@@ -283,9 +284,10 @@ class Conversation:
         """Return what a `session/request_permission` stands for."""
         asked, fault = tool_call(params)
         ident, options = str(params.get("sessionId", "")), listed(params.get("options"))
-        profile, around = self._reader(options), self.around(ident)
+        profile, session = self._reader(options), self.session(ident)
+        around = self._around(session)
         actions: list[Action] = []
-        for found in self._found([] if fault else self._named(ident, asked), asked, options):
+        for found in self._found([] if fault else self._named(session, asked), asked, options):
             actions += _shifted(derive(found, profile, around), len(actions))
         if params.get("toolCall") is not None and params.get("subject") is not None:
             fault = fault or "it speaks of two things at once"
@@ -299,11 +301,14 @@ class Conversation:
         """Return the profile that reads a request; an agent without a name may be known by what it offers."""
         if self._agent.name or self._profile.short != profiles.GENERIC:
             return self._profile
-        return profiles.nameless(option_of(item).id for item in options if isinstance(item, Mapping))
+        return profiles.nameless(option_of(item).id for item in options if isinstance(item, TABLE))
 
     def around(self, ident: str) -> Surroundings:
         """Return the surroundings of session `ident`; `.policyd` of each root is policyd's own too."""
-        session, machine, workspace = self.session(ident), self.machine, self.workspace(ident)
+        return self._around(self.session(ident))
+
+    def _around(self, session: Session) -> Surroundings:
+        machine, workspace = self.machine, self._opened_workspace(session)
         stands, known = session.stands(), session.around
         if known is not None and known.workspace is workspace and known.cwds == stands:
             return known
@@ -315,7 +320,7 @@ class Conversation:
     def _request(
         self, ident: str, asked: Mapping[str, object], options: list[object], actions: tuple[Action, ...]
     ) -> Request:
-        offered = tuple([option_of(item) for item in options if isinstance(item, Mapping)])
+        offered = tuple([option_of(item) for item in options if isinstance(item, TABLE)])
         data, title = self._profile.data, asked.get("title")
         plain = self._profile.plain([option.id for option in offered]) if data.menu else None
         once = [option for option in offered if option.kind == "allow_once"]

@@ -13,8 +13,6 @@ Rules (design, section 3):
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from msgspec.structs import replace
 
 from policyd.actions import guard, resources
@@ -23,7 +21,7 @@ from policyd.actions.evidence import Evidence
 from policyd.actions.identity import arguments, identify, mcp_tool
 from policyd.actions.profiles import Profile, ToolSpec
 from policyd.actions.unread import unread
-from policyd.model import Action, Mode, Role, Tool
+from policyd.model import TABLE, Action, Mode, Role, Tool
 
 
 def derive(evidence: Evidence, profile: Profile, around: Surroundings) -> tuple[Action, ...]:
@@ -41,7 +39,7 @@ def derive(evidence: Evidence, profile: Profile, around: Surroundings) -> tuple[
         _call(build, profile, spec, name)
     for text in evidence.old:
         build.mentions(text, "earlier evidence")
-    if all(action.role is Role.MENTION for action in build.actions):
+    if not [action for action in build.actions if action.role is not Role.MENTION]:
         build.opaque(_nothing(evidence), evidence.kinds)
     return guard.mark(tuple(build.actions), around)
 
@@ -119,7 +117,7 @@ def _widening(build: Builder, spec: ToolSpec) -> None:
 
 
 def _unclaimed(build: Builder, spec: ToolSpec) -> None:
-    ran = any(action.command for action in build.actions)
+    ran = bool([action for action in build.actions if action.command])
     for key, value in unread(build.evidence, spec, ran=ran):
         build.opaque(f"no profile says what `rawInput.{key}` means", build.kinds, f"rawInput.{key}")
         build.mentions(value, f"rawInput.{key}", key)
@@ -127,7 +125,7 @@ def _unclaimed(build: Builder, spec: ToolSpec) -> None:
 
 def holds(value: object) -> bool:
     """Say whether anything inside `value` is set: a text, a number, `true`; `false`, nothing and empty ones are not."""
-    if isinstance(value, Mapping):
+    if isinstance(value, TABLE):
         return any(holds(item) for item in value.values())
     if isinstance(value, list):
         return any(holds(item) for item in value)

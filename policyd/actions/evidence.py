@@ -21,14 +21,17 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct, field
 
 from policyd.actions.readers import Fault, json_text
-from policyd.model import EMPTY
+from policyd.model import EMPTY, TABLE
 
+OTHER = frozenset({"other"})
 FINISHED = ("completed", "failed", "cancelled")
 COLLECTIONS = ("locations", "content")
 SHOWN = ("content", "terminal")
 """Blocks of `content` that only show something."""
 CHANGED = ("path", "oldPath", "newPath", "from", "to")
 """Keys of a diff's `changes` that name a file."""
+SHAPES = (("title", str), ("kind", str), ("name", str), ("locations", list), ("content", list), ("_meta", Mapping))
+"""Fields of a `toolCall` and the type that each has."""
 MANY_TITLES = 32
 LONGEST_KEPT = 4096
 """Characters of a text that is kept beyond its request."""
@@ -135,7 +138,7 @@ class Call(Struct):
             self.name = self.name or name
         if isinstance(kind, str) and kind:
             self.kinds.add(kind)
-        if isinstance(meta, Mapping):
+        if isinstance(meta, TABLE):
             self.meta.update(meta)
 
     def _details(self, update: Mapping[str, object]) -> None:
@@ -174,10 +177,12 @@ class Call(Struct):
 def merge(call: Call, asked: Mapping[str, object], options: Iterable[object], late: Iterable[str] = ()) -> Evidence:
     """Return the evidence of `call` for a request whose `toolCall` is `asked`; `late` are the fields to wait for."""
     raw, fault = table(asked.get("rawInput"))
+    if call.raw:
+        known = {key: value for key, value in call.raw.items() if key not in raw or raw[key] in ("", None, [], {})}
+        raw = {**raw, **known}
     own_paths = location_paths(asked.get("locations"))
-    own_diffs = content_diffs(asked.get("content"))
-    known = {key: value for key, value in call.raw.items() if key not in raw or raw[key] in ("", None, [], {})}
-    kind, title, name, meta = (asked.get(key) for key in ("kind", "title", "name", "_meta"))
+    content = asked.get("content")
+    kind, title, name, meta = asked.get("kind"), asked.get("title"), asked.get("name"), asked.get("_meta")
     stated = kind if isinstance(kind, str) else ""
     titles = [title] if isinstance(title, str) and title else []
     return Evidence(
@@ -185,30 +190,30 @@ def merge(call: Call, asked: Mapping[str, object], options: Iterable[object], la
         name=call.name or (name if isinstance(name, str) else ""),
         kinds=spoken({*call.kinds, stated}),
         stated=stated,
-        raw={**raw, **known},
-        fault=misshapen(asked) or fault or call.fault or next((why for why in call.odd.values() if why), ""),
+        raw=raw,
+        fault=misshapen(asked) or fault or call.fault or next(filter(None, call.odd.values()), ""),
         detailed=call.detailed or asked.get("rawInput") is not None,
         titles=tuple(dict.fromkeys([*titles, *reversed(call.titles)])),
         first_title=call.first_title,
         locations=tuple(dict.fromkeys([*own_paths, *call.locations])),
-        diffs=_union(own_diffs, call.diffs),
-        texts=(*content_texts(asked.get("content")), *call.texts),
-        meta={**call.meta, **(meta if isinstance(meta, Mapping) else {})},
-        options=tuple(option for option in options if isinstance(option, Mapping)),
+        diffs=_union(content_diffs(content), call.diffs),
+        texts=(*content_texts(content), *call.texts),
+        meta={**call.meta, **(meta if isinstance(meta, TABLE) else {})},
+        options=tuple([option for option in options if isinstance(option, TABLE)]),
         old=call.old,
         older=call.older,
-        missing=frozenset(place for place in late if place not in call.arrived),
+        missing=frozenset(late).difference(call.arrived),
         announced=call.announced,
     )
 
 
 def misshapen(asked: Mapping[str, object]) -> str:
     """Say which field of a `toolCall` has a type the protocol does not know, `""` if none."""
-    shapes = {"title": str, "kind": str, "name": str, "locations": list, "content": list, "_meta": Mapping}
-    wrong = [key for key, shape in shapes.items() if asked.get(key) is not None and not isinstance(asked[key], shape)]
-    if wrong:
-        return f"`{wrong[0]}` of the request has the wrong type"
-    return next((why for key in COLLECTIONS if (why := strange(key, asked.get(key)))), "")
+    for key, shape in SHAPES:
+        value = asked.get(key)
+        if value is not None and not isinstance(value, shape):
+            return f"`{key}` of the request has the wrong type"
+    return strange("locations", asked.get("locations")) or strange("content", asked.get("content"))
 
 
 def strange(key: str, value: object) -> str:
@@ -216,7 +221,7 @@ def strange(key: str, value: object) -> str:
     if value is None:
         return ""
     known = _is_location if key == "locations" else _is_block
-    wrong = not isinstance(value, list) or not all(isinstance(item, Mapping) and known(item) for item in value)
+    wrong = not isinstance(value, list) or not all(isinstance(item, TABLE) and known(item) for item in value)
     return f"`{key}` holds something whose shape is not known" if wrong else ""
 
 
@@ -230,7 +235,7 @@ def _is_block(item: Mapping[str, object]) -> bool:
         return item.get("type") in SHOWN
     changes, path = item.get("changes"), item.get("path")
     listed = changes if isinstance(changes, list) else []
-    named = all(isinstance(one, Mapping) and any(isinstance(one.get(key), str) for key in CHANGED) for one in listed)
+    named = all(isinstance(one, TABLE) and any(isinstance(one.get(key), str) for key in CHANGED) for one in listed)
     return (
         named
         and (bool(listed) if path is None else isinstance(path, str))
@@ -252,8 +257,8 @@ def says_more(asked: Mapping[str, object]) -> bool:
 
 def spoken(kinds: Iterable[str]) -> frozenset[str]:
     """Return the kinds that are a statement: `other` and no kind are none beside another."""
-    said = frozenset(kind for kind in kinds if kind)
-    return said - {"other"} or said or frozenset({"other"})
+    said = frozenset(filter(None, kinds))
+    return said - OTHER or said or OTHER
 
 
 def table(value: object) -> tuple[Mapping[str, object], str]:
@@ -265,39 +270,42 @@ def table(value: object) -> tuple[Mapping[str, object], str]:
             return EMPTY, f"rawInput is text: {fault}"
     if value in (None, "", [], {}) or isinstance(value, str):
         return EMPTY, ""
-    if isinstance(value, Mapping):
+    if isinstance(value, TABLE):
         return value, ""
     return EMPTY, f"rawInput is a {type(value).__name__}, not a table"
 
 
 def location_paths(value: object) -> tuple[str, ...]:
     """Return the paths of a `locations` list."""
-    items = value if isinstance(value, list) else []
-    paths = (item.get("path") for item in items if isinstance(item, Mapping))
-    return tuple(path for path in paths if isinstance(path, str) and path)
+    if not value or not isinstance(value, list):
+        return ()
+    paths = [item.get("path") for item in value if isinstance(item, TABLE)]
+    return tuple([path for path in paths if isinstance(path, str) and path])
 
 
 def content_texts(value: object) -> tuple[str, ...]:
     """Return the texts of a `content` list's text blocks."""
-    blocks = value if isinstance(value, list) else []
-    inner = [block.get("content") for block in blocks if isinstance(block, Mapping) and block.get("type") == "content"]
-    texts = [block.get("text") for block in inner if isinstance(block, Mapping) and block.get("type") == "text"]
-    return tuple(text for text in texts if isinstance(text, str) and text)
+    if not value or not isinstance(value, list):
+        return ()
+    inner = [block.get("content") for block in value if isinstance(block, TABLE) and block.get("type") == "content"]
+    texts = [block.get("text") for block in inner if isinstance(block, TABLE) and block.get("type") == "text"]
+    return tuple([text for text in texts if isinstance(text, str) and text])
 
 
 def content_diffs(value: object) -> tuple[Diff, ...]:
     """Return the diffs of a `content` list, those of protocol version 2 with their `changes` too."""
-    blocks = value if isinstance(value, list) else []
+    if not value or not isinstance(value, list):
+        return ()
     found: list[Diff] = []
-    for block in blocks:
-        if isinstance(block, Mapping) and block.get("type") == "diff":
+    for block in value:
+        if isinstance(block, TABLE) and block.get("type") == "diff":
             found += _diff(block)
     return tuple(found)
 
 
 def _diff(block: Mapping[str, object]) -> list[Diff]:
     path, meta = block.get("path"), block.get("_meta")
-    kind = meta.get("kind") if isinstance(meta, Mapping) else ""
+    kind = meta.get("kind") if isinstance(meta, TABLE) else ""
     texts = tuple(text for text in (block.get("oldText"), block.get("newText")) if isinstance(text, str))
     found = []
     if isinstance(path, str) and path:
@@ -307,20 +315,22 @@ def _diff(block: Mapping[str, object]) -> list[Diff]:
         found += [
             Diff(change[key], str(change.get("operation", "")))
             for key in CHANGED
-            if isinstance(change, Mapping) and isinstance(change.get(key), str) and change[key]
+            if isinstance(change, TABLE) and isinstance(change.get(key), str) and change[key]
         ]
     return found
 
 
 def _union(own: tuple[Diff, ...], known: tuple[Diff, ...]) -> tuple[Diff, ...]:
+    if not known:
+        return own
     paths = {diff.path for diff in own}
-    return (*own, *(diff for diff in known if diff.path not in paths))
+    return (*own, *[diff for diff in known if diff.path not in paths])
 
 
 def _strings(value: object) -> list[str]:
     """Return the texts inside `value` that may be one path; a command is none."""
     if isinstance(value, str):
-        return [value] if 0 < len(value) < LONGEST_KEPT and not any(char.isspace() for char in value) else []
-    if isinstance(value, Mapping):
+        return [value] if len(value) < LONGEST_KEPT and value.split() == [value] else []
+    if isinstance(value, TABLE):
         return [text for item in value.values() for text in _strings(item)]
     return [text for item in value for text in _strings(item)] if isinstance(value, list) else []

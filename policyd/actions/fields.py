@@ -13,13 +13,14 @@ the values of a table, `{}` through the keys of a table, `{type=delete}` through
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from policyd.actions.evidence import Evidence
 from policyd.actions.readers import Fault, Template, json_text
+from policyd.model import TABLE
 
 TABLE_KEYS = frozenset({"from", "template", "hole", "read", "where", "field"})
 PLACES = frozenset(
@@ -36,8 +37,6 @@ PLACES = frozenset(
         "options",
     }
 )
-LISTS = {"locations": "locations", "diff": "diffs", "content": "texts", "options": "options"}
-"""Places that are lists, and where they stand in the evidence."""
 
 
 class Found(Struct, frozen=True):
@@ -63,11 +62,14 @@ class Ref(Struct, frozen=True):
     """The key of `rawInput` this reference claims, or nothing."""
     bare: bool = False
     """It is that key's value and nothing more."""
+    reads: bool = False
+    """What stands at the place is read further."""
 
     def __post_init__(self) -> None:
         """Note what is asked at every call."""
         key = self.steps[0] if self.place == "rawInput" and self.steps and self.steps[0] != "[]" else ""
-        read = self.template or self.json or self.where[0] or self.field
+        read = bool(self.template or self.json or self.where[0] or self.field)
+        force_setattr(self, "reads", read)
         force_setattr(self, "key", key)
         force_setattr(self, "bare", bool(key) and len(self.steps) == 1 and key[0] != "{" and not read)
 
@@ -93,7 +95,7 @@ class Ref(Struct, frozen=True):
             tuple(_steps(str(source["field"]))) if "field" in source else (),
         )
 
-    def find(self, evidence: Evidence) -> Iterable[Found]:
+    def find(self, evidence: Evidence) -> Sequence[Found]:
         """Return every non-empty value the reference leads to, in order."""
         if self.key:
             value = evidence.raw.get(self.key)
@@ -101,30 +103,27 @@ class Ref(Struct, frozen=True):
                 return ()
             if self.bare:
                 return (Found(value, f"rawInput.{self.key}"),)
-        elif self.place in LISTS and not getattr(evidence, LISTS[self.place]):
+        start = _start(self.place, evidence)
+        if not start:
             return ()
-        return self._found(evidence)
+        found = _walk(start, self.steps)
+        return [one for start in found for one in self._read(start)] if self.reads else found
 
-    def _found(self, evidence: Evidence) -> Iterator[Found]:
-        for start in _start(self.place, evidence):
-            for found in _walk(start, self.steps):
-                yield from self._read(found)
-
-    def _read(self, found: Found) -> Iterator[Found]:
+    def _read(self, found: Found) -> Sequence[Found]:
         value = found.value
         if self.template:
             holes = self.template.match(value) if isinstance(value, str) else None
             if holes is None:
-                return
+                return ()
             value = value if self.hole == "*" else holes.get(self.hole, "")
         if self.json:
             try:
                 value = json_text(value if isinstance(value, str) else "")
             except Fault:
-                return
+                return ()
         if self.where[0] and not (isinstance(value, dict) and value.get(self.where[0]) == self.where[1]):
-            return
-        yield from _walk(Found(value, found.origin), self.field)
+            return ()
+        return _walk([Found(value, found.origin)], self.field)
 
 
 def _known(place: str) -> str:
@@ -133,19 +132,19 @@ def _known(place: str) -> str:
     return place
 
 
-def _start(place: str, evidence: Evidence) -> Iterator[Found]:
+def _start(place: str, evidence: Evidence) -> list[Found]:
     if place == "rawInput":
-        yield Found(evidence.raw, "rawInput")
-    elif place == "locations":
-        yield from (Found(path, f"locations[{at}].path") for at, path in enumerate(evidence.locations))
-    elif place == "diff":
-        yield from (Found(diff.path, f"content diff {at}") for at, diff in enumerate(evidence.diffs))
-    elif place == "content":
-        yield from (Found(text, f"content text {at}") for at, text in enumerate(evidence.texts))
-    elif place == "options":
-        yield from (Found(option, f"options[{at}]") for at, option in enumerate(evidence.options))
-    else:
-        yield Found(_single(place, evidence), place)
+        return [Found(evidence.raw, "rawInput")]
+    if place == "locations":
+        return [Found(path, f"locations[{at}].path") for at, path in enumerate(evidence.locations)]
+    if place == "diff":
+        return [Found(diff.path, f"content diff {at}") for at, diff in enumerate(evidence.diffs)]
+    if place == "content":
+        return [Found(text, f"content text {at}") for at, text in enumerate(evidence.texts)]
+    if place == "options":
+        return [Found(option, f"options[{at}]") for at, option in enumerate(evidence.options)]
+    value = _single(place, evidence)
+    return [Found(value, place)] if value else []
 
 
 def _single(place: str, evidence: Evidence) -> object:
@@ -158,27 +157,29 @@ def _single(place: str, evidence: Evidence) -> object:
     return evidence.call_id if place == "toolCallId" else evidence.meta
 
 
-def _walk(found: Found, steps: tuple[str, ...]) -> Iterator[Found]:
-    if not steps:
-        if found.value not in ("", None, [], {}):
-            yield found
-        return
-    step, rest = steps[0], steps[1:]
+def _walk(found: list[Found], steps: tuple[str, ...]) -> list[Found]:
+    """Return what `steps` lead to from each of `found`, without what is empty."""
+    for step in steps:
+        found = [one for start in found for one in _step(start, step)]
+    return [one for one in found if one.value not in ("", None, [], {})]
+
+
+def _step(found: Found, step: str) -> list[Found]:
     if step == "[]":
-        value = list(found.value.values()) if isinstance(found.value, Mapping) else found.value
-        for at, item in enumerate(value if isinstance(value, list) else []):
-            yield from _walk(Found(item, f"{found.origin}[{at}]"), rest)
-    elif step.startswith("{"):
-        for key in _keys(found.value, step[1:-1]):
-            yield from _walk(Found(key, found.origin), rest)
-    elif isinstance(found.value, Mapping) and step in found.value:
-        yield from _walk(Found(found.value[step], f"{found.origin}.{step}"), rest)
+        value = list(found.value.values()) if isinstance(found.value, TABLE) else found.value
+        items = value if isinstance(value, list) else []
+        return [Found(item, f"{found.origin}[{at}]") for at, item in enumerate(items)]
+    if step.startswith("{"):
+        return [Found(key, found.origin) for key in _keys(found.value, step[1:-1])]
+    if isinstance(found.value, TABLE) and step in found.value:
+        return [Found(found.value[step], f"{found.origin}.{step}")]
+    return []
 
 
 def _keys(value: object, where: str) -> Iterator[str]:
     """Yield the keys of a table, only those whose own table says `where` (`type=delete`, or `move_path`: anything)."""
-    for key, item in value.items() if isinstance(value, Mapping) else ():
-        if not where or (isinstance(item, Mapping) and _says(item, where)):
+    for key, item in value.items() if isinstance(value, TABLE) else ():
+        if not where or (isinstance(item, TABLE) and _says(item, where)):
             yield str(key)
 
 
@@ -186,7 +187,7 @@ def _says(item: Mapping[str, object], where: str) -> bool:
     name, equals, wanted = where.partition("=")
     if equals:
         return item.get(name) == wanted or wanted in item
-    return any(isinstance(part, Mapping) and bool(part.get(name)) for part in (item, *item.values()))
+    return any(isinstance(part, TABLE) and bool(part.get(name)) for part in (item, *item.values()))
 
 
 def _steps(text: str) -> list[str]:
@@ -197,6 +198,8 @@ def each(refs: tuple[Ref, ...], evidence: Evidence) -> list[Found]:
     """Return what every one of `refs` leads to, in their order, with the reference's place as rank."""
     every: list[Found] = []
     for rank, ref in enumerate(refs):
+        if ref.key and ref.key not in evidence.raw:
+            continue
         found = ref.find(evidence)
         every += [Found(one.value, one.origin, rank) for one in found] if rank else found
     return every

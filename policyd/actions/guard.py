@@ -21,6 +21,8 @@ MOST_FILES = 2_048
 
 def mark(actions: tuple[Action, ...], around: Surroundings) -> tuple[Action, ...]:
     """Return `actions` with `guarded` set on those that touch policyd."""
+    if not [action for action in actions if action.path is not None or action.command is not None]:
+        return actions
     linked: list[frozenset[tuple[int, int]] | None] = []
 
     def hard_linked(ref: PathRef) -> bool:
@@ -34,7 +36,7 @@ def mark(actions: tuple[Action, ...], around: Surroundings) -> tuple[Action, ...
 
     def why(action: Action) -> str:
         if action.path is not None:
-            if touches(action.path, around.reserved):
+            if touches(action.path, around.within):
                 return "files"
             changes = bool(action.kinds & WRITE_KINDS)
             if (changes or not action.kinds) and hard_linked(action.path):
@@ -45,17 +47,14 @@ def mark(actions: tuple[Action, ...], around: Surroundings) -> tuple[Action, ...
             return runs_policyd(action.command)
         return ""
 
-    return tuple(replace(action, guarded=reason) if (reason := why(action)) else action for action in actions)
+    return tuple([replace(action, guarded=reason) if (reason := why(action)) else action for action in actions])
 
 
-def touches(ref: PathRef, reserved: Iterable[str]) -> bool:
-    """Say whether any form of `ref` is one of `reserved`, or lies in it."""
-    forms = tuple(form.casefold() for form in ref.forms) if ref.folded else ref.forms
-    for own in reserved:
-        mine = own.casefold() if ref.folded else own
-        if any(form == mine or form.startswith(mine.rstrip("/") + "/") for form in forms):
-            return True
-    return False
+def touches(ref: PathRef, within: tuple[str, ...]) -> bool:
+    """Say whether any form of `ref` is one of these places (each with a slash behind it), or lies in it."""
+    if ref.folded:
+        within = tuple([own.casefold() for own in within])
+    return any(f"{form.casefold() if ref.folded else form}/".startswith(within) for form in ref.forms)
 
 
 def holds(ref: PathRef, around: Surroundings) -> bool:

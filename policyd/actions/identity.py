@@ -20,6 +20,8 @@ LONGEST_NAME = 256
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 
+JOINTS = str.maketrans("", "", "_-./:")
+"""What joins the parts of a name."""
 PROSE = frozenset({"title", "first_title"})
 
 
@@ -55,12 +57,12 @@ def _named(profile: Profile, name: str, evidence: Evidence) -> ToolSpec | None:
 
 def is_name(text: str) -> bool:
     """Say whether `text` can be a tool's name: one word, not prose."""
-    return 0 < len(text) <= LONGEST_NAME and not any(char.isspace() or not char.isprintable() for char in text)
+    return 0 < len(text) <= LONGEST_NAME and text.isprintable() and " " not in text
 
 
 def is_plain(text: str) -> bool:
     """Say whether `text` holds nothing that a shell would read as more than one word."""
-    return all(char.isalnum() or char in "_-./:" for char in text)
+    return text.translate(JOINTS).isalnum() or not text.translate(JOINTS)
 
 
 def mcp_tool(evidence: Evidence, spec: ToolSpec, name: str, servers: tuple[str, ...]) -> Tool | None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TypeGuard
 
-from policyd.model import Option
+from policyd.model import TABLE, Option
 
 
 def absolute(value: object) -> TypeGuard[str]:
@@ -22,9 +22,9 @@ def listed(value: object) -> list[object]:
 def tool_call(params: Mapping[str, object]) -> tuple[Mapping[str, object], str]:
     """Return the `toolCall` of a request, of protocol version 2 inside `subject`, and why there is none."""
     asked, subject = params.get("toolCall"), params.get("subject")
-    if asked is None and isinstance(subject, Mapping) and subject.get("type") == "tool_call":
+    if asked is None and isinstance(subject, TABLE) and subject.get("type") == "tool_call":
         asked = subject.get("toolCall")
-    if isinstance(asked, Mapping) and isinstance(asked.get("toolCallId"), str):
+    if isinstance(asked, TABLE) and isinstance(asked.get("toolCallId"), str):
         return asked, ""
     return {}, "the request has a shape that is not known"
 
@@ -32,24 +32,25 @@ def tool_call(params: Mapping[str, object]) -> tuple[Mapping[str, object], str]:
 def allows(params: Mapping[str, object], message: Mapping[str, object]) -> bool:
     """Say whether an answer chose an option that lets the call run; an answer that cannot be read may."""
     result = message.get("result")
-    outcome = result.get("outcome") if isinstance(result, Mapping) else None
-    chosen = outcome.get("optionId") if isinstance(outcome, Mapping) else None
+    outcome = result.get("outcome") if isinstance(result, TABLE) else None
+    chosen = outcome.get("optionId") if isinstance(outcome, TABLE) else None
     options = params.get("options")
     kinds = [
         option.get("kind")
         for option in (options if isinstance(options, list) else [])
-        if isinstance(option, Mapping) and option.get("optionId") == chosen
+        if isinstance(option, TABLE) and option.get("optionId") == chosen
     ]
     return any(isinstance(kind, str) and not kind.startswith("reject") for kind in kinds)
 
 
 def option_of(item: Mapping[str, object]) -> Option:
     """Return an option of a request; a field of another type is empty."""
-    return Option(_text(item.get("optionId")), _text(item.get("name")), _text(item.get("kind")))
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    ident, name, kind = item.get("optionId"), item.get("name"), item.get("kind")
+    return Option(
+        ident if isinstance(ident, str) else "",
+        name if isinstance(name, str) else "",
+        kind if isinstance(kind, str) else "",
+    )
 
 
 def id_key(ident: object) -> tuple[str, object]:
@@ -61,17 +62,17 @@ def id_key(ident: object) -> tuple[str, object]:
 
 def name_version(info: object) -> tuple[str, str]:
     """Return name and version of an `agentInfo` or `clientInfo`, empty where it has none."""
-    fields = info if isinstance(info, Mapping) else {}
+    fields = info if isinstance(info, TABLE) else {}
     return str(fields.get("name") or ""), str(fields.get("version") or "")
 
 
 def current_mode(fields: Mapping[str, object], option: str) -> str:
     """Return the mode a session response or a config update names."""
     modes = fields.get("modes")
-    if isinstance(modes, Mapping) and isinstance(modes.get("currentModeId"), str):
+    if isinstance(modes, TABLE) and isinstance(modes.get("currentModeId"), str):
         return str(modes["currentModeId"])
     options = fields.get("configOptions")
     for item in options if isinstance(options, list) else []:
-        if isinstance(item, Mapping) and item.get("id") == option:
+        if isinstance(item, TABLE) and item.get("id") == option:
             return str(item.get("currentValue", ""))
     return ""

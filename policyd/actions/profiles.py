@@ -27,13 +27,15 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 from msgspec import Struct, field
 
-from policyd.actions.fields import Ref
+from policyd.actions.fields import Found, Ref, each
 from policyd.actions.readers import Template
 from policyd.model import KINDS, Mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from importlib.abc import ResourceLoader
+
+    from policyd.actions.evidence import Evidence
 
 Reference = str | dict[str, str]
 GENERIC = "generic"
@@ -190,6 +192,20 @@ class ToolSpec(Struct, frozen=True):
     """Keys of `rawInput` that the table reads a fact from."""
     claimed: frozenset[str]
     """Those, and the ones it calls inert."""
+    apart: frozenset[str]
+    """Keys whose whole value is accounted for, whatever it holds."""
+    keys: dict[str, frozenset[str]]
+    """Group of references -> the keys of `rawInput` they begin at."""
+    beyond: frozenset[str]
+    """Groups with a reference that begins elsewhere than at a key of `rawInput`."""
+    readers: dict[str, tuple[Ref, ...]]
+    """Key of `rawInput` -> the references of all groups that begin at it."""
+
+    def found(self, group: str, evidence: Evidence) -> list[Found]:
+        """Return what the references of a group lead to, in order; a call states few of the fields it might."""
+        if group not in self.beyond and self.keys[group].isdisjoint(evidence.raw):
+            return []
+        return each(self.refs[group], evidence)
 
     def counts(self, stated: set[str], raw: set[str]) -> bool:
         """Say whether the table counts for a call of these kinds with these keys."""
@@ -214,6 +230,8 @@ class Profile(Struct, frozen=True):
     """Every key of `rawInput` that some table reads a fact from: case variants of them are refused on the wire."""
     races: bool = False
     """Details of some tool's calls race the request."""
+    order: tuple[tuple[str, ToolSpec], ...] = ()
+    """The tables by kind, in the order in which kinds are looked for."""
 
     def named(self, tool: str, stated: Iterable[str], raw: Iterable[str]) -> ToolSpec | None:
         """Return how to read a call of `tool`, None if no table names it.
@@ -223,17 +241,21 @@ class Profile(Struct, frozen=True):
             stated: the kinds that are stated.
             raw: the keys of its `rawInput`.
         """
+        if not tool:
+            return None
         exact = self.tools.get(tool)
         found = [exact] if exact else []
-        found += [spec for pattern, spec in self.patterns if tool and fnmatchcase(tool, pattern)]
+        found += [spec for pattern, spec in self.patterns if fnmatchcase(tool, pattern)]
         said, keys = set(stated), set(raw)
         return next((spec for spec in found if spec.counts(said, keys)), None)
 
     def kinded(self, kinds: Iterable[str]) -> ToolSpec | None:
         """Return how to read a call of a tool that no table names, by the kinds stated."""
-        order = [kind for kind in (*KINDS, "*") if kind in self.kinds]
-        said = set(kinds)
-        return next((self.kinds[kind] for kind in order if kind in said or kind == "*"), None)
+        said = frozenset(kinds)
+        for kind, spec in self.order:
+            if kind in said or kind == "*":
+                return spec
+        return None
 
     def mode(self, name: str) -> Mode:
         """Return what the profile says of mode `name`; an unknown mode is unsafe."""
@@ -291,6 +313,7 @@ def compile_profile(short: str, data: ProfileTable) -> Profile:
         tuple(sorted([each for each in tools.items() if "*" in each[0]], key=lambda each: each[0][0] == "*")),
         frozenset(name for spec in (*tools.values(), *kinds.values()) for name in spec.used),
         any(spec.table.late for spec in (*tools.values(), *kinds.values())),
+        tuple((kind, kinds[kind]) for kind in (*KINDS, "*") if kind in kinds),
     )
 
 
@@ -304,7 +327,19 @@ def _spec(label: str, table: ToolTable) -> ToolSpec:
     used |= {table.args} if table.args else set()
     used |= {*table.widens, *table.opaque_if}
     used.discard("")
-    return ToolSpec(table, label, refs, frozenset(used), frozenset({*used, *table.inert, *table.written}))
+    apart = {*table.inert, *table.written, *table.widens, *table.opaque_if, *([table.args] if table.args else [])}
+    every = [ref for group in refs.values() for ref in group]
+    return ToolSpec(
+        table,
+        label,
+        refs,
+        frozenset(used),
+        frozenset({*used, *table.inert, *table.written}),
+        frozenset(apart),
+        {name: frozenset(ref.key for ref in group if ref.key) for name, group in refs.items()},
+        frozenset(name for name, group in refs.items() if not all(ref.key for ref in group)),
+        {key: tuple(ref for ref in every if ref.key == key) for key in {ref.key for ref in every if ref.key}},
+    )
 
 
 @cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import TypeGuard
 
 from msgspec import Struct
@@ -15,7 +14,7 @@ from policyd.actions.builder import Builder, path_kinds
 from policyd.actions.fields import Found, each
 from policyd.actions.profiles import Profile, ToolSpec
 from policyd.actions.readers import Fault, apply_patch
-from policyd.model import Action, Reach, Role
+from policyd.model import TABLE, Action, Reach, Role
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 EDIT = frozenset({"edit"})
@@ -27,7 +26,7 @@ STATED = {"delete": "delete", "remove": "delete", "deleted": "delete", "move": "
 
 def commands_of(build: Builder, spec: ToolSpec) -> None:
     """Add the actions of every command text and argument vector."""
-    found = list(each(spec.refs["command"], build.evidence))
+    found = spec.found("command", build.evidence)
     said: list[object] = []
     for item in found:
         if item.value in said:
@@ -88,9 +87,9 @@ def environment(value: object) -> dict[str, str] | None:
     """
     if value in (None, [], {}):
         return {}
-    pairs: list[object] = [*value.items()] if isinstance(value, Mapping) else []
+    pairs: list[object] = [*value.items()] if isinstance(value, TABLE) else []
     if isinstance(value, list):
-        pairs = [(pair.get("name"), pair.get("value", "")) if isinstance(pair, Mapping) else None for pair in value]
+        pairs = [(pair.get("name"), pair.get("value", "")) if isinstance(pair, TABLE) else None for pair in value]
     read = [pair for pair in pairs if isinstance(pair, tuple) and isinstance(pair[0], str) and NAME.fullmatch(pair[0])]
     return {name: str(text) for name, text in read} if read and len(read) == len(pairs) else None
 
@@ -101,10 +100,10 @@ def _quoted(text: str) -> str:
 
 def directories(build: Builder, spec: ToolSpec) -> tuple[tuple[str, ...], bool]:
     """Return the directories a command may run in, absolute, and whether they are known."""
-    evidence, refs = build.evidence, spec.refs["cwd"]
-    found = list(each(refs, evidence))
+    evidence = build.evidence
+    found = spec.found("cwd", evidence)
     if evidence.missing:
-        found += each(refs, replace(evidence, raw=evidence.older, locations=()))
+        found += spec.found("cwd", replace(evidence, raw=evidence.older, locations=()))
     places, known = resolve_cwd(build, found, every=spec.table.every)
     return places, known and not (spec.table.cwd_stated and not found)
 
@@ -134,7 +133,7 @@ def resolve_cwd(build: Builder, found: list[Found], *, every: bool = False) -> t
 
 def patches_of(build: Builder, spec: ToolSpec) -> None:
     """Add an edit, delete or move for every file that patch text names."""
-    for found in each(spec.refs["patch"], build.evidence):
+    for found in spec.found("patch", build.evidence):
         try:
             files = apply_patch(found.value if isinstance(found.value, str) else "")
         except Fault as fault:
@@ -148,9 +147,9 @@ def patches_of(build: Builder, spec: ToolSpec) -> None:
 def paths_of(build: Builder, profile: Profile, spec: ToolSpec) -> None:
     """Add the paths of fields, locations and diffs, each with what is done to it."""
     table, evidence = spec.table, build.evidence
-    ran = any(action.command or action.mcp for action in build.actions)
-    beside = list(each(spec.refs["mention"], evidence))
-    named = list(each(spec.refs["path"], evidence))
+    ran = bool([action for action in build.actions if action.command or action.mcp])
+    beside = spec.found("mention", evidence)
+    named = spec.found("path", evidence)
     leading = [found for found in named if table.every or found.rank == named[0].rank]
     beside += [found for found in named if found not in leading]
     kinds = path_kinds(build.kinds, table.kind or _written(build, spec))
@@ -162,9 +161,11 @@ def paths_of(build: Builder, profile: Profile, spec: ToolSpec) -> None:
     _globs(build, spec, targets)
     _changed(build, spec, targets)
     apart = {found.value for found in beside if isinstance(found.value, str)}
-    apart |= {found.value for found in each(spec.refs["url"], evidence) if is_web(found.value)}
-    _locations(build, spec, targets, apart, ran=ran)
-    _diffs(build, profile, targets)
+    apart |= {found.value for found in spec.found("url", evidence) if is_web(found.value)}
+    if evidence.locations:
+        _locations(build, spec, targets, apart, ran=ran)
+    if evidence.diffs:
+        _diffs(build, profile, targets)
     base = _starts(build, spec, beside, ran=ran)
     for text, target in targets.items():
         _target(build, spec, text, target, base)
@@ -183,7 +184,9 @@ def _starts(build: Builder, spec: ToolSpec, beside: list[Found], *, ran: bool) -
     """Return where relative paths may start: a directory stated of no command may be meant for them."""
     if spec.table.base:
         return (spec.table.base,)
-    found = [] if ran else list(each(tuple(ref for ref in spec.refs["cwd"] if ref.key), build.evidence))
+    if ran or spec.keys["cwd"].isdisjoint(build.evidence.raw):
+        return build.bases()
+    found = each(tuple(ref for ref in spec.refs["cwd"] if ref.key), build.evidence)
     beside += found
     return tuple(dict.fromkeys((*build.bases(), *(resolve_cwd(build, found, every=True)[0] if found else ()))))
 
@@ -207,7 +210,7 @@ Targets = dict[str, Target]
 
 def _globs(build: Builder, spec: ToolSpec, targets: Targets) -> None:
     """Add a glob that leads away from where the search starts as a place of its own."""
-    for found in each(spec.refs["glob"], build.evidence):
+    for found in spec.found("glob", build.evidence):
         text = found.value
         if not isinstance(text, str):
             build.opaque("a glob pattern is no text", build.kinds, found.origin)
@@ -218,7 +221,7 @@ def _globs(build: Builder, spec: ToolSpec, targets: Targets) -> None:
 def _changed(build: Builder, spec: ToolSpec, targets: Targets) -> None:
     """Add what fields say is deleted or moved to."""
     for refs, kind in (("deletes", "delete"), ("moves", "move")):
-        for found in each(spec.refs[refs], build.evidence):
+        for found in spec.found(refs, build.evidence):
             if not isinstance(found.value, str):
                 build.opaque("a path is no text", EDIT | {kind}, found.origin)
             else:
@@ -287,9 +290,9 @@ def _here(build: Builder, spec: ToolSpec, base: tuple[str, ...]) -> None:
 def urls_of(build: Builder, spec: ToolSpec) -> None:
     """Add the URL of a fetch; URLs inside free text are mentions beside an opaque fetch."""
     kinds = frozenset({"fetch"}) | (build.kinds - {"other", "execute", "think"})
-    for found in each(spec.refs["url"], build.evidence):
+    for found in spec.found("url", build.evidence):
         build.url(found.value, kinds, found.origin)
-    for found in each(spec.refs["prose"], build.evidence):
+    for found in spec.found("prose", build.evidence):
         if isinstance(found.value, str):
             for text in urls.find_urls(found.value):
                 build.url(text, frozenset(), found.origin, role=Role.MENTION)

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from policyd.actions.evidence import Evidence
 from policyd.actions.fields import Ref
 from policyd.actions.profiles import ToolSpec
+from policyd.model import TABLE
 
 Trail = tuple[str, ...]
 
@@ -29,9 +30,7 @@ def unread(evidence: Evidence, spec: ToolSpec, *, ran: bool) -> Iterator[tuple[s
     `ran`: a command was found, so that `args` and `env` beside it are read.
     """
     shown = {text for diff in evidence.diffs for text in diff.texts}
-    apart = {*spec.table.inert, *spec.table.written, *spec.table.widens, *spec.table.opaque_if}
-    apart |= {"args", "env"} if spec.table.argv and ran else set()
-    apart |= {spec.table.args} if spec.table.args else set()
+    apart = spec.apart | {"args", "env"} if spec.table.argv and ran else spec.apart
     for key, value in evidence.raw.items():
         if key in apart or (isinstance(value, str) and value in shown):
             continue
@@ -44,10 +43,10 @@ def unread(evidence: Evidence, spec: ToolSpec, *, ran: bool) -> Iterator[tuple[s
 
 def _trails(evidence: Evidence, spec: ToolSpec, key: str) -> Iterator[Trail]:
     """Yield the steps of every reference into `rawInput.KEY`; one that only picks what it likes reads nothing whole."""
-    for ref in (ref for group in spec.refs.values() for ref in group if ref.key == key):
+    for ref in spec.readers.get(key, ()):
         if not _picks(ref):
             yield ref.steps[1:]
-        elif ref.template and any(ref.find(evidence)):
+        elif ref.template and ref.find(evidence):
             yield ()
 
 
@@ -55,12 +54,12 @@ def _picks(ref: Ref) -> bool:
     return bool(ref.template or ref.json or ref.where[0])
 
 
-def _left(value: object, trails: list[Trail], inert: set[str] | None) -> Iterator[object]:
+def _left(value: object, trails: list[Trail], inert: frozenset[str] | None) -> Iterator[object]:
     """Yield the parts of `value` that no trail leads to; `inert`: names that may stand beside, None for any name."""
     if value in ("", None, [], {}) or value is False or any(not trail for trail in trails):
         return
     behind = [trail[1:] for trail in trails if trail[0] == "[]"]
-    if isinstance(value, Mapping):
+    if isinstance(value, TABLE):
         yield from _left_of_table(value, trails, behind, inert)
     elif isinstance(value, list) and behind:
         for item in value:
@@ -70,7 +69,7 @@ def _left(value: object, trails: list[Trail], inert: set[str] | None) -> Iterato
 
 
 def _left_of_table(
-    value: Mapping[str, object], trails: list[Trail], behind: list[Trail], inert: set[str] | None
+    value: Mapping[str, object], trails: list[Trail], behind: list[Trail], inert: frozenset[str] | None
 ) -> Iterator[object]:
     if any(trail[0] == "{}" for trail in trails):
         return
