@@ -58,22 +58,26 @@ def unsound(options: Sequence[Option]) -> str:
         return "the request offers no option"
     if len(options) > MOST_OPTIONS:
         return f"the request offers more than {MOST_OPTIONS} options"
-    if any(not option.id or len(option.id.encode("utf-8", "replace")) > LONGEST_ID for option in options):
-        return "an option has no id, or one that is too long"
-    if len({option.id for option in options}) != len(options):
+    ids, known = set(), False
+    for option in options:
+        if not option.id or len(option.id.encode("utf-8", "replace")) > LONGEST_ID:
+            return "an option has no id, or one that is too long"
+        ids.add(option.id)
+        known = known or option.kind in OPTION_KINDS
+    if len(ids) != len(options):
         return "two options have the same id"
-    if all(option.kind not in OPTION_KINDS for option in options):
-        return "no option has a known kind"
-    return ""
+    return "" if known else "no option has a known kind"
 
 
 def mislabelled(options: Sequence[Option]) -> tuple[Option, ...]:
     """Return the options whose name says the opposite of their kind, for the person and the record."""
     return tuple(
-        option
-        for option in options
-        if (option.kind in ALLOW_KINDS and _NO.match(option.name))
-        or (option.kind in REJECT_KINDS and _YES.match(option.name))
+        [
+            option
+            for option in options
+            if (option.kind in ALLOW_KINDS and _NO.match(option.name))
+            or (option.kind in REJECT_KINDS and _YES.match(option.name))
+        ]
     )
 
 

@@ -191,11 +191,12 @@ def _walk(value: object, profile: frozenset[str]) -> None:
         below: list[tuple[object, bool]] = []
         for item, free in level:
             if isinstance(item, dict):
-                _keys(item, free)
+                if free or not item.keys() <= NAMES:
+                    _keys(item, free)
                 for key, member in item.items():
                     if isinstance(member, (dict, list)):
                         below.append((member, free or key in FREE))
-                        if key == "rawInput" and not free and isinstance(member, dict) and profile:
+                        if key == "rawInput" and not free and isinstance(member, dict):
                             _variants(member, profile)
             elif isinstance(item, list):
                 below += [(member, free) for member in item if isinstance(member, (dict, list))]
@@ -206,16 +207,15 @@ def _walk(value: object, profile: frozenset[str]) -> None:
 
 
 def _keys(item: dict[str, Any], free: bool) -> None:
-    if not free and item.keys() <= NAMES:
-        return
-    folded = {key.casefold() for key in item}
-    if len(folded) != len(item):
+    if len(item) > 1 and len({key.casefold() for key in item}) != len(item):
         raise ProtocolError("two keys of one object differ only in case")
     if not free:
         _variants(item, NAMES)
 
 
 def _variants(item: dict[str, Any], names: frozenset[str]) -> None:
+    if item.keys() <= names or not names:
+        return
     folded = _folded(names)
     for key in item:
         if key not in names and key.casefold() in folded:

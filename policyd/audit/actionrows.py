@@ -10,7 +10,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from policyd.model import KINDS, Action, Assignment, PathRef, Reach, SimpleCommand, Word, WordKind
 
@@ -19,8 +19,8 @@ Row = dict[str, object]
 
 def action_row(action: Action) -> Row:
     """Return one action: its kinds, its role, its resource, and where it would happen."""
-    kinds = [*(kind for kind in KINDS if kind in action.kinds), *sorted(action.kinds - set(KINDS))]
-    row: Row = {"kind": kinds[0] if kinds else None, "role": action.role.value}
+    kinds = [*action.kinds] if len(action.kinds) < 2 else in_order(action.kinds)
+    row: Row = {"kind": kinds[0] if kinds else None, "role": str(action.role)}
     if len(kinds) > 1:
         row["kinds"] = kinds
     if action.path:
@@ -37,11 +37,19 @@ def action_row(action: Action) -> Row:
             row["splits"] = [list(pair) for pair in action.tool.splits]
     if action.args is not None and action.tool:
         row["input"] = action.args
-    for name in ("opaque", "escalate", "guarded"):
-        if value := getattr(action, name):
-            row[name] = value
+    if action.opaque:
+        row["opaque"] = action.opaque
+    if action.escalate:
+        row["escalate"] = action.escalate
+    if action.guarded:
+        row["guarded"] = action.guarded
     row.update(standing_row(action))
     return row
+
+
+def in_order(kinds: Collection[str]) -> list[str]:
+    """Return several kinds in the order of `KINDS`, those of an agent's own behind."""
+    return [*[kind for kind in KINDS if kind in kinds], *sorted({*kinds}.difference(KINDS))]
 
 
 def standing_row(action: Action) -> Row:
@@ -75,9 +83,12 @@ def path_row(ref: PathRef) -> Row:
         row["reach"] = ref.reach.value
     if not ref.inside:
         row["outside"] = True
-    for name in ("glob", "folded", "skips_hidden"):
-        if getattr(ref, name):
-            row[name] = True
+    if ref.glob:
+        row["glob"] = True
+    if ref.folded:
+        row["folded"] = True
+    if ref.skips_hidden:
+        row["skips_hidden"] = True
     if ref.filled_from:
         row["filled_from"] = list(ref.filled_from)
     return row
@@ -89,12 +100,17 @@ def command_row(command: SimpleCommand, cwd: Sequence[str] = ()) -> Row:
     `cwd`: the directories the action has already; the command's own are added where they differ.
     """
     row: Row = {"command": [word.text for word in command.argv]}
-    if any(word.kind is WordKind.UNKNOWN for word in command.argv):
-        row["text"] = command.text
-    if marks := [[at, *word_marks(word)] for at, word in enumerate(command.argv) if word_marks(word)]:
+    marks: list[list[object]] = [
+        [at, *word_marks(word)] for at, word in enumerate(command.argv) if word.kind is not WordKind.CONST
+    ]
+    if marks:
+        if any(word.kind is WordKind.UNKNOWN for word in command.argv):
+            row["text"] = command.text
         row["marks"] = marks
-    row.update(assigned("env", command.env))
-    row.update(assigned("taint", command.taint))
+    if command.env:
+        row.update(assigned("env", command.env))
+    if command.taint:
+        row.update(assigned("taint", command.taint))
     if command.via:
         row["via"] = list(command.via)
     if command.cwd != tuple(cwd):
@@ -118,8 +134,6 @@ def word_marks(word: Word) -> list[object]:
 
 def assigned(name: str, items: Sequence[Assignment]) -> Mapping[str, object]:
     """Return assignments as `NAME=value`, and what is unusual about them by position."""
-    if not items:
-        return {}
     row: Row = {name: [f"{each.name}={each.value.text}" for each in items]}
     marks = [
         [at, *(word_marks(each.value) or [WordKind.CONST.value, "", False]), each.exported]

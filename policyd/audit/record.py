@@ -115,8 +115,8 @@ def session_row(context: Context) -> dict[str, object]:
     space, row = context.workspace, dict[str, object]()
     if context.mode:
         row["mode"] = context.mode.name
-    if labels := {**context.labels, **context.managed_labels}:
-        row["labels"] = labels
+    if context.labels or context.managed_labels:
+        row["labels"] = {**context.labels, **context.managed_labels}
     if space.roots != ((space.cwd,) if space.cwd else ()):
         row["roots"] = list(space.roots)
     if space.sound != space.roots:
@@ -137,11 +137,13 @@ def request_row(request: Request) -> dict[str, object]:
         row["offered"] = [[option.id, option.kind] for option in request.options]
     if request.menu:
         row["menu"] = True
-    chosen = {"plain": request.plain, "refusal": request.refusal}
-    row.update((key, value) for key, value in chosen.items() if value is not None)
-    called = next((action.name for action in request.actions if action.name), None)
+    if request.plain is not None:
+        row["plain"] = request.plain
+    if request.refusal is not None:
+        row["refusal"] = request.refusal
+    called = [action.name for action in request.actions if action.name]
     if called:
-        row["called"] = {"tool": called.name, "splits": [list(pair) for pair in called.splits]}
+        row["called"] = {"tool": called[0].name, "splits": [list(pair) for pair in called[0].splits]}
     return row
 
 
@@ -160,11 +162,17 @@ def request_kind(request: Request | None) -> str:
     """Return the kind of the request's first action that states one."""
     if request is None:
         return ""
-    return next((kind for action in request.actions for kind in KINDS if kind in action.kinds), "")
+    for action in request.actions:
+        for kind in KINDS if action.kinds else ():
+            if kind in action.kinds:
+                return kind
+    return ""
 
 
 def others_of(decision: Decision) -> list[str]:
     """Return the rules that matched and did not decide."""
+    if not decision.matched:
+        return []
     deciding = decision.rules if len(decision.rules) < 4 else frozenset(decision.rules)
     return labels_of([rule for rule in decision.matched if rule not in deciding])
 

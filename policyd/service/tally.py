@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 
 class Tally:
@@ -17,18 +17,15 @@ class Tally:
 
     def add(self, record: Mapping[str, object]) -> None:
         """Count one record."""
-        if record.get("event") == "unasked":
+        event = record.get("event")
+        if event == "unasked":
             self.unasked += 1
-        if record.get("event") != "decision":
+        if event != "decision":
             return
-        effect = str(record.get("effect"))
-        self.effects[effect] += 1
-        rules = record.get("rules")
-        names = (
-            [str(rule["rule"]) for rule in rules if isinstance(rule, Mapping)] if isinstance(rules, Sequence) else []
-        )
-        for name in names or [str(record.get("source"))]:
-            self.rules[f"{effect} {name}"] += 1
+        effect, rules = record.get("effect"), record.get("rules")
+        self.effects[str(effect)] += 1
+        for rule in rules if isinstance(rules, list) and rules else ({"rule": record.get("source")},):
+            self.rules[f"{effect} {rule['rule']}"] += 1
 
     @property
     def refused(self) -> bool:
