@@ -100,8 +100,10 @@ class Authorizer:
         """Return the policy of a session, and why everything in it is at least ask."""
         if self.policies is None:
             return self.policy, ""
-        policy, broken = self.policies(self.conversation.session(session_id))
-        self.conversation.use_heads(session_id, policy.heads)
+        session = self.conversation.session(session_id)
+        policy, broken = self.policies(session)
+        if session.heads != policy.heads:
+            self.conversation.use_heads(session_id, policy.heads)
         return policy, broken
 
     def context(self, session_id: str, now: datetime) -> Context:

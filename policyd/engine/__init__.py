@@ -150,8 +150,9 @@ def settle(request: Request, judged: tuple[Judged, ...], policy: Policy, grant: 
         effect = ASK
     if effect is not ASK:
         return decision(effect, judged, policy)
-    if grant is not no_grants:
-        judged = tuple(replace(one, granted=grant(one)) for one in judged)
+    said = [] if grant is no_grants else [grant(one) for one in judged]
+    if [answer for answer in said if answer is not None]:
+        judged = tuple([replace(one, granted=answer) for one, answer in zip(judged, said, strict=True)])
         if any(one.granted is DENY for one in judged):
             return decision(DENY, judged, policy, [REFUSED], Source.GRANT)
         if not words and not policy.lock.grants and all(map(granted, judged)):

@@ -58,6 +58,8 @@ class GrantBook(Struct, frozen=True):
 
         `allows=False` (the policy's lock refuses grants): only denials count.
         """
+        if not self.grants:
+            return _nothing
         agents = dict.fromkeys((agent_name(context.agent), context.agent.profile))
         roots = spellings(self.root, context)
         denials = self._denying(request, [*agents], roots, clock) if self._denials else ()

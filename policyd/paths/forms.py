@@ -74,7 +74,7 @@ def ref(
             raise OpaquePath("a path of Windows that may be another name of a file")
         text = named
     spellings = _spellings(text, base, workspace, glob=glob, uri=uri)
-    if not all(each.startswith("/") for each in spellings):
+    if [each for each in spellings if each[:1] != "/"]:
         raise OpaquePath("the path starts at a directory that is not known")
     try:
         forms = _glob_forms(spellings, fs, reach) if glob else _forms(spellings, fs)
@@ -85,7 +85,7 @@ def ref(
     if reach is Reach.CONTENT and not glob and fs is not None and all(_is_file(each, fs) for each in spellings):
         reach = Reach.ENTRY
     heads = tuple(map(globs.head, forms)) if glob else forms
-    lies_inside = bool(workspace.sound) and all(inside(each, workspace.sound) for each in heads)
+    lies_inside = bool(workspace.sound) and not [each for each in heads if not inside(each, workspace.sound)]
     found = _found(spellings, fs) if expands and glob and fs is not None and globs.ANYWHERE not in forms else None
     return PathRef(text, forms, reach, glob, lies_inside, workspace.fold_case, found=found)
 
@@ -95,7 +95,7 @@ def ref(
 
 def _spellings(text: str, base: tuple[str, ...], workspace: Workspace, *, glob: bool, uri: bool) -> tuple[str, ...]:
     if not glob and _SIMPLE.match(text) and len(text) <= LONGEST:
-        return tuple(_from(text, base))
+        return _from(text, base)
     _refuse(text)
     text = _unquoted(text) if glob else text
     return tuple(dict.fromkeys(_absolute(text, base, workspace, uri=uri, glob=glob)))
@@ -152,13 +152,12 @@ def _characters(found: re.Match[str]) -> str:
     return bytes.fromhex(found[0].replace("%", "")).decode("utf-8", "surrogateescape")
 
 
-def _from(text: str, base: tuple[str, ...]) -> Iterator[str]:
+def _from(text: str, base: tuple[str, ...]) -> tuple[str, ...]:
     if text.startswith("/"):
-        yield text
-    elif not base:
+        return (text,)
+    if not base:
         raise OpaquePath("the path is relative and the directory it starts at is not known")
-    else:
-        yield from (f"{directory}/{text}" for directory in base)
+    return tuple([f"{directory}/{text}" for directory in base])
 
 
 def _homes(text: str, home: str) -> Iterator[str]:
@@ -180,7 +179,9 @@ def _forms(spellings: tuple[str, ...], fs: Filesystem | None) -> tuple[str, ...]
         folded = fold(each)
         forms[compose(folded)] = None
         if fs is not None:
-            forms.update(dict.fromkeys(compose(walked(path, fs)) for path in dict.fromkeys((each, folded))))
+            forms[compose(walked(each, fs))] = None
+            if folded != each:
+                forms[compose(walked(folded, fs))] = None
     return tuple(forms)
 
 

@@ -37,7 +37,6 @@ from policyd.session import (
     Send,
     Side,
     Tick,
-    Withdraw,
 )
 from policyd.storage.auditlog import AuditError, AuditLog
 
@@ -213,20 +212,16 @@ class Performer:
             self.handle(self._events.popleft())
 
     def _do(self, command: Command) -> None:
-        match command:
-            case Send(side, data, None):
-                self._send(side, data)
-            case Send() | Remember():
-                self._dependent(command)
-            case Record():
-                self._record(command)
-            case Ask():
-                self._ask(command)
-            case Withdraw(ask):
-                if self.steps:
-                    self.steps.withdraw(ask)
-            case Note():
-                self._note(command)
+        if isinstance(command, Send | Remember):
+            self._dependent(command)
+        elif isinstance(command, Record):
+            self._record(command)
+        elif isinstance(command, Ask):
+            self._ask(command)
+        elif isinstance(command, Note):
+            self._note(command)
+        elif self.steps:
+            self.steps.withdraw(command.ask)
 
     def _record(self, command: Record) -> None:
         try:

@@ -92,7 +92,8 @@ class Core(Struct):
 
     def put(self, command: Command) -> None:
         """Put a command behind all before it."""
-        self._flush()
+        if self._run:
+            self._flush()
         self._out.append(command)
 
     def note(self, text: str, *, loud: bool = False) -> None:

@@ -368,7 +368,7 @@ class Permissions:
 
 def final(decision: Decision) -> bool:
     """Say whether every deciding rule is a managed or user rule: then the refusal may be for always."""
-    return bool(decision.rules) and all(rule.layer is not Layer.PROJECT and not rule.default for rule in decision.rules)
+    return bool(decision.rules) and not [one for one in decision.rules if one.layer is Layer.PROJECT or one.default]
 
 
 def rejecting(held: Held) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from policyd.model import TABLE
 from policyd.prompts import Desk, Prompt
 from policyd.session.events import Moment, Side
 from policyd.session.ports import Asking, Verdict
@@ -136,24 +137,28 @@ class Held(Struct):
     verdict: Verdict | None = None
     talk: Talk | None = None
     """The open question whose outcome it waits for."""
+    door: bool = False
+    """It came through a side door."""
+    call_id: str = ""
+    """The tool call it names, `""` if none."""
+
+    def __post_init__(self) -> None:
+        """Note what is asked at every step."""
+        self.door = self.method != PERMISSION
+        self.call_id = call_named(self.params)
 
     def emptied(self) -> Held:
         """Return what is needed to answer it, without what it carries."""
         return Held(self.number, self.session, self.ident, self.key, self.method, b"", b"", {}, self.started)
 
-    @property
-    def door(self) -> bool:
-        """Whether it came through a side door."""
-        return self.method != PERMISSION
 
-    @property
-    def call_id(self) -> str:
-        """The tool call it names, `""` if none."""
-        call, subject = self.params.get("toolCall"), self.params.get("subject")
-        if call is None and isinstance(subject, Mapping):
-            call = subject.get("toolCall")
-        ident = call.get("toolCallId") if isinstance(call, Mapping) else None
-        return ident if isinstance(ident, str) else ""
+def call_named(params: Mapping[str, object]) -> str:
+    """Return the tool call that params of a request name, `""` if none."""
+    call, subject = params.get("toolCall"), params.get("subject")
+    if call is None and isinstance(subject, TABLE):
+        call = subject.get("toolCall")
+    ident = call.get("toolCallId") if isinstance(call, TABLE) else None
+    return ident if isinstance(ident, str) else ""
 
 
 def remember(kept: OrderedDict[str, None], key: str, limit: int) -> None:

@@ -65,15 +65,18 @@ class GrantFile(Struct):
     _read: bool = False
     _view: tuple[Loaded, bool, bool] | None = None
     _grants: tuple[Grant, ...] = ()
+    path: str = ""
+    """The file."""
 
-    @property
-    def path(self) -> str:
-        """The file."""
-        return f"{self.directory}/{name_of(self.root)}.toml"
+    def __post_init__(self) -> None:
+        """Name the file once: it is looked at for every question."""
+        self.path = f"{self.directory}/{name_of(self.root)}.toml"
 
     def grants(self, clock: Clock) -> tuple[Grant, ...]:
         """Return what may count at this moment: the same tuple as before where nothing changed. Never raises."""
         loaded = self.current()
+        if not loaded.grants:
+            return ()
         view = loaded, self._same_place(loaded), _behind(loaded, clock)
         if self._view is None or view[0] is not self._view[0] or view[1:] != self._view[1:]:
             kept = (one for one in loaded.grants if _may_count(one, *view[1:], clock) and self._belongs(one))
