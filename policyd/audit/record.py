@@ -213,8 +213,9 @@ def tidy(row: dict[str, object]) -> dict[str, object]:
     if data is not None and len(data) <= TEXT_LIMIT * 2 and not masks.suspicious_json(data):
         return row
     found = Findings()
-    found.clean(row)
-    cleaned = found.clean(row)  # again: what one field showed to be secret is masked in all of them
+    cleaned = found.clean(row)
+    if found.secrets:
+        cleaned = found.clean(row)  # again: what one field showed to be secret is masked in all of them
     assert isinstance(cleaned, dict)  # noqa: S101 - a mapping is cleaned to a mapping
     if found.kinds:
         cleaned["masked"] = sorted(found.kinds)
@@ -237,6 +238,8 @@ class Findings:
         """Start with none."""
         self.secrets: dict[str, str] = {}
         self.kinds: set[str] = set()
+        self._spans: dict[str, list[masks.Span]] = {}
+        """Text -> where its secrets stand: the same names and paths stand in a record many times."""
 
     def clean(self, value: object, key: str = "") -> object:
         """Return `value` masked and cut. `key` is the name it stands under."""
@@ -266,7 +269,9 @@ class Findings:
         text = cut(masks.clean(text), LONGEST_MASKED)
         if key and text and masks.names_a_secret(key) and masks.is_secret_value(text):
             self.learn(text, "secret-value")
-        spans = masks.find(text)
+        spans = self._spans.get(text)
+        if spans is None:
+            spans = self._spans[text] = masks.find(text)
         for span in spans:
             self.learn(text[span.start : span.end], span.kind)
         return self.without_known(masks.replaced(text, spans))
