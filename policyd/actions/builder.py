@@ -49,6 +49,8 @@ class Builder(Struct):
     actions: list[Action] = field(default_factory=list)
     named: dict[str, list[Action]] = field(default_factory=dict)
     """Spelling of a path -> the actions whose path has it: a request may name thousands."""
+    looked: dict[tuple[object, ...], PathRef] = field(default_factory=dict)
+    """Paths that were looked at for this call: every command of a compound runs in the same directory."""
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -72,16 +74,19 @@ class Builder(Struct):
         """Return the path `text` in every form; OpaquePath says why not."""
         if not isinstance(text, str) or len(text) > LONGEST_PATH:
             raise paths.OpaquePath("a path is no text, or longer than any path")
-        return paths.ref(
-            text,
-            base=base,
-            workspace=self.around.workspace,
-            fs=self.around.fs,
-            reach=reach,
-            glob=glob,
-            uri=text[:7].lower() == "file://",
-            expands=expands,
-        )
+        key = (text, base, reach, glob, expands)
+        if key not in self.looked:
+            self.looked[key] = paths.ref(
+                text,
+                base=base,
+                workspace=self.around.workspace,
+                fs=self.around.fs,
+                reach=reach,
+                glob=glob,
+                uri=text[:7].lower() == "file://",
+                expands=expands,
+            )
+        return self.looked[key]
 
     def path(
         self,

@@ -177,9 +177,7 @@ class Call(Struct):
 def merge(call: Call, asked: Mapping[str, object], options: Iterable[object], late: Iterable[str] = ()) -> Evidence:
     """Return the evidence of `call` for a request whose `toolCall` is `asked`; `late` are the fields to wait for."""
     raw, fault = table(asked.get("rawInput"))
-    if call.raw:
-        known = {key: value for key, value in call.raw.items() if key not in raw or raw[key] in ("", None, [], {})}
-        raw = {**raw, **known}
+    known = {key: value for key, value in call.raw.items() if key not in raw or raw[key] in ("", None, [], {})}
     own_paths = location_paths(asked.get("locations"))
     content = asked.get("content")
     kind, title, name, meta = asked.get("kind"), asked.get("title"), asked.get("name"), asked.get("_meta")
@@ -190,7 +188,7 @@ def merge(call: Call, asked: Mapping[str, object], options: Iterable[object], la
         name=call.name or (name if isinstance(name, str) else ""),
         kinds=spoken({*call.kinds, stated}),
         stated=stated,
-        raw=raw,
+        raw={**raw, **known},
         fault=misshapen(asked) or fault or call.fault or next(filter(None, call.odd.values()), ""),
         detailed=call.detailed or asked.get("rawInput") is not None,
         titles=tuple(dict.fromkeys([*titles, *reversed(call.titles)])),
