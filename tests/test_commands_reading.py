@@ -140,8 +140,11 @@ def by_tree(text: str) -> Reading:
 def plainly(text: str) -> Reading | None:
     """Return the reading of a plain list, None for any other text."""
     run = Run()
-    source = prepare(text.encode("utf-8", "replace").decode("latin-1"), run.documents)[0]
+    source = text.encode("utf-8", "replace").decode("latin-1")
     parts = divide(source) if not odd_characters(text)[1] else None
+    if parts is None:
+        source = prepare(source, run.documents)[0]
+        parts = divide(source) if not odd_characters(text)[1] else None
     if parts is None:
         return None
     flat(Text(run, source, State(HOME, CWD), (), script), parts)

@@ -37,11 +37,15 @@ def script(run: Run, text: str, state: State, via: tuple[str, ...]) -> Pair:
 
 def whole(text: Text) -> Pair:
     """Read a whole text as it was written."""
-    source, problems, ends = prepare(text.source, text.run.documents)
+    parts = divide(text.source)
+    if parts is not None:
+        return flat(text, parts)
+    written = text.source
+    text.source, problems, ends = prepare(written, text.run.documents)
     for problem in problems:
         text.opaque(problem)
-    text.source = source
-    parts = divide(source)
+    text.exact = text.exact and text.source == written
+    parts = divide(text.source) if text.source != written else None
     if parts is not None:
         return flat(text, parts)
     from policyd.commands.grammar import tree
