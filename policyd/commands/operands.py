@@ -185,6 +185,8 @@ def _options(found: _Uses, program: Program, parsed: Parsed, *, only_runs: bool 
     for given in parsed.given:
         if given.value is not None:
             _value(found, program, given, given.value, only_runs=only_runs)
+            if given.apart and given.role not in FILE_ROLES and not only_runs:
+                _spread(found, program, given.value, reach_of(program, parsed))
     if not only_runs:
         for word in parsed.unknown:
             found.mention(word)
@@ -281,12 +283,26 @@ def _operands(found: _Uses, program: Program, parsed: Parsed) -> None:
             )
             continue
         _operand(found, program.deep_as if deep and program.deep_as and role == "read" else role, word, reach)
+        if role == "data":
+            _spread(found, program, word, reach)
     bare = len(found.files) == before and not any(role in FILE_ROLES | LINKED for role, _ in paired)
     if program.empty and bare and not (program.fed and found.fed) and (deep or not program.deep):
         kind, _, path = program.empty.partition(" ")
         found.file("search" if peeks(program, parsed) else kind, Word(path), reach)
     if program.target:
         found.targets = _places(program, parsed, paired)
+
+
+def _spread(found: _Uses, program: Program, word: Word, reach: Reach) -> None:
+    """Note what a glob finds that stands where a pattern or a value is meant: all but the first are operands."""
+    if word.kind is not WordKind.GLOB:
+        return
+    roles = {role.rstrip("*") for role in program.operands}
+    kinds = {"read", "edit"} if roles & LINKED else roles & FILE_ROLES
+    for kind in sorted(kinds):
+        found.file(kind, word, reach)
+    if not kinds and roles - {"data"}:
+        found.mention(word)
 
 
 def _operand(found: _Uses, role: str, word: Word, reach: Reach) -> None:
