@@ -146,8 +146,11 @@ def glob_head(text: str) -> str:
     return "".join(head)
 
 
-_NO_OPTION = re.compile(r"\[(?:[0-9A-Za-z_](?:-[0-9A-Za-z_])?)+\]").match
-"""A glob that begins with a class of letters and digits: what it stands for, itself included, is no option."""
+_NO_OPTION = re.compile(r"\[(?:_(?!-)|[0-9A-Za-z](?:-[0-9A-Za-z])?)+\]").match
+"""A glob that begins with a class of letters and digits: what it stands for, itself included, is no option.
+
+A range that begins or ends with `_` may hold the dash, in the order of an older shell's language.
+"""
 
 
 def may_be_option(word: Word) -> bool:
