@@ -308,6 +308,9 @@ def answer(client: Client, text: str, kind: str, ident: int) -> None:
 @pytest.mark.slow
 def test_what_was_suggested_after_a_day_with_the_proxy_settles_the_next_day(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
+    settings = tmp_path / "home/.config/policyd/policyd.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("human_ms = 0\n")  # this person answers at once
     client = Client(scene.start("ask", "1"))
     client.open(scene.work)
     for number, (text, kind) in enumerate([("make docs", "allow_once")] * 3 + [("make deploy", "reject_once")], 2):
