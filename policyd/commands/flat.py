@@ -55,6 +55,8 @@ def whole(text: Text) -> Pair:
 
 def flat(text: Text, parts: list[Part]) -> Pair:
     """Read a plain list; return the directories after it."""
+    if len(parts) == 1 and not parts[0].after:
+        return _command(text, parts[0])
     state = text.state
     pair: Pair = (state.cwd, state.cwd)
     for chain in _chains(parts):

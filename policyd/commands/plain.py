@@ -79,6 +79,8 @@ class Part(Struct):
     """What ends it: an operator, the end of a line, or nothing."""
     test: bool = False
     """It is a `[` whose `]` was not met."""
+    declares: bool = False
+    """It sets variables by its words."""
     closed: bool = False
     """No word may follow."""
 
@@ -139,6 +141,7 @@ def _begin(part: Part, text: str, place: Span) -> bool:
     """Take the first word of a command; say whether it may stand there."""
     if "=" not in text:
         part.words.append(place)
+        part.declares = text in _DECLARES
         return text not in KEYWORDS and text[0] not in "\\{"
     part.assigned.append(place)
     return _ASSIGNED(text) is not None
@@ -166,7 +169,7 @@ def _ended(source: str, parts: list[Part]) -> list[Part] | None:
     if not parts or parts[-1].after in _BETWEEN:
         return None
     for part in parts:
-        if part.test or (part.words and source[slice(*part.words[0])] in _DECLARES and not _declares(source, part)):
+        if part.test or (part.declares and not _declares(source, part)):
             return None
     return parts
 

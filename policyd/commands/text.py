@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from policyd.commands.execute import Script
@@ -13,7 +12,6 @@ from policyd.commands.state import State
 from policyd.commands.words import QUICK, Scanner
 from policyd.model import Word
 
-_OTHER = re.compile(r"[^\t\n -~]").search
 _SPELLED: dict[str, Word] = {}
 """Spelling -> word, of words that mean the same everywhere; they recur, so they are kept (bounded)."""
 _SPELLED_KEPT = 8_192
@@ -55,8 +53,8 @@ class Text:
         self.echoed: str | None = None
         """What a `cat` read last prints."""
         self.printed = ""
-        self.exact = _OTHER(source) is None
-        """Its characters are what they stand for."""
+        self.exact = source.isascii() and source.isprintable()
+        """Its characters are what they stand for: no bytes of UTF-8, no mark of `source`."""
 
     def opaque(self, reason: str) -> None:
         """Note a part that is not understood."""
