@@ -329,7 +329,9 @@ def test_text_for_zsh_is_opaque_and_seen_by_strict_rules_only(text: str) -> None
     assert all(level.strict_only for level in levels(found))
 
 
-@pytest.mark.parametrize(("shell", "text"), [("powershell", "gci; Remove-Item x"), ("cmd", "dir & Remove-Item x")])
+@pytest.mark.parametrize(
+    ("shell", "text"), [("powershell", "gci $a; Remove-Item x"), ("cmd", "dir %a% & Remove-Item x")]
+)
 def test_text_for_shells_that_are_not_parsed_is_opaque_and_its_plain_words_are_seen(shell: str, text: str) -> None:
     found = reading(text, shell)
     assert found.opaque
