@@ -51,7 +51,10 @@ class TerminalClient:
     async def choose(self, options: list[PermissionOption]) -> PermissionOption | None:
         """Return the option meant, or None for `cancelled`."""
         if self.answer == "ask":
-            text = await asyncio.to_thread(input, "         number: ")
+            try:
+                text = await asyncio.to_thread(input, "         number: ")
+            except EOFError:
+                return None
             return options[int(text) - 1] if text.isdigit() and 0 < int(text) <= len(options) else None
         kind = "allow_once" if self.answer == "once" else "reject_once"
         return next((option for option in options if option.kind == kind), None)

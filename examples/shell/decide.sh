@@ -6,6 +6,7 @@
 # `serve --stdio` is a whole daemon for one question. A script that decides often connects to the socket instead
 # (`socat - UNIX-CONNECT:"$XDG_RUNTIME_DIR/policyd/policyd.sock"`); the messages are the same. POLICYD names the program.
 set -eu
+[ $# -eq 2 ] || { echo "usage: decide.sh CWD COMMAND" >&2; exit 1; }
 answer=$(jq -nc --arg cwd "$1" --arg command "$2" '
     {protocol: 1, client: {name: "decide.sh"}} as $hello
     | {sessionId: "sh", cwd: $cwd} as $session
