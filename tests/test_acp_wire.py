@@ -258,6 +258,17 @@ def test_a_member_put_into_a_message_is_refused_or_changes_no_reading(data: st.D
     assert all(read[name] in (value, value.encode()) for name, value in said if name != "result")
 
 
+def test_a_carriage_return_inside_of_a_message_is_refused_and_one_at_its_end_is_not() -> None:
+    inner = b'{"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{}}'
+    for outer in (b'{"jsonrpc":"2.0","id":5,"result":%b}', b'{"jsonrpc":"2.0","method":"session/update","params":%b}'):
+        hidden = outer % (b'{"a":\r' + inner + b"\r}")
+        with pytest.raises(ProtocolError, match="carriage return"):
+            acp.envelope(hidden)
+        assert acp.envelope(outer % inner + b"\r") == acp.envelope(outer % inner)
+        assert [method for _, method, _ in acp.skim(hidden + b"\n")] == [None]
+        assert not any(passes for _, passes in acp.runs(hidden + b"\n", frozenset()))
+
+
 STREAMED = (
     b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":'
     b'{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"{\\"tool_call\\":1}"}}}}'
@@ -323,6 +334,7 @@ def test_two_messages_on_a_line_do_not_stream() -> None:
         (b'"jsonrpc":"2.0"', b'"jsonrpc":"1.0"'),
         (b'{"jsonrpc"', b'[{"jsonrpc"'),
         (b'{"jsonrpc"', b'x{"jsonrpc"'),
+        (b'"content":', b'"content":\r'),
     ],
 )
 def test_a_line_that_any_parser_reads_as_more_than_streaming_is_looked_at(old: bytes, new: bytes) -> None:

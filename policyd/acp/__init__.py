@@ -14,7 +14,6 @@ from __future__ import annotations
 from policyd.acp import messages
 from policyd.acp.answer import ALLOW_KINDS, REJECT_KINDS, Answer, answer, mislabelled, read_options, unsound
 from policyd.acp.envelope import (
-    UPDATE,
     Envelope,
     NotJsonError,
     claims,
@@ -22,13 +21,10 @@ from policyd.acp.envelope import (
     has_method,
     id_key,
     readable_id,
-    runs,
     session_of,
-    skim,
-    streams,
     update_call,
-    update_kind,
 )
+from policyd.acp.glance import UPDATE, runs, skim, streams, update_kind
 from policyd.acp.json import NAMES, ProtocolError, strict, strict_object
 from policyd.acp.lines import LIMIT, FrameLimitError, Lines
 

@@ -5,15 +5,14 @@
    or in another case (`Method`, `paramſ`), a batch, text after the object.
 3. The usual line costs no second look: in a message whose length is that of its parts plus what JSON needs, no key
    fits a second time. Of everything else the skeleton (the line without its structured values) is read.
-4. A block of nothing but what an agent streams is told in one go (`streams`): every key in it is known, and every
-   occurrence of a key is checked, so no reading of it is anything else.
+4. A carriage return stands before the newline or nowhere: whoever also ends lines there would read others.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
@@ -21,20 +20,17 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from policyd.acp.json import ProtocolError, strict
 
-UPDATE = "session/update"
-_FRAME = len('{"jsonrpc":"2.0","method":"","params":}')
-_MOST = _FRAME + len(',"params":1') - 1
-_MOST_UPDATE = _MOST + len(UPDATE)
 _NAMED = len(',"method":""')
 _ID, _LONG, _ERROR = len(',"id":'), len(',"params":'), len(',"error":')
 _BARE = len('{"jsonrpc":"2.0"}') + len(',"id":1') - 1
 """What is short of this and of its parts has no room for the shortest member a second time."""
-BACKSLASH = ord("\\")
 _ENVELOPE = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
 _FOLDED = {name.casefold(): name for name in _ENVELOPE}
 
 
-class _Fast(msgspec.Struct, forbid_unknown_fields=True):
+class Fast(msgspec.Struct, forbid_unknown_fields=True):
+    """A message with no key beside those of an envelope."""
+
     jsonrpc: Literal["2.0"]
     method: str | UnsetType = UNSET
     id: Raw | UnsetType = UNSET
@@ -49,51 +45,6 @@ class _Loose(msgspec.Struct):
     params: Raw | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
     error: Raw | UnsetType = UNSET
-
-
-class _Update(msgspec.Struct):
-    sessionUpdate: str = ""  # noqa: N815
-
-
-class _UpdateParams(msgspec.Struct):
-    update: _Update
-    sessionId: str = ""  # noqa: N815
-
-
-class _Streamed(Struct, forbid_unknown_fields=True):
-    sessionUpdate: Literal[  # noqa: N815
-        "agent_message_chunk",
-        "agent_thought_chunk",
-        "user_message_chunk",
-        "plan",
-        "usage_update",
-        "available_commands_update",
-    ]
-    content: Raw | UnsetType = UNSET
-    messageId: Raw | UnsetType = UNSET  # noqa: N815
-    entries: Raw | UnsetType = UNSET
-    used: Raw | UnsetType = UNSET
-    size: Raw | UnsetType = UNSET
-    cost: Raw | UnsetType = UNSET
-    availableCommands: Raw | UnsetType = UNSET  # noqa: N815
-    meta: Raw | UnsetType = msgspec.field(default=UNSET, name="_meta")
-
-
-class _StreamedParams(Struct, forbid_unknown_fields=True):
-    update: _Streamed
-    sessionId: Raw | UnsetType = UNSET  # noqa: N815
-    meta: Raw | UnsetType = msgspec.field(default=UNSET, name="_meta")
-
-
-class _StreamedLine(Struct, forbid_unknown_fields=True):
-    """A notification that no reading of can be anything but text, a plan or a list that the agent streams.
-
-    Every key is known, so that none stands there in another case; every occurrence of a repeated key is checked.
-    """
-
-    jsonrpc: Literal["2.0"]
-    method: Literal["session/update"]
-    params: _StreamedParams
 
 
 class _Session(msgspec.Struct):
@@ -114,12 +65,10 @@ class _CallLine(msgspec.Struct):
 
 
 _session = msgspec.json.Decoder(_Session)
-_streamed = msgspec.json.Decoder(_StreamedLine)
 _update_call = msgspec.json.Decoder(_CallLine)
-_fast = msgspec.json.Decoder(_Fast)
+FAST = msgspec.json.Decoder(Fast)
 _text = msgspec.json.Decoder(str)
 _loose = msgspec.json.Decoder(_Loose)
-_update = msgspec.json.Decoder(_UpdateParams)
 
 
 class _Members(list[tuple[str, Any]]):
@@ -129,7 +78,6 @@ class _Members(list[tuple[str, Any]]):
 _MARKS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\]]', re.DOTALL)
 """A whole string, or a bracket outside strings."""
 _PAIRS = json.JSONDecoder(object_pairs_hook=_Members)
-_UNREAD = _Fast("2.0")
 
 
 class NotJsonError(ValueError):
@@ -184,6 +132,8 @@ def envelope(line: bytes) -> Envelope:
         if any(_FOLDED.get(name.casefold()) in ("id", "method") for name, _ in _outline(line)):
             raise ProtocolError("JSON that is not strict, or nested too deep") from None
         raise NotJsonError("no JSON object") from None
+    if returns(line):
+        raise ProtocolError("a carriage return inside of a message")
     _check_keys(_members(_skeleton(line, found)))
     method: str | None = None
     if found.method is not UNSET:
@@ -197,7 +147,7 @@ def envelope(line: bytes) -> Envelope:
 def _glance(line: bytes) -> Envelope | None:
     """Return the envelope of a line that is too short to hold a key twice, None if it has to be looked at."""
     try:
-        found = _fast.decode(line)
+        found = FAST.decode(line)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
     method = None if found.method is UNSET else found.method
@@ -205,10 +155,15 @@ def _glance(line: bytes) -> Envelope | None:
     for value, key in ((found.id, _ID), (found.params, _LONG), (found.result, _LONG), (found.error, _ERROR)):
         if value is not UNSET:
             most += key + len(value)
-    return _checked(method, found) if len(line.rstrip()) <= most else None
+    return _checked(method, found) if len(line.rstrip()) <= most and not returns(line) else None
 
 
-def _checked(method: str | None, found: _Fast | _Loose) -> Envelope:
+def returns(line: bytes) -> bool:
+    """Say whether a carriage return stands in a line anywhere but at its end."""
+    return b"\r" in line and b"\r" in line.rstrip(b"\r\n")
+
+
+def _checked(method: str | None, found: Fast | _Loose) -> Envelope:
     ident = _bytes(found.id)
     key = None if ident is None else id_key(ident)
     whole = Envelope(method, ident, _bytes(found.params), _bytes(found.result), _bytes(found.error), key)
@@ -274,109 +229,6 @@ def _shallow(line: bytes) -> bytes:
                 kept.append(b"0")
                 start = found.end()
     return b"".join((*kept, line[start:])) if kept and depth == 0 else b""
-
-
-def skim(block: bytes) -> Iterator[tuple[bytes, str | None, bytes | None]]:
-    """Yield each line of a block of whole lines, newline included, with what a glance tells of it.
-
-    `(line, method, params)`: certainly the one notification it seems to be.
-    `(line, None, None)`: `envelope` has to look.
-    """
-    for line, one in _decoded(block):
-        method, raw = one.method, one.params
-        if one.id is UNSET and method is not UNSET and raw is not UNSET:
-            params = bytes(raw)
-            if len(line) - len(params) - len(method) <= _MOST:
-                yield line, method, params
-                continue
-        yield line, None, None
-
-
-def _decoded(block: bytes) -> Iterable[tuple[bytes, _Fast]]:
-    lines = block.split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    found: list[_Fast] = []
-    if _one_a_line(block):
-        try:
-            found = _fast.decode_lines(block)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            found = []
-    if len(found) != len(lines):
-        found = [_try(line) for line in lines]
-    return zip(lines, found, strict=True)
-
-
-def _try(line: bytes) -> _Fast:
-    try:
-        return _fast.decode(line)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return _UNREAD
-
-
-def _one_a_line(block: bytes) -> bool:
-    """Say whether no newline of a block stands inside an object, if the block is JSON at all.
-
-    `decode_lines` cuts where a value ends, not at newlines: a line inside of another message would be seen by none but
-    whoever reads line by line. Inside a value no `}` is followed by `{`. An object for each newline is one a line.
-    """
-    newlines = block.count(b"\n")
-    return block[:1] == b"{" and block[-2:] == b"}\n" and block.count(b"}\n{") == newlines - 1
-
-
-def streams(block: bytes) -> bool:
-    """Say whether every line of a block is certainly a `session/update` that streams text, a plan or a list."""
-    if not _one_a_line(block):
-        return False
-    try:
-        return len(_streamed.decode_lines(block)) == block.count(b"\n")
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return False
-
-
-def runs(block: bytes, watched: frozenset[str]) -> Iterator[tuple[bytes, bool]]:
-    """Cut a block of whole lines into what may pass unseen and what has to be looked at.
-
-    Yield `(bytes, True)`: one or several whole lines, each certainly a `session/update` of a kind not in `watched`;
-    `(line, False)`: any other line, without its newline.
-    """
-    start = at = 0
-    for line, one in _decoded(block):
-        end = at + len(line) + 1
-        if not _plain(line, one, watched):
-            if start < at:
-                yield block[start:at], True
-            yield line, False
-            start = end
-        at = end
-    if start < len(block):
-        yield block[start:], True
-
-
-def _plain(line: bytes, one: _Fast, watched: frozenset[str]) -> bool:
-    params = one.params
-    if one.method != UPDATE or params is UNSET or one.id is not UNSET or len(line) - len(params) > _MOST_UPDATE:
-        return False
-    if line.count(b"essionUpdate") != 1 or (BACKSLASH in line and b"\\u00" in line):
-        return False
-    try:
-        return _update.decode(params).update.sessionUpdate not in watched
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return False
-
-
-def update_kind(params: bytes) -> tuple[str, str]:
-    """Return session id and `sessionUpdate` of the params of a `session/update`.
-
-    `("", "?")` if they cannot be told, or might be told differently: the key stands there twice, or ASCII is escaped.
-    """
-    if params.count(b"essionUpdate") != 1 or (BACKSLASH in params and b"\\u00" in params):
-        return "", "?"
-    try:
-        found = _update.decode(params)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return "", "?"
-    return found.sessionId, found.update.sessionUpdate
 
 
 def update_call(line: bytes) -> tuple[str, str]:
