@@ -276,6 +276,11 @@ def test_more_parts_than_the_cap_keep_what_was_seen_and_are_opaque() -> None:
     assert any("parts" in reason for reason in found.opaque)
 
 
+@pytest.mark.parametrize("part", ["$v; ", "$v && ", "a | ", "x=1\n"])
+def test_parts_beyond_the_cap_are_opaque_even_where_they_come_to_nothing(part: str) -> None:
+    assert any("parts" in reason for reason in reading("v=; " + part * (PARTS + 10) + "rm x").opaque)
+
+
 def test_many_parts_below_the_cap_are_all_seen() -> None:
     found = reading(" && ".join(f"a{number} > o" for number in range(2_000)) + " && rm x")
     assert not found.opaque

@@ -15,7 +15,7 @@ from functools import partial
 from policyd.commands import redirects
 from policyd.commands.execute import Call, simple
 from policyd.commands.plain import Part, divide
-from policyd.commands.run import Run
+from policyd.commands.run import PARTS, FullError, Run
 from policyd.commands.source import odd_characters, prepare
 from policyd.commands.state import Pair, State, then, union
 from policyd.commands.statements import environment, keyword
@@ -54,7 +54,11 @@ def whole(text: Text) -> Pair:
 
 
 def flat(text: Text, parts: list[Part]) -> Pair:
-    """Read a plain list; return the directories after it."""
+    """Read a plain list; return the directories after it.
+
+    Raises:
+        FullError: there are more than `PARTS`.
+    """
     if len(parts) == 1 and not parts[0].after:
         return _command(text, parts[0])
     state = text.state
@@ -68,6 +72,8 @@ def flat(text: Text, parts: list[Part]) -> Pair:
             pair = (here, here)
         else:
             pair = _chain(text, chain)
+    if len(parts) > PARTS:
+        raise FullError(f"more than {PARTS} parts")
     return pair
 
 

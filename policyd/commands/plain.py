@@ -19,6 +19,7 @@ import re
 
 from msgspec import Struct, field
 
+from policyd.commands.run import PARTS
 from policyd.commands.source import STRING, TOKEN
 from policyd.model import Word
 
@@ -114,7 +115,10 @@ def is_constant(text: str) -> bool:
 
 
 def divide(source: str) -> list[Part] | None:
-    """Return the simple commands of a text (latin-1) that is a plain list, None for any other."""
+    """Return the simple commands of a text (latin-1) that is a plain list, None for any other.
+
+    Of more than `PARTS` one more is returned, and the rest is not looked at.
+    """
     part = Part("")
     parts = [part]
     for token in _TOKENS(source):
@@ -123,6 +127,9 @@ def divide(source: str) -> list[Part] | None:
             operator = token[kind].rstrip(" \t\n") or "\n"
             if part.words or len(part.assigned) == 1:
                 part.after = operator
+                if len(parts) > PARTS:
+                    part.after = ""
+                    break
                 part = Part("" if operator in _ENDS else operator)
                 parts.append(part)
             elif operator != "\n" or part.before:
