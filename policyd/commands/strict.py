@@ -274,8 +274,14 @@ def _value_pattern(word: PatternWord, following: tuple[PatternWord, ...], view: 
     """Return the pattern word that is the value of the option `word`."""
     if word.literal is None or not following or following[0].option or following[0].many:
         return None
-    option = _option(word.literal, view)
+    option = _option(word.literal, view) or _last(word.literal, view)
     return following[0] if option is not None and option.takes_next else None
+
+
+def _last(name: str, view: View) -> Option | None:
+    """Return the option a cluster of short ones ends with, None for a word that is no such cluster."""
+    options = [_option(letter, view) for letter in letters(name)] if name[1:2] != "-" else []
+    return options[-1] if options and not any(one is not None and one.value for one in options[:-1]) else None
 
 
 def _option(name: str, view: View) -> Option | None:
@@ -296,7 +302,7 @@ def _has(word: PatternWord, value: PatternWord | None, view: View, place: int) -
     cluster = len(name) > 2 and name[1] != "-" and _option(name, view) is None
     if whole is Truth.YES or not cluster or any(view.syntax(i).dash for i in range(place, place + 1)):
         return whole
-    return max(whole, _cluster(name, view, place))
+    return max(whole, _cluster(name, value, view, place))
 
 
 def _maybe_short(word: PatternWord, view: View, place: int) -> Truth:
@@ -307,13 +313,13 @@ def _maybe_short(word: PatternWord, view: View, place: int) -> Truth:
     return Truth.MAYBE if any(text[:1] == "-" and text[:2] not in ("-", "--") for text in behind) else Truth.NO
 
 
-def _cluster(name: str, view: View, place: int) -> Truth:
-    """Say whether every option of the cluster `name` is given, in whatever words."""
+def _cluster(name: str, behind: PatternWord | None, view: View, place: int) -> Truth:
+    """Say whether every option of the cluster `name` is given, in whatever words; `behind` is the value of the last."""
     found = Truth.YES
     for position, letter in enumerate(letters(name), 2):
         option = _option(letter, view)
         rest = name[position:] if option is not None and option.value else ""
-        value = PatternWord(((rest, False),), rest, "/" in rest) if rest else None
+        value = PatternWord(((rest, False),), rest, "/" in rest) if rest else behind if position == len(name) else None
         found = min(found, _present(letter, value, view, place))
         if rest:
             break
