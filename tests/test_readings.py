@@ -87,6 +87,17 @@ def test_no_policy_changes_by_being_kept(seed: int) -> None:
     assert texts[0] == texts[1]
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [b'match = "git push"', b"not_match = 1", b"match = { kind = 1 }", b'cwd = "src"\npath = "a"', b"until = 1"],
+)
+def test_a_file_with_a_mistake_is_refused_each_time(wrong: bytes) -> None:
+    shelf = Memory()
+    for _ in range(2):
+        with pytest.raises(policy.PolicyError):
+            loaded(b'version = 1\n[[rule]]\neffect = "deny"\ncommand = "git push"\n' + wrong + b"\n", shelf)
+
+
 @pytest.mark.parametrize("data", [b"", b"x", b"\0" * 40, b"\xff" * 4000], ids=["empty", "short", "zeros", "noise"])
 def test_what_is_damaged_is_read_anew(data: bytes) -> None:
     shelf = Memory()

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from msgspec import Struct, field
 
 import policyd
+from policyd.actions import Machine
+from policyd.authorizer import check_examples
 from policyd.model import Layer
 from policyd.policy import Diagnostic, Policy, PolicyError
 from policyd.storage import grants, places, policies, settings
@@ -68,16 +70,20 @@ def gather(root: str, home: str | None, files: list[str]) -> InForce:
 
 
 def compose(state: InForce) -> None:
-    """Load what was found, as far as it loads."""
+    """Load what was found, as far as it loads, and try its examples, as a start does."""
     sources = tuple(policies.demoted(state.found.sources, (state.root,)))
     found = Found(sources, state.found.notes, state.found.broken)
+    state.found, fs = found, RealFilesystem()
     try:
-        state.policy, state.broken = policies.compose(
-            found, state.places, fs=RealFilesystem(), version=policyd.__version__
-        )
+        state.policy, state.broken = policies.compose(found, state.places, fs=fs, version=policyd.__version__)
     except PolicyError as error:
         state.mistakes += error.diagnostics
-    state.found = found
+        return
+    wrong = check_examples(state.policy, Machine(state.places.home, fs, state.places.tmpdir))
+    if any(mistake.layer is not Layer.PROJECT for mistake in wrong):
+        state.mistakes += wrong
+    elif wrong:
+        state.broken = state.broken or str(wrong[0])
 
 
 def load_settings(state: InForce) -> None:

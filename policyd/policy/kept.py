@@ -17,7 +17,7 @@ from hashlib import sha256
 from typing import Any, Protocol
 
 from policyd.model import Layer
-from policyd.policy.blocks import normal
+from policyd.policy.blocks import Table, examples_of, normal
 from policyd.policy.parsed import Parsed, plain_file
 from policyd.policy.source import PolicySource
 
@@ -78,10 +78,19 @@ def packed(parsed: Parsed) -> bytes | None:
     found = zip((*parsed.rules, *parsed.defaults), (*parsed.resources[0], *parsed.resources[1]), strict=True)
     if any(True for (_, block), resource in found if resource is None for _ in mistakes(normal(block))):
         return None
+    if any(odd_example(block) for _, block in (*parsed.rules, *parsed.defaults)):
+        return None
     try:
         return marshal.dumps((parts(parsed.raw), {name: getattr(parsed, name) for name in FOUND}))
     except ValueError:
         return None
+
+
+def odd_example(block: Table) -> bool:
+    """Say whether an example of a block is mistaken: building reports it, and would not look again."""
+    from policyd.policy.build import example_mistake
+
+    return any(example_mistake(key, each) for key in ("match", "not_match") for each in examples_of(block, key))
 
 
 def parts(raw: dict[str, Any]) -> dict[str, Any]:
