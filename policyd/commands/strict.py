@@ -28,7 +28,10 @@ def match(pattern: tuple[PatternWord, ...], view: View, *, widen: bool) -> Truth
     """Say whether the command may be what `pattern` means."""
     if widen and view.sure is Truth.YES and _written(pattern, view):
         return Truth.YES
-    return min(view.sure, _match(pattern, view, widen=widen))
+    found = _match(pattern, view, widen=widen)
+    if widen and found is not Truth.YES and any(word.option for word in pattern):
+        found = max(found, _match(pattern, view, widen=False))  # what it says to the letter is never less than meant
+    return min(view.sure, found)
 
 
 def _written(pattern: tuple[PatternWord, ...], view: View) -> bool:
