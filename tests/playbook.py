@@ -264,8 +264,12 @@ def _mode_of(method: str, params: Mapping[str, object]) -> object:
 class Play:
     """One connection and its clock."""
 
-    def __init__(self, decider: ScriptedDecider | None = None, settings: Settings | None = None) -> None:
+    def __init__(
+        self, decider: ScriptedDecider | None = None, settings: Settings | None = None, *, blocks: bool = False
+    ) -> None:
         self.decider = decider or ScriptedDecider()
+        self.blocks = blocks
+        """Lines come as blocks, as a transport hands them over."""
         self.connection = Connection(self.decider, settings or Settings(), nonce="n")
         self.time = 0.0
         self.commands: list[Command] = []
@@ -275,6 +279,8 @@ class Play:
         self._records: list[int] = []
 
     def frame(self, side: str, line: bytes) -> list[Command]:
+        if self.blocks:
+            return self._keep(self.connection.feed(Side(side), line + b"\n", moment(self.time), None))
         return self._keep(self.connection.handle(Frame(Side(side), line), moment(self.time), None))
 
     def message(self, side: str, **fields: object) -> list[Command]:
@@ -509,8 +515,8 @@ MACROS: dict[str, Callable[..., dict[str, object]]] = {
 }
 
 
-def play(text: str) -> str:
-    """Run a playbook; return it as it really went.
+def play(text: str, *, blocks: bool = False) -> str:
+    """Run a playbook; return it as it really went. `blocks`: as a transport hands lines over.
 
     Lines that begin with `!` set the stage: `! settings {…}`, `! policy NAME EFFECT`, `! allow-mode MODE`,
     `! fail METHOD`, `! client NAME`, `! memory off`.
@@ -526,7 +532,7 @@ def play(text: str) -> str:
         if event is None:
             continue
         out.append(line)
-        stage = stage or Play(decider, settings)
+        stage = stage or Play(decider, settings, blocks=blocks)
         commands, sent = stage.event(event.group(1), event.group(2))
         out += [f"    {shown}" for command in commands for shown in stage.render(command, sent)]
     return "\n".join(out)

@@ -95,6 +95,16 @@ def test_a_broken_policy_is_to_mend(home: Path) -> None:
     assert f"mend  {path}:2" in said.stdout
 
 
+@pytest.mark.parametrize("command", ["doctor", "status"])
+def test_a_rule_whose_example_does_not_come_out_is_to_mend(command: str, home: Path) -> None:
+    path = home / ".config/policyd/policies.d/mine.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text('version = 1\n[[rule]]\neffect = "allow"\ncommand = "git status"\nmatch = "execute git push"\n')
+    said = policyd(command, cwd=home.parent / "work", home=home)
+    assert said.returncode == 1
+    assert f"{path}:5" in said.stdout and "does not match" in said.stdout
+
+
 def test_an_unknown_client_is_a_usage_error(home: Path) -> None:
     said = policyd("doctor", "--client", "zedd", cwd=home.parent / "work", home=home)
     assert said.returncode == 2

@@ -12,10 +12,11 @@ FOLDER = Path(__file__).parent / "data" / "wire" / "playbooks"
 PLAYBOOKS = sorted(FOLDER.glob("*.txt"))
 
 
+@pytest.mark.parametrize("blocks", [False, True], ids=["frames", "blocks"])
 @pytest.mark.parametrize("path", PLAYBOOKS, ids=lambda path: path.stem)
-def test_a_conversation_goes_as_written(path: Path) -> None:
+def test_a_conversation_goes_as_written(path: Path, *, blocks: bool) -> None:
     written = path.read_text("utf-8").strip()
-    assert play(written) == written
+    assert play(written, blocks=blocks) == written
 
 
 def test_there_is_a_playbook_for_each_road() -> None:
