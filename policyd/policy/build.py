@@ -273,7 +273,7 @@ def examples(parsed: Parsed, number: int, block: Table, rule: Rule) -> Iterator[
         for value in examples_of(block, key):
             text = value if isinstance(value, str) else ""
             line = parsed.lines.find("rule", number, key, text)
-            mistake = None if parsed.checked else example_mistake(key, value)
+            mistake = example_mistake(key, value)
             if mistake is not None:
                 parsed.report(mistake, "rule", number)
             else:

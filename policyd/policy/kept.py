@@ -4,8 +4,9 @@ Rules of this module:
 
 1. Only the reading is kept: the tables of the file, lines, which blocks are plain, and the fact that their shape was
    found right. Patterns are compiled each time, so nothing that is kept says what a rule means beyond its words.
-2. A file is kept under the hash of its bytes, its layer and policyd's version, and only if it held no mistake. What
-   does not fit, is damaged or cannot be told apart from damage is read anew.
+2. A file is kept under the hash of its bytes, its layer and policyd's version, and only if nothing is wrong with its
+   shape or with keys that stand together; all else is looked at each time. What does not fit, is damaged or cannot be
+   told apart from damage is read anew.
 3. Nothing of the managed layer is kept or recalled: no user could be trusted with it.
 4. The shelf says whether what it hands out is the user's own; here it is only decoded, as `marshal` of plain values.
 """
@@ -17,7 +18,7 @@ from hashlib import sha256
 from typing import Any, Protocol
 
 from policyd.model import Layer
-from policyd.policy.blocks import Table, examples_of, normal
+from policyd.policy.blocks import normal
 from policyd.policy.parsed import Parsed, plain_file
 from policyd.policy.source import PolicySource
 
@@ -40,7 +41,7 @@ class Shelf(Protocol):
 
 
 def recalled(source: PolicySource, version: str, shelf: Shelf | None) -> Parsed:
-    """Return a file as it was read before, or read it, and keep what was read if it holds no mistake."""
+    """Return a file as it was read before, or read it, and keep what was read if its shape is right."""
     if shelf is None or source.layer is Layer.MANAGED:
         return read(source, version)
     key = key_of(source, version)
@@ -78,19 +79,10 @@ def packed(parsed: Parsed) -> bytes | None:
     found = zip((*parsed.rules, *parsed.defaults), (*parsed.resources[0], *parsed.resources[1]), strict=True)
     if any(True for (_, block), resource in found if resource is None for _ in mistakes(normal(block))):
         return None
-    if any(odd_example(block) for _, block in (*parsed.rules, *parsed.defaults)):
-        return None
     try:
         return marshal.dumps((parts(parsed.raw), {name: getattr(parsed, name) for name in FOUND}))
     except ValueError:
         return None
-
-
-def odd_example(block: Table) -> bool:
-    """Say whether an example of a block is mistaken: building reports it, and would not look again."""
-    from policyd.policy.build import example_mistake
-
-    return any(example_mistake(key, each) for key in ("match", "not_match") for each in examples_of(block, key))
 
 
 def parts(raw: dict[str, Any]) -> dict[str, Any]:
