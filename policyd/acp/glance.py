@@ -95,7 +95,7 @@ def _decoded(block: bytes) -> Iterable[tuple[bytes, Fast]]:
     if not lines[-1]:
         lines.pop()
     found: list[Fast] = []
-    if _one_a_line(block):
+    if _messages(block):
         try:
             found = FAST.decode_lines(block)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -112,24 +112,25 @@ def _try(line: bytes) -> Fast:
         return _UNREAD
 
 
-def _one_a_line(block: bytes) -> bool:
-    """Say whether no end of a line, as anybody reads it, stands inside an object, if the block is JSON at all.
+def _messages(block: bytes) -> int:
+    """Return how many lines a block has, 0 if an end of one, as anybody reads it, may stand inside an object.
 
     `decode_lines` cuts where a value ends, not at newlines: a line inside of another message would be seen by none but
     whoever reads line by line. Inside a value no `}` is followed by `{`. An object for each newline is one a line.
     """
-    if RETURN in block:
-        return False
+    if RETURN in block or block[:1] != b"{" or block[-2:] != b"}\n":
+        return 0
     newlines = block.count(b"\n")
-    return block[:1] == b"{" and block[-2:] == b"}\n" and block.count(b"}\n{") == newlines - 1
+    return newlines if block.count(b"}\n{") == newlines - 1 else 0
 
 
 def streams(block: bytes) -> bool:
     """Say whether every line of a block is certainly a `session/update` that streams text, a plan or a list."""
-    if not _one_a_line(block):
+    count = _messages(block)
+    if not count:
         return False
     try:
-        return len(_streamed.decode_lines(block)) == block.count(b"\n")
+        return len(_streamed.decode_lines(block)) == count
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return False
 
