@@ -14,7 +14,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from msgspec import Struct, field
@@ -23,8 +23,8 @@ from msgspec.structs import replace
 from policyd import engine
 from policyd.actions import Conversation, Machine, Session
 from policyd.actions.examples import example_actions
-from policyd.model import Context, Decision, Effect, Filesystem, Judged, Request, Source
-from policyd.policy import Diagnostic, Policy
+from policyd.model import Context, Decision, Effect, Filesystem, Judged, Layer, Request, Source
+from policyd.policy import Diagnostic, Policy, PolicyError
 
 EARLIEST = datetime(2, 1, 1, tzinfo=UTC)
 LATEST = datetime(9998, 12, 31, tzinfo=UTC)
@@ -198,3 +198,14 @@ def check_examples(policy: Policy, machine: Machine) -> list[Diagnostic]:
             ref = example.rule.ref
             wrong.append(Diagnostic(example.file, example.line, ref.id, found, advice, ref.layer))
     return wrong
+
+
+def broken_by(wrong: Sequence[Diagnostic]) -> str:
+    """Return why mistaken examples make everything at least ask, empty where there is none.
+
+    Raises:
+        PolicyError: with all of them, unless only a project's are at fault.
+    """
+    if any(mistake.layer is not Layer.PROJECT for mistake in wrong):
+        raise PolicyError(wrong)
+    return str(wrong[0]) if wrong else ""

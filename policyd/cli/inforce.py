@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 import policyd
 from policyd.actions import Machine
-from policyd.authorizer import check_examples
+from policyd.authorizer import broken_by, check_examples
 from policyd.model import Layer
 from policyd.policy import Diagnostic, Policy, PolicyError
 from policyd.storage import grants, places, policies, settings
@@ -76,14 +76,10 @@ def compose(state: InForce) -> None:
     state.found, fs = found, RealFilesystem()
     try:
         state.policy, state.broken = policies.compose(found, state.places, fs=fs, version=policyd.__version__)
+        wrong = broken_by(check_examples(state.policy, Machine(state.places.home, fs, state.places.tmpdir)))
+        state.broken = state.broken or wrong
     except PolicyError as error:
         state.mistakes += error.diagnostics
-        return
-    wrong = check_examples(state.policy, Machine(state.places.home, fs, state.places.tmpdir))
-    if any(mistake.layer is not Layer.PROJECT for mistake in wrong):
-        state.mistakes += wrong
-    elif wrong:
-        state.broken = state.broken or str(wrong[0])
 
 
 def load_settings(state: InForce) -> None:

@@ -13,9 +13,8 @@ from msgspec import Struct, field
 
 import policyd
 from policyd.actions import Machine, Session
-from policyd.authorizer import Authorizer, Claims, Grants, check_examples
+from policyd.authorizer import Authorizer, Claims, Grants, broken_by, check_examples
 from policyd.cli import options
-from policyd.model import Layer
 from policyd.policy import Diagnostic, Policy, PolicyError
 from policyd.storage import places, policies
 from policyd.storage.filesystem import RealFilesystem
@@ -67,10 +66,8 @@ class Loaded(Struct):
         sources = policies.demoted(found.sources, roots, self.args.policy_digest)
         found = Found(tuple(sources), found.notes, found.broken)
         policy, broken = policies.compose(found, self.places, fs=self.fs, version=policyd.__version__)
-        wrong = check_examples(policy, self.machine())
-        if any(mistake.layer is not Layer.PROJECT for mistake in wrong):
-            raise PolicyError(wrong)
-        return policy, broken or (str(wrong[0]) if wrong else "")
+        wrong = broken_by(check_examples(policy, self.machine()))
+        return policy, broken or wrong
 
 
 def load(args: argparse.Namespace) -> Loaded:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from policyd.authorizer import broken_by
 from policyd.model import Filesystem, Layer
 from policyd.policy import Diagnostic, Policy, PolicyError, PolicySource
 from policyd.service.change import loosens, tightened, with_vanished
@@ -225,10 +226,8 @@ class PolicyBook:
     def _compose(self, found: Found) -> tuple[Policy, str]:
         """Load files and check their examples; PolicyError unless only a project's are at fault."""
         policy, broken = policies.compose(found, self._places, fs=self._fs, version=self._version)
-        wrong = self._check(policy)
-        if any(mistake.layer is not Layer.PROJECT for mistake in wrong):
-            raise PolicyError(wrong)
-        return policy, broken or (str(wrong[0]) if wrong else "")
+        wrong = broken_by(self._check(policy))
+        return policy, broken or wrong
 
     def _fresh(self, base: Found, roots: Roots) -> InForce:
         found = self._sources(base, roots)
