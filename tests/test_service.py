@@ -216,7 +216,7 @@ def test_an_answer_that_cannot_be_remembered_is_said_and_sent_all_the_same(tmp_p
 def test_a_closed_side_and_a_reload_reach_the_enforcement(tmp_path: Path) -> None:
     here = bench(tmp_path)
     performer = here.performer()
-    performer.reloaded = lambda found: True
+    performer.reloaded = lambda found: Reloaded()
     performer.closed(Side.CLIENT)
     performer.post("a change")
     performer.wake()

@@ -25,7 +25,7 @@ from policyd.daemon import wire
 from policyd.daemon.deciding import Deciding
 from policyd.daemon.wire import Hello, WireError, quoted
 from policyd.service.performer import Performer
-from policyd.session import Reloaded, Side
+from policyd.session import Side
 from policyd.session.judge import Judge
 from policyd.session.state import OPENINGS, PERMISSION
 
@@ -276,11 +276,6 @@ class Embedder:
         pending[uid] = max(0, pending.get(uid, 0) + step)
 
     # ---- the end --------------------------------------------------------------------------------------
-
-    def judge_again(self) -> None:
-        """The policy or the grants changed."""
-        for performer in self.performers:
-            performer.handle(Reloaded())
 
     def close(self) -> None:
         """The peer is gone, or the daemon ends: everything open is answered without an allow."""

@@ -26,7 +26,7 @@ from policyd.daemon import wire
 from policyd.daemon.wire import Hello, WireError
 from policyd.service.performer import Performer
 from policyd.service.relayed import FRAME, RELAYED, piece_of, pieces
-from policyd.session import Moment, Reloaded, Side
+from policyd.session import Moment, Side
 from policyd.session.judge import Judge
 
 if TYPE_CHECKING:
@@ -142,10 +142,6 @@ class Relay:
         self._out(messages.notification(RELAYED, params))
 
     # ---- the end ------------------------------------------------------------------------------------
-
-    def judge_again(self) -> None:
-        """The policy or the grants changed."""
-        self.performer.handle(Reloaded())
 
     def close(self) -> None:
         """The proxy is gone, or the daemon ends: open questions are withdrawn, and the proxy rejects by itself."""

@@ -123,8 +123,8 @@ class Performer:
         self.tally = Tally()
         self.steps: Steps | None = None
         self.durable: Durable | None = None
-        self.reloaded: Callable[[object], bool] = lambda found: False
-        """Takes what the watcher found, in the loop's thread; True if the enforcement must judge again."""
+        self.reloaded: Callable[[object], Reloaded | None] = lambda found: None
+        """Takes what the watcher found, in the loop's thread; returns what the enforcement is told of it."""
         self.waker, self._ring = (-1, ring) if ring else bell()
         self._stamp = dict(stamp or {})
         self._connection = connection
@@ -275,8 +275,9 @@ class Performer:
             case (list() as keys, str() as why):
                 self._synced(keys, why)
             case _:
-                if self.reloaded(what):
-                    self.handle(Reloaded())
+                event = self.reloaded(what)
+                if event is not None:
+                    self.handle(event)
 
     def _synced(self, keys: list[int], why: str) -> None:
         for key in keys:

@@ -109,15 +109,12 @@ class Service:
         elif self._remembered.changed():
             self._performer.post("grants")
 
-    def _reloaded(self, found: object) -> bool:
-        """Take what the watcher found; True if open questions must be judged again."""
+    def _reloaded(self, found: object) -> Reloaded | None:
+        """Take what the watcher found; return what the enforcement is told: it judges open questions again."""
         if isinstance(found, Note):
             self.say(found)
-            return False
-        if isinstance(found, Change) and (announce := self._take(found)):
-            self._performer.handle(Reloaded(announce))
-            return False
-        return True
+            return None
+        return Reloaded(self._take(found)) if isinstance(found, Change) else Reloaded()
 
     def _take(self, change: Change) -> str:
         """Put a change in force; return what open sessions are told of it, empty if nothing."""
