@@ -65,9 +65,13 @@ class Daemon:
 
     def peer(self, *, person: bool = False, cwd: str | None = None, **hello: object) -> Peer:
         """Return a connected embedder, its session opened."""
+        return self.stranger().greet(person=person, cwd=cwd or str(self.scene.work), **hello)
+
+    def stranger(self) -> Peer:
+        """Return a connected peer that has said nothing."""
         one = socket.socket(socket.AF_UNIX)
         one.connect(self.path)
-        return Peer(one.detach()).greet(person=person, cwd=cwd or str(self.scene.work), **hello)
+        return Peer(one.detach())
 
     def __enter__(self) -> Daemon:
         """Start it."""

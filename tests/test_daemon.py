@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -55,18 +54,11 @@ def rows(daemon: Daemon, since: int) -> list[dict[str, Any]]:
     return [row for row in daemon.scene.records()[since:] if row["event"] == "decision"]
 
 
-def connect(daemon: Daemon) -> Peer:
-    """Return a peer that has said nothing."""
-    one = socket.socket(socket.AF_UNIX)
-    one.connect(daemon.path)
-    return Peer(one.detach())
-
-
 # ---- hello --------------------------------------------------------------------------------------------
 
 
 def test_nothing_is_decided_before_the_hello(daemon: Daemon) -> None:
-    early = connect(daemon)
+    early = daemon.stranger()
     assert chosen(early.ask("ls")) == "cancelled"
     early.request("_policyd/status", {})
     assert "hello" in early.until(id=2)["error"]["message"]
@@ -74,7 +66,7 @@ def test_nothing_is_decided_before_the_hello(daemon: Daemon) -> None:
 
 
 def test_a_hello_tells_what_is_in_force(daemon: Daemon) -> None:
-    peer = connect(daemon)
+    peer = daemon.stranger()
     said = peer.call("_policyd/hello", {"protocol": 1})
     peer.close()
     assert said["protocol"] == 1 and said["tier"] == "mediated" and said["required"] is False
@@ -230,7 +222,7 @@ def observed(peer: Peer, side: str, message: dict[str, object]) -> None:
 
 
 def test_a_transcript_can_be_observed_line_by_line(daemon: Daemon) -> None:
-    since, peer = before(daemon), connect(daemon)
+    since, peer = before(daemon), daemon.stranger()
     agent = {"name": "@agentclientprotocol/claude-agent-acp", "version": "0.101.0"}
     peer.call("_policyd/hello", {"protocol": 1})
     observed(peer, "c2a", {"id": 0, "method": "initialize", "params": {"clientInfo": {"name": "Zed"}}})

@@ -110,19 +110,12 @@ def test_no_frame_allows_anything_or_ends_the_connection(peer: Peer, name: str) 
     ],
 )
 def test_no_relay_message_allows_anything_or_ends_the_daemon(daemon: Daemon, given: dict[str, object]) -> None:
-    one = raw(daemon)
+    one = daemon.stranger()
     one.call("_policyd/hello", {"protocol": 1, "relay": True})
     one.send({"method": "_policyd/relay", "params": given})
     assert one.call("_policyd/status", {})
     assert '"yes"' not in json.dumps(one.seen)
     one.close()
-
-
-def raw(daemon: Daemon) -> Peer:
-    """Return a peer that has said nothing."""
-    one = socket.socket(socket.AF_UNIX)
-    one.connect(daemon.path)
-    return Peer(one.detach())
 
 
 # ---- claims -------------------------------------------------------------------------------------------

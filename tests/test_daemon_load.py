@@ -221,7 +221,7 @@ def test_restarts_under_load_refuse_no_connection(tmp_path: Path) -> None:
     def load() -> None:
         while not stop.is_set():
             try:
-                peer = Peer(raw(daemon))
+                peer = daemon.stranger()
             except OSError:
                 counts["refused"] += 1
                 continue
@@ -303,7 +303,7 @@ def cpu(pid: int) -> float:
 
 
 def test_slow_peers_are_dropped_and_greeted_ones_are_not(daemon: Daemon) -> None:
-    good, silent, slow = daemon.peer(), Peer(raw(daemon)), Peer(raw(daemon))
+    good, silent, slow = daemon.peer(), daemon.stranger(), daemon.stranger()
     slow.greet()
     slow.write(b'{"jsonrpc":')
     began = time.monotonic()
@@ -328,10 +328,3 @@ def gone(peer: Peer) -> bool:
         return not os.read(peer.fd, 1 << 16)
     except OSError:
         return True
-
-
-def raw(daemon: Daemon) -> int:
-    """Return a connected descriptor."""
-    one = socket.socket(socket.AF_UNIX)
-    one.connect(daemon.path)
-    return one.detach()

@@ -22,7 +22,7 @@ from policyd.daemon.shared import Who
 from policyd.daemon.systemd import Notifier, handed_over
 from policyd.storage import places, sockets
 from policyd.storage.sockets import SocketError
-from tests.daemons import Daemon, Peer, chosen, scene, until
+from tests.daemons import Daemon, chosen, scene, until
 
 OTHER = "policyd-other"
 
@@ -385,20 +385,13 @@ def test_a_restart_under_socket_activation_refuses_no_connection(tmp_path: Path,
         listener.listen(1024)
         for _ in range(times):
             with activated(daemon, listener) as process:
-                peers = [raw(daemon) for _ in range(5)]
+                peers = [daemon.stranger() for _ in range(5)]
                 assert [chosen(peer.greet(cwd=cwd).ask("ls")) for peer in peers] == ["yes"] * 5
                 process.terminate()
-                late = raw(daemon)
+                late = daemon.stranger()
                 assert process.wait(20) == 0 and all(peer.ended() for peer in peers)
                 assert Path(daemon.path).is_socket()
             with activated(daemon, listener):
                 assert chosen(late.greet(cwd=cwd).ask("ls")) == "yes"
             for peer in (*peers, late):
                 peer.close()
-
-
-def raw(daemon: Daemon) -> Peer:
-    """Return a connected peer that has said nothing."""
-    one = socket.socket(socket.AF_UNIX)
-    one.connect(daemon.path)
-    return Peer(one.detach())

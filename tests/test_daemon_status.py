@@ -15,7 +15,7 @@ import pytest
 from policyd.cli import daemonstate, main
 from policyd.cli.daemonstate import Running
 from policyd.storage import sockets
-from tests.daemons import Daemon, Peer, params, scene, until
+from tests.daemons import Daemon, params, scene, until
 from tests.proxied import Scene
 
 
@@ -135,14 +135,7 @@ def test_an_answer_of_another_shape_is_shown_as_far_as_it_goes(told: dict[str, o
 
 def test_peers_that_hang_up_are_no_connections(tmp_path: Path) -> None:
     with Daemon(scene(tmp_path)) as daemon:
-        peer, gone = daemon.peer(), Peer(raw(daemon))
+        peer, gone = daemon.peer(), daemon.stranger()
         gone.close()
         until(lambda: peer.call("_policyd/status", {})["connections"] == 1, "only one is left")
         peer.close()
-
-
-def raw(daemon: Daemon) -> int:
-    """Return a connected descriptor."""
-    one = socket.socket(socket.AF_UNIX)
-    one.connect(daemon.path)
-    return one.detach()
