@@ -3,7 +3,8 @@
 Rules of this module:
 
 1. `resolve` walks like the kernel: component by component, `..` after each link, at most 40 links. What does not exist
-   is kept below the nearest existing ancestor; everything else that fails is an `OSError`, and the path opaque.
+   is kept below the nearest existing ancestor, and nothing is looked for below it; everything else that fails is an
+   `OSError`, and the path opaque.
 2. A link of a process (`/proc/self/cwd`, `/dev/fd/3`) leads somewhere else for the agent than for policyd: an
    `OSError` as well, unless it leads to `/`.
 3. Every look is bounded by entries and by time, about 40 ms, all looks of a second by a quarter of it; what was not
@@ -130,14 +131,17 @@ class RealFilesystem:
 
 
 def _walk(path: str) -> str:
-    done, todo, links = "", _parts(path), 0
+    done, todo, links, missing = "", _parts(path), 0, False
     while todo:
         part = todo.pop()
         if part == "..":
-            done = done.rpartition("/")[0]
+            done, missing = done.rpartition("/")[0], False
             continue
         here = f"{done}/{part}"
-        target = _link(here)
+        target = "" if missing else _link(here)
+        if target is None:
+            missing = True
+            _link("/".join((here, *reversed(todo))))  # the kernel refuses what can be no path at all
         if not target:
             done = here
             continue
@@ -164,14 +168,14 @@ def _parts(path: str) -> list[str]:
     return [part for part in reversed(path.split("/")) if part not in {"", "."}]
 
 
-def _link(path: str) -> str:
-    """The target of a link; empty for what is no link and for what does not exist."""
+def _link(path: str) -> str | None:
+    """The target of a link; empty for what is no link, None for what does not exist."""
     try:
         if not stat.S_ISLNK(os.lstat(path).st_mode):
             return ""
         target = os.readlink(path)
     except (FileNotFoundError, NotADirectoryError):
-        return ""
+        return None
     except ValueError as error:
         raise OSError(errno.EINVAL, str(error), path) from error
     if target != "/" and _FOREIGN.match(path):
