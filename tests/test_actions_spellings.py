@@ -125,6 +125,32 @@ def test_the_older_claude_adapter_has_tools_of_its_own(
     assert len(found) == len(expected) and all(map(str.startswith, found, expected)), found
 
 
+BUILT_IN, OF_A_SERVER = "execute $ ls", 'execute+other tool acp/Bash {"command": "ls"}'
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "servers", "expected"),
+    [
+        ("@zed-industries/claude-code-acp", "0.16.2", (), [BUILT_IN]),
+        ("@zed-industries/claude-agent-acp", "0.17.1", (), [BUILT_IN]),
+        ("@zed-industries/claude-code-acp", "0.16.2", ("acp",), [BUILT_IN, OF_A_SERVER]),
+        ("@zed-industries/claude-agent-acp", "0.23.1", (), [OF_A_SERVER]),
+        ("@agentclientprotocol/claude-agent-acp", "0.101.0", (), [OF_A_SERVER]),
+        ("@agentclientprotocol/claude-agent-acp", "0.101.0", ("acp",), [OF_A_SERVER]),
+    ],
+)
+def test_a_server_called_acp_is_no_tool_of_the_adapters_own(
+    name: str, version: str, servers: tuple[str, ...], expected: list[str]
+) -> None:
+    talk = opened(name, version, servers)
+    update(talk, title="x", kind="execute", rawInput={"command": "ls"}, _meta=META_BASH)
+    found = asked(talk, title="x", rawInput={"command": "ls"})
+    assert [one for one in found if "carried" not in one] == expected
+
+
+META_BASH = {"claudeCode": {"toolName": "mcp__acp__Bash"}}
+
+
 def test_a_command_codex_takes_for_a_reader_is_one() -> None:
     talk = opened("@agentclientprotocol/codex-acp", "2.6.0")
     raw = {"command": "cat /etc/hosts | head -3", "cwd": HERE}

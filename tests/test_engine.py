@@ -523,6 +523,8 @@ def test_the_exception_of_an_allow_rule_holds_where_it_may(rule: str, action: Ac
         ('agent="@acp/claude"', CONTEXT, True, True),
         ('agent="claude"', replace(CONTEXT, agent=Agent()), False, True),
         ('agent="claude@1.*"', replace(CONTEXT, agent=Agent("x", "", "claude")), False, True),
+        ('agent="vibe"', replace(CONTEXT, agent=Agent("x", "2.1", "vibe-2", "vibe")), True, True),
+        ('agent="vibe@3.*"', replace(CONTEXT, agent=Agent("x", "2.1", "vibe-2", "vibe")), False, False),
         ('mode="plan"', CONTEXT, False, True),
         ('mode="plan"', replace(CONTEXT, mode=Mode("plan")), True, True),
         ('mode="@unsafe"', replace(CONTEXT, mode=Mode("new")), True, True),

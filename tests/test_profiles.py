@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policyd.actions import Conversation, Machine
 from policyd.actions.fields import Ref
 from policyd.actions.profiles import Profile, ProfileTable, compile_profile, find, named, nameless, parse, shipped
 from policyd.actions.readers import Fault, Template, apply_patch, json_text
@@ -84,6 +85,17 @@ def test_a_version_may_have_a_profile_of_its_own() -> None:
     assert find("@mistralai/mistral-vibe", "2.0.2").short == "vibe-2"
     assert find("@mistralai/mistral-vibe", "2.26.1").short == "vibe"
     assert find("@mistralai/mistral-vibe", "4.0.0").short == "vibe"
+
+
+@pytest.mark.parametrize(
+    ("given", "version", "contradicts"), [("vibe", "2.0.2", False), ("vibe-2", "3.0", False), ("codex", "3.0", True)]
+)
+def test_an_agent_given_by_name_may_be_any_of_its_versions(given: str, version: str, contradicts: bool) -> None:
+    talk = Conversation(Machine("/home/dev"), agent=given)
+    talk.observe("c2a", {"id": 0, "method": "initialize", "params": {}})
+    talk.observe("a2c", {"id": 0, "result": {"agentInfo": {"name": "@mistralai/mistral-vibe", "version": version}}})
+    assert bool(talk.contradiction) is contradicts
+    assert talk.agent.family == "vibe"
 
 
 def test_an_agent_nobody_described_gets_the_careful_profile() -> None:

@@ -61,7 +61,7 @@ class Conversation:
         self._given = agent
         self._waiting: dict[tuple[str, object], _Waiting] = {}
         self._profile = (profiles.named(agent) if agent else None) or profiles.generic()
-        self._agent = Agent(agent, "", self._profile.short)
+        self._agent = Agent(agent, "", self._profile.short, self._profile.family)
 
     @property
     def agent(self) -> Agent:
@@ -122,9 +122,9 @@ class Conversation:
         if not name:
             return
         profile = profiles.find(name, version)
-        if self._given and profile is not self._profile and self._profile.short != profiles.GENERIC:
+        if self._given and self._profile.short != profiles.GENERIC and not profile.same_agent(self._profile):
             self.contradiction = f"the agent calls itself `{name}`, not `{self._given}`"
-        self._profile, self._agent = profile, Agent(name, version, profile.short)
+        self._profile, self._agent = profile, Agent(name, version, profile.short, profile.family)
 
     def _opened(self, asked: _Waiting, result: object) -> None:
         fields = result if isinstance(result, TABLE) else {}

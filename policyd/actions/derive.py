@@ -74,6 +74,9 @@ def _call(build: Builder, profile: Profile, spec: ToolSpec, name: str) -> None:
     resources.urls_of(build, spec)
     _widening(build, spec)
     _unclaimed(build, spec)
+    if table.own and (spec.doubtful or table.own in build.around.servers):
+        server = profile.named("mcp__*", (), ())
+        _mcp(build, server or spec, name)
 
 
 def _mcp(build: Builder, spec: ToolSpec, name: str) -> None:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from policyd.actions.fields import Found, Ref, each
 from policyd.actions.readers import Template
@@ -111,6 +112,10 @@ class ToolTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Keys of `rawInput` that widen the agent's reach when they hold anything but false."""
     escalate: str = ""
     """Why any call of this tool widens the agent's reach."""
+    agents: list[str] = []
+    """The table is only of these agents, by wire name with an optional version glob (`NAME@0.1[0-6].*`)."""
+    own: str = ""
+    """An MCP server of the agent's own that the tool belongs to: one of that name may be the user's as well."""
     late: list[str] = []
     """Places whose details race the request."""
 
@@ -200,12 +205,19 @@ class ToolSpec(Struct, frozen=True):
     """Groups with a reference that begins elsewhere than at a key of `rawInput`."""
     readers: dict[str, tuple[Ref, ...]]
     """Key of `rawInput` -> the references of all groups that begin at it."""
+    doubtful: bool = False
+    """Whether the agent is one of those the table is of is not known."""
 
     def found(self, group: str, evidence: Evidence) -> list[Found]:
         """Return what the references of a group lead to, in order; a call states few of the fields it might."""
         if group not in self.beyond and self.keys[group].isdisjoint(evidence.raw):
             return []
         return each(self.refs[group], evidence)
+
+    def of(self, name: str, version: str) -> bool:
+        """Say whether the table is of an agent that states this name and version."""
+        told = [text.rpartition("@") if "@" in text[1:] else (text, "", "*") for text in self.table.agents]
+        return not told or any(known == name and fnmatchcase(version, glob) for known, _, glob in told)
 
     def counts(self, stated: set[str], raw: set[str]) -> bool:
         """Say whether the table counts for a call of these kinds with these keys."""
@@ -232,6 +244,8 @@ class Profile(Struct, frozen=True):
     """Details of some tool's calls race the request."""
     order: tuple[tuple[str, ToolSpec], ...] = ()
     """The tables by kind, in the order in which kinds are looked for."""
+    family: str = ""
+    """Short name of the profile of the same agent that this one, of certain versions, extends; else its own."""
 
     def named(self, tool: str, stated: Iterable[str], raw: Iterable[str]) -> ToolSpec | None:
         """Return how to read a call of `tool`, None if no table names it.
@@ -256,6 +270,17 @@ class Profile(Struct, frozen=True):
             if kind in said or kind == "*":
                 return spec
         return None
+
+    def of(self, name: str, version: str) -> Profile:
+        """Return the profile as it is for an agent that states this name and version."""
+        if not any(spec.table.agents for spec in self.tools.values()):
+            return self
+        kept = {tool: spec for tool, spec in self.tools.items() if spec.of(name, version)}
+        return replace(self, tools={tool: replace(spec, doubtful=False) for tool, spec in kept.items()})
+
+    def same_agent(self, other: Profile) -> bool:
+        """Say whether both describe the same agent, perhaps in another version."""
+        return self.short == other.short or not set(self.data.name).isdisjoint(other.data.name)
 
     def mode(self, name: str) -> Mode:
         """Return what the profile says of mode `name`; an unknown mode is unsafe."""
@@ -299,7 +324,7 @@ REFERENCES = (
 )
 
 
-def compile_profile(short: str, data: ProfileTable) -> Profile:
+def compile_profile(short: str, data: ProfileTable, family: str = "") -> Profile:
     """Return `data` with every reference compiled; ValueError names the table that is wrong."""
     tools = {name: _spec(f"tool.{name}", table) for name, table in data.tool.items()}
     kinds = {name: _spec(f"kind.{name}", table) for name, table in data.kind.items()}
@@ -314,6 +339,7 @@ def compile_profile(short: str, data: ProfileTable) -> Profile:
         frozenset(name for spec in (*tools.values(), *kinds.values()) for name in spec.used),
         any(spec.table.late for spec in (*tools.values(), *kinds.values())),
         tuple((kind, kinds[kind]) for kind in (*KINDS, "*") if kind in kinds),
+        family or short,
     )
 
 
@@ -339,6 +365,7 @@ def _spec(label: str, table: ToolTable) -> ToolSpec:
         {name: frozenset(ref.key for ref in group if ref.key) for name, group in refs.items()},
         frozenset(name for name, group in refs.items() if not all(ref.key for ref in group)),
         {key: tuple(ref for ref in every if ref.key == key) for key in {ref.key for ref in every if ref.key}},
+        doubtful=bool(table.agents),
     )
 
 
@@ -350,7 +377,9 @@ def shipped() -> dict[str, Profile]:
     folder = files("policyd") / "agents"
     sources = {entry.name.removesuffix(".toml"): entry for entry in folder.iterdir() if entry.name.endswith(".toml")}
     tables = {short: parse(entry.read_bytes()) for short, entry in sorted(sources.items()) if short != GENERIC}
-    found = {short: compile_profile(short, inherit(table, tables)) for short, table in tables.items()}
+    found = {
+        short: compile_profile(short, inherit(table, tables), family(short, tables)) for short, table in tables.items()
+    }
     return {**found, GENERIC: generic()}
 
 
@@ -372,13 +401,20 @@ def inherit(table: ProfileTable, tables: dict[str, ProfileTable]) -> ProfileTabl
     return msgspec.structs.replace(base, **said)
 
 
+def family(short: str, tables: dict[str, ProfileTable]) -> str:
+    """Return the short name of the profile that `short` extends for versions of the same agent, else `short`."""
+    base = tables[short].extends
+    same = base and not set(tables[base].name).isdisjoint(tables[short].name)
+    return family(base, tables) if same else short
+
+
 def find(name: str, version: str = "") -> Profile:
     """Return the profile for an agent that calls itself `name`, `generic` if nobody described it."""
     fits = [profile for profile in shipped().values() if name and name in profile.data.name]
     for profile in sorted(fits, key=lambda profile: not profile.data.version):
         patterns = profile.data.version
         if not patterns or any(fnmatchcase(version, pattern) for pattern in patterns):
-            return profile
+            return profile.of(name, version)
     return generic()
 
 
@@ -397,5 +433,5 @@ def generic() -> Profile:
 
 def named(text: str) -> Profile | None:
     """Return the profile whose short name, or one of whose wire names, is `text`; None if there is none."""
-    profiles = shipped()
-    return profiles.get(text) or next((item for item in profiles.values() if text in item.data.name), None)
+    found = shipped().get(text) or find(text)
+    return None if found.short == GENERIC and text != GENERIC else found

@@ -107,7 +107,8 @@ class Court:
     def context(self, case: Case, policy: Policy, broken: str) -> Context:
         """Return what was true of the session."""
         record = case.record
-        agent = Agent(*(str(each or "") for each in values(record.get("agent"), "name", "version", "profile")))
+        name, version, short = (str(each or "") for each in values(record.get("agent"), "name", "version", "profile"))
+        agent = Agent(name, version, short, (profiles.named(short) or profiles.generic()).family)
         labels = {name: str(value) for name, value in table(record.get("labels")).items()}
         certain = {name: labels[name] for name in map(str, listed(record.get("managed_labels"))) if name in labels}
         return Context(

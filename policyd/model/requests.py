@@ -125,6 +125,8 @@ class Agent(Struct, frozen=True, gc=False):
     version: str = ""
     profile: str = "generic"
     """Short name of the profile in force (`claude`, `codex`, …)."""
+    family: str = ""
+    """Short name of the profile it is a version of (`vibe` of `vibe-2`)."""
 
 
 class Context(Struct, frozen=True, gc=False):

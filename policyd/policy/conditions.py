@@ -293,7 +293,7 @@ class AgentCondition(Struct, frozen=True):
             if text == agent.name:
                 return YES
             short, _, version = text.rpartition("@") if "@" in text[1:] else (text, "", "")
-            if short != agent.profile:
+            if short not in (agent.profile, agent.family):
                 continue
             if not version or (agent.version and glob(version)(agent.version)):
                 return YES
