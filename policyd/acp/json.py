@@ -184,33 +184,46 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_number, parse
 
 
 def _walk(value: object, profile: frozenset[str]) -> None:
-    """Check depth and keys, without recursion: level by level."""
-    level: list[tuple[object, bool]] = [(value, False)]
+    """Check depth and keys, without recursion: level by level, what is free of the protocol's names apart."""
+    bound, free = [value], list[Any]()
     depth = 0
-    while level:
-        below: list[tuple[object, bool]] = []
-        for item, free in level:
+    while bound or free:
+        inner: list[Any] = []
+        loose: list[Any] = []
+        for item in bound:
             if isinstance(item, dict):
-                if free or not item.keys() <= NAMES:
-                    _keys(item, free)
-                for key, member in item.items():
-                    if isinstance(member, (dict, list)):
-                        below.append((member, free or key in FREE))
-                        if key == "rawInput" and not free and isinstance(member, dict):
-                            _variants(member, profile)
+                _bound(item, profile, inner, loose)
             elif isinstance(item, list):
-                below += [(member, free) for member in item if isinstance(member, (dict, list))]
-        level = below
+                inner += [member for member in item if isinstance(member, (dict, list))]
+        for item in free:
+            if isinstance(item, dict):
+                _keys(item)
+                item = item.values()
+            loose += [member for member in item if isinstance(member, (dict, list))]
+        bound, free = inner, loose
         depth += 1
         if depth > DEPTH:
             raise ProtocolError(f"nested deeper than {DEPTH}")
 
 
-def _keys(item: dict[str, Any], free: bool) -> None:
+def _bound(item: dict[str, Any], profile: frozenset[str], inner: list[Any], loose: list[Any]) -> None:
+    """Check the keys of an object of the protocol's, and sort what it holds."""
+    if not item.keys() <= NAMES:
+        _keys(item)
+        _variants(item, NAMES)
+    for key, member in item.items():
+        if isinstance(member, (dict, list)):
+            if key not in FREE:
+                inner.append(member)
+                continue
+            loose.append(member)
+            if key == "rawInput" and isinstance(member, dict):
+                _variants(member, profile)
+
+
+def _keys(item: dict[str, Any]) -> None:
     if len(item) > 1 and len({key.casefold() for key in item}) != len(item):
         raise ProtocolError("two keys of one object differ only in case")
-    if not free:
-        _variants(item, NAMES)
 
 
 def _variants(item: dict[str, Any], names: frozenset[str]) -> None:
