@@ -23,6 +23,7 @@ from msgspec import Struct, field
 from policyd.actions.readers import Fault, json_text
 from policyd.model import EMPTY, TABLE
 
+NONE: frozenset[str] = frozenset()
 OTHER = frozenset({"other"})
 FINISHED = ("completed", "failed", "cancelled")
 COLLECTIONS = ("locations", "content")
@@ -87,19 +88,19 @@ class Call(Struct):
     call_id: str
     name: str = ""
     first_title: str = ""
-    titles: list[str] = field(default_factory=list)
-    kinds: set[str] = field(default_factory=set)
-    raw: Mapping[str, object] = field(default_factory=dict)
+    titles: tuple[str, ...] = ()
+    kinds: frozenset[str] = NONE
+    raw: Mapping[str, object] = EMPTY
     fault: str = ""
     locations: tuple[str, ...] = ()
     diffs: tuple[Diff, ...] = ()
     texts: tuple[str, ...] = ()
-    meta: dict[str, object] = field(default_factory=dict)
+    meta: Mapping[str, object] = EMPTY
     status: str = ""
-    arrived: set[str] = field(default_factory=set)
+    arrived: frozenset[str] = NONE
     """Places that updates of this epoch brought: `rawInput`, `rawInput.command`, `locations`."""
     old: tuple[str, ...] = ()
-    older: Mapping[str, object] = field(default_factory=dict)
+    older: Mapping[str, object] = EMPTY
     asked: bool = False
     """A request named it, or covered it."""
     settled: bool = False
@@ -107,7 +108,7 @@ class Call(Struct):
     announced: bool = False
     broken: str = ""
     """Why nothing that is known of it counts: one of its updates was refused."""
-    odd: dict[str, str] = field(default_factory=dict)
+    odd: Mapping[str, str] = field(default_factory=dict)
     """Collection (`locations`, `content`) -> what of its latest value has a shape that is not known."""
     detailed: bool = False
     """Its `rawInput` was stated, be it an empty table."""
@@ -133,13 +134,13 @@ class Call(Struct):
         if isinstance(title, str) and title:
             self.first_title = self.first_title or title[:LONGEST_KEPT]
             if title not in self.titles and len(self.titles) < MANY_TITLES:
-                self.titles.append(title)
+                self.titles += (title,)
         if isinstance(name, str) and name:
             self.name = self.name or name
         if isinstance(kind, str) and kind:
-            self.kinds.add(kind)
+            self.kinds |= {kind}
         if isinstance(meta, TABLE):
-            self.meta.update(meta)
+            self.meta = {**self.meta, **meta}
 
     def _details(self, update: Mapping[str, object]) -> None:
         whole = update.get("sessionUpdate") == "tool_call_update"
@@ -148,15 +149,15 @@ class Call(Struct):
             self.detailed = True
             if raw or fault:
                 self.raw, self.fault = raw, fault
-            self.arrived.update(f"rawInput.{key}" for key, value in raw.items() if value not in ("", None, [], {}))
+            self.arrived |= {f"rawInput.{key}" for key, value in raw.items() if value not in ("", None, [], {})}
             if whole or raw:
-                self.arrived.add("rawInput")
+                self.arrived |= {"rawInput"}
         for key in COLLECTIONS:
             if update.get(key) is not None:
-                self.odd[key] = strange(key, update[key])
+                self.odd = {**self.odd, key: strange(key, update[key])}
         if paths := location_paths(update.get("locations")):
             self.locations = paths
-            self.arrived.add("locations")
+            self.arrived |= {"locations"}
         content = update.get("content")
         if diffs := content_diffs(content):
             self.diffs = diffs
@@ -165,44 +166,50 @@ class Call(Struct):
 
     def settle(self) -> None:
         """What is known becomes old: a request was answered, or the call has finished."""
-        known = (*self.old, *self.locations, *(diff.path for diff in self.diffs), *_strings(self.raw))
-        self.old = tuple(dict.fromkeys(known))[-64:]
-        brief = {key: value for key, value in self.raw.items() if isinstance(value, str) and len(value) < LONGEST_KEPT}
-        self.older = brief or self.older
+        if self.raw or self.locations or self.diffs:
+            known = (*self.old, *self.locations, *(diff.path for diff in self.diffs), *_strings(self.raw))
+            self.old = tuple(dict.fromkeys(known))[-64:]
+            raw = self.raw.items()
+            brief = {key: value for key, value in raw if isinstance(value, str) and len(value) < LONGEST_KEPT}
+            self.older = brief or self.older
         self.raw, self.fault, self.locations, self.diffs, self.texts = EMPTY, "", (), (), ()
-        self.arrived, self.titles, self.odd, self.detailed = set(), [], {}, False
+        self.arrived, self.titles, self.odd, self.detailed = NONE, (), {}, False
         self.settled = True
 
 
 def merge(call: Call, asked: Mapping[str, object], options: Iterable[object], late: Iterable[str] = ()) -> Evidence:
     """Return the evidence of `call` for a request whose `toolCall` is `asked`; `late` are the fields to wait for."""
     raw, fault = table(asked.get("rawInput"))
-    known = {key: value for key, value in call.raw.items() if key not in raw or raw[key] in ("", None, [], {})}
-    own_paths = location_paths(asked.get("locations"))
+    known = {key: value for key, value in call.raw.items() if raw.get(key) in ("", None, [], {})} if call.raw else {}
     content = asked.get("content")
     kind, title, name, meta = asked.get("kind"), asked.get("title"), asked.get("name"), asked.get("_meta")
     stated = kind if isinstance(kind, str) else ""
-    titles = [title] if isinstance(title, str) and title else []
+    own_title = (title,) if isinstance(title, str) and title else ()
     return Evidence(
-        call_id=call.call_id,
-        name=call.name or (name if isinstance(name, str) else ""),
-        kinds=spoken({*call.kinds, stated}),
-        stated=stated,
-        raw={**raw, **known},
-        fault=misshapen(asked) or fault or call.fault or next(filter(None, call.odd.values()), ""),
-        detailed=call.detailed or asked.get("rawInput") is not None,
-        titles=tuple(dict.fromkeys([*titles, *reversed(call.titles)])),
-        first_title=call.first_title,
-        locations=tuple(dict.fromkeys([*own_paths, *call.locations])),
-        diffs=_union(content_diffs(content), call.diffs),
-        texts=(*content_texts(content), *call.texts),
-        meta={**call.meta, **(meta if isinstance(meta, TABLE) else {})},
-        options=tuple([option for option in options if isinstance(option, TABLE)]),
-        old=call.old,
-        older=call.older,
-        missing=frozenset(late).difference(call.arrived),
-        announced=call.announced,
+        call.call_id,
+        call.name or (name if isinstance(name, str) else ""),
+        spoken({*call.kinds, stated}),
+        stated,
+        {**raw, **known},
+        misshapen(asked) or fault or call.fault or next(filter(None, call.odd.values()), ""),
+        call.detailed or asked.get("rawInput") is not None,
+        _once(own_title, call.titles[::-1]),
+        call.first_title,
+        _once(location_paths(asked.get("locations")), call.locations),
+        _union(content_diffs(content), call.diffs),
+        (*content_texts(content), *call.texts),
+        {**call.meta, **(meta if isinstance(meta, TABLE) else {})},
+        tuple([option for option in options if isinstance(option, TABLE)]),
+        call.old,
+        call.older,
+        frozenset(late).difference(call.arrived),
+        call.announced,
     )
+
+
+def _once(own: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the texts of both without repetition, the request's own first."""
+    return tuple(dict.fromkeys((*own, *known))) if known or len(own) > 1 else own
 
 
 def misshapen(asked: Mapping[str, object]) -> str:

@@ -37,6 +37,8 @@ PLACES = frozenset(
         "options",
     }
 )
+TEXTS = frozenset({"title", "first_title", "name", "toolCallId"})
+"""Places that are one text."""
 
 
 class Found(Struct, frozen=True):
@@ -64,12 +66,17 @@ class Ref(Struct, frozen=True):
     """It is that key's value and nothing more."""
     reads: bool = False
     """What stands at the place is read further."""
+    text: bool = False
+    """It is one text of the call, or what a template takes from it."""
 
     def __post_init__(self) -> None:
         """Note what is asked at every call."""
         key = self.steps[0] if self.place == "rawInput" and self.steps and self.steps[0] != "[]" else ""
         read = bool(self.template or self.json or self.where[0] or self.field)
         force_setattr(self, "reads", read)
+        force_setattr(
+            self, "text", self.place in TEXTS and not (self.steps or self.json or self.where[0] or self.field)
+        )
         force_setattr(self, "key", key)
         force_setattr(self, "bare", bool(key) and len(self.steps) == 1 and key[0] != "{" and not read)
 
@@ -103,19 +110,26 @@ class Ref(Struct, frozen=True):
                 return ()
             if self.bare:
                 return (Found(value, f"rawInput.{self.key}"),)
+        if self.text:
+            text = self._taken(_single(self.place, evidence))
+            return (Found(text, self.place),) if text else ()
         start = _start(self.place, evidence)
         if not start:
             return ()
         found = _walk(start, self.steps)
         return [one for start in found for one in self._read(start)] if self.reads else found
 
+    def _taken(self, value: object) -> object:
+        """Return what the template, if there is one, takes from a value; nothing where that does not fit."""
+        if not self.template:
+            return value
+        holes = self.template.match(value) if isinstance(value, str) else None
+        if holes is None:
+            return ""
+        return value if self.hole == "*" else holes.get(self.hole, "")
+
     def _read(self, found: Found) -> Sequence[Found]:
-        value = found.value
-        if self.template:
-            holes = self.template.match(value) if isinstance(value, str) else None
-            if holes is None:
-                return ()
-            value = value if self.hole == "*" else holes.get(self.hole, "")
+        value = self._taken(found.value)
         if self.json:
             try:
                 value = json_text(value if isinstance(value, str) else "")

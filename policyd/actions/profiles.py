@@ -205,6 +205,10 @@ class ToolSpec(Struct, frozen=True):
     """Groups with a reference that begins elsewhere than at a key of `rawInput`."""
     readers: dict[str, tuple[Ref, ...]]
     """Key of `rawInput` -> the references of all groups that begin at it."""
+    where: frozenset[str]
+    """Keys of `rawInput` at which what leads to paths begins, or the directory they start at."""
+    wherever: bool
+    """Some of that begins elsewhere."""
     doubtful: bool = False
     """Whether the agent is one of those the table is of is not known."""
 
@@ -213,6 +217,11 @@ class ToolSpec(Struct, frozen=True):
         if group not in self.beyond and self.keys[group].isdisjoint(evidence.raw):
             return []
         return each(self.refs[group], evidence)
+
+    def names_paths(self, evidence: Evidence) -> bool:
+        """Say whether the call may name a path, or says where one would start."""
+        stated = evidence.locations or evidence.diffs or self.table.here or self.wherever
+        return bool(stated) or not self.where.isdisjoint(evidence.raw)
 
     def of(self, name: str, version: str) -> bool:
         """Say whether the table is of an agent that states this name and version."""
@@ -322,6 +331,8 @@ REFERENCES = (
     "tool",
     "arguments",
 )
+LEADING = ("cwd", "path", "glob", "mention", "deletes", "moves")
+"""Groups that say where paths are, or where they start."""
 
 
 def compile_profile(short: str, data: ProfileTable, family: str = "") -> Profile:
@@ -365,6 +376,8 @@ def _spec(label: str, table: ToolTable) -> ToolSpec:
         {name: frozenset(ref.key for ref in group if ref.key) for name, group in refs.items()},
         frozenset(name for name, group in refs.items() if not all(ref.key for ref in group)),
         {key: tuple(ref for ref in every if ref.key == key) for key in {ref.key for ref in every if ref.key}},
+        frozenset(ref.key for group in LEADING for ref in refs[group] if ref.key),
+        any(not ref.key for group in LEADING for ref in refs[group]),
         doubtful=bool(table.agents),
     )
 

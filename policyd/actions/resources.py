@@ -146,6 +146,8 @@ def patches_of(build: Builder, spec: ToolSpec) -> None:
 
 def paths_of(build: Builder, profile: Profile, spec: ToolSpec) -> None:
     """Add the paths of fields, locations and diffs, each with what is done to it."""
+    if not spec.names_paths(build.evidence):
+        return
     table, evidence = spec.table, build.evidence
     ran = bool([action for action in build.actions if action.command or action.mcp])
     beside = spec.found("mention", evidence)
