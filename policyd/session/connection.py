@@ -36,6 +36,8 @@ ORDERED = UNDERSTOOD | {"session/prompt"}
 JUDGED = DOORS | {PERMISSION}
 CANCEL_REQUEST = "$/cancel_request"
 NULL = ("null", None)
+ASKS = b'{"jsonrpc":"2.0","id":'
+"""How requests and responses mostly begin."""
 LAST = "put policyd last: policyd proxy -- AGENT"
 
 
@@ -84,6 +86,10 @@ class Connection:
     def feed(self, side: Side, block: bytes, now: Moment, fs: Filesystem | None) -> list[Command]:
         """Take a block of whole lines (`acp.Lines.feed`): as a `Frame` each, but what passes in a row is one `Send`."""
         self._core.now, self._core.fs = now, fs
+        if block.startswith(ASKS) and block.find(b"\n") == len(block) - 1:  # a guess: no line of a stream
+            self._line(side, block[:-1])
+            self._released()
+            return self._core.taken()
         if side is Side.AGENT and not self._modes.holding and acp.streams(block):
             self._core.send(Side.CLIENT, block)
             return self._core.taken()
