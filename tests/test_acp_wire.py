@@ -303,6 +303,17 @@ def test_a_line_inside_another_message_is_looked_at_as_a_line(block: bytes) -> N
     assert all(method is None for line, method, _ in acp.skim(block) if line.strip() == ASKS)
 
 
+@given(st.lists(st.sampled_from([STREAMED, TOLD, HEAD, TAIL, ASKS, b"[", b"]", b" ", b"\n", b"\r", b"{}"])))
+def test_however_a_block_is_put_together_each_line_is_judged_as_whoever_reads_lines_sees_it(parts: list[bytes]) -> None:
+    block = b"".join((*parts, b"\n"))
+    cut = list(acp.runs(block, frozenset({"tool_call"})))
+    passes = [block] if acp.streams(block) else [piece for piece, plain in cut if plain]
+    for line in b"".join(passes).split(b"\n")[:-1]:
+        assert json.loads(line)["method"] == "session/update"
+    assert b"".join(piece if plain else piece + b"\n" for piece, plain in cut) == block
+    assert [line for line, *_ in acp.skim(block)] == block.split(b"\n")[:-1]
+
+
 def test_two_messages_on_a_line_do_not_stream() -> None:
     assert not acp.streams(STREAMED + STREAMED + b"\n")
     assert not acp.streams(STREAMED + b"\r" + STREAMED + b"\n" + STREAMED + b"\n")

@@ -1,15 +1,19 @@
 """A glance at whole blocks of lines, nearly all in C: what may pass unseen, and what `envelope` has to look at.
 
-1. What is told of a line is certain, whoever reads it: each envelope key stands there once, each newline ends a
-   message, no carriage return stands inside.
+1. What is told of a line is certain, whoever reads it: each envelope key stands there once, no carriage return stands
+   inside. Each line is decoded by itself, so that no newline stands inside a message and no two messages on a line.
 2. A block of nothing but what an agent streams is told in one go (`streams`): every key in it is known, and every
    occurrence of a key is checked, so no reading of it is anything else.
 3. What cannot be told is never passed: it is looked at, line by line.
+
+`BytesIO` cuts at byte 0x0A alone, and faster than anything else that does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterator
+from io import BytesIO
 from typing import Literal
 
 import msgspec
@@ -34,7 +38,7 @@ class _UpdateParams(msgspec.Struct):
     sessionId: str = ""  # noqa: N815
 
 
-class _Streamed(Struct, forbid_unknown_fields=True):
+class _Streamed(Struct, forbid_unknown_fields=True, gc=False):
     sessionUpdate: Literal[  # noqa: N815
         "agent_message_chunk",
         "agent_thought_chunk",
@@ -53,13 +57,13 @@ class _Streamed(Struct, forbid_unknown_fields=True):
     meta: Raw | UnsetType = msgspec.field(default=UNSET, name="_meta")
 
 
-class _StreamedParams(Struct, forbid_unknown_fields=True):
+class _StreamedParams(Struct, forbid_unknown_fields=True, gc=False):
     update: _Streamed
     sessionId: Raw | UnsetType = UNSET  # noqa: N815
     meta: Raw | UnsetType = msgspec.field(default=UNSET, name="_meta")
 
 
-class _StreamedLine(Struct, forbid_unknown_fields=True):
+class _StreamedLine(Struct, forbid_unknown_fields=True, gc=False):
     """A notification that no reading of can be anything but text, a plan or a list that the agent streams.
 
     Every key is known, so that none stands there in another case; every occurrence of a repeated key is checked.
@@ -74,13 +78,26 @@ _streamed = msgspec.json.Decoder(_StreamedLine)
 _update = msgspec.json.Decoder(_UpdateParams)
 
 
+def streams(block: bytes) -> bool:
+    """Say whether every line of a block is certainly a `session/update` that streams text, a plan or a list."""
+    if RETURN in block:
+        return False
+    try:
+        deque(map(_streamed.decode, BytesIO(block)), 0)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return False
+    return True
+
+
 def skim(block: bytes) -> Iterator[tuple[bytes, str | None, bytes | None]]:
-    """Yield each line of a block of whole lines, newline included, with what a glance tells of it.
+    """Yield each line of a block of whole lines, without its newline, with what a glance tells of it.
 
     `(line, method, params)`: certainly the one notification it seems to be.
     `(line, None, None)`: `envelope` has to look.
     """
-    for line, one in _decoded(block):
+    for whole in BytesIO(block):
+        line = whole[:-1]
+        one = _try(line)
         method, raw = one.method, one.params
         if one.id is UNSET and method is not UNSET and raw is not UNSET:
             params = bytes(raw)
@@ -90,19 +107,23 @@ def skim(block: bytes) -> Iterator[tuple[bytes, str | None, bytes | None]]:
         yield line, None, None
 
 
-def _decoded(block: bytes) -> Iterable[tuple[bytes, Fast]]:
-    lines = block.split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    found: list[Fast] = []
-    if _messages(block):
-        try:
-            found = FAST.decode_lines(block)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            found = []
-    if len(found) != len(lines):
-        found = [_try(line) for line in lines]
-    return zip(lines, found, strict=True)
+def runs(block: bytes, watched: frozenset[str]) -> Iterator[tuple[bytes, bool]]:
+    """Cut a block of whole lines into what may pass unseen and what has to be looked at.
+
+    Yield `(bytes, True)`: one or several whole lines, each certainly a `session/update` of a kind not in `watched`;
+    `(line, False)`: any other line, without its newline.
+    """
+    start = at = 0
+    for whole in BytesIO(block):
+        line, end = whole[:-1], at + len(whole)
+        if not _plain(line, watched):
+            if start < at:
+                yield block[start:at], True
+            yield line, False
+            start = end
+        at = end
+    if start < at:
+        yield block[start:], True
 
 
 def _try(line: bytes) -> Fast:
@@ -112,49 +133,8 @@ def _try(line: bytes) -> Fast:
         return _UNREAD
 
 
-def _messages(block: bytes) -> int:
-    """Return how many lines a block has, 0 if an end of one, as anybody reads it, may stand inside an object.
-
-    `decode_lines` cuts where a value ends, not at newlines: a line inside of another message would be seen by none but
-    whoever reads line by line. Inside a value no `}` is followed by `{`. An object for each newline is one a line.
-    """
-    if RETURN in block or block[:1] != b"{" or block[-2:] != b"}\n":
-        return 0
-    newlines = block.count(b"\n")
-    return newlines if block.count(b"}\n{") == newlines - 1 else 0
-
-
-def streams(block: bytes) -> bool:
-    """Say whether every line of a block is certainly a `session/update` that streams text, a plan or a list."""
-    count = _messages(block)
-    if not count:
-        return False
-    try:
-        return len(_streamed.decode_lines(block)) == count
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return False
-
-
-def runs(block: bytes, watched: frozenset[str]) -> Iterator[tuple[bytes, bool]]:
-    """Cut a block of whole lines into what may pass unseen and what has to be looked at.
-
-    Yield `(bytes, True)`: one or several whole lines, each certainly a `session/update` of a kind not in `watched`;
-    `(line, False)`: any other line, without its newline.
-    """
-    start = at = 0
-    for line, one in _decoded(block):
-        end = at + len(line) + 1
-        if not _plain(line, one, watched):
-            if start < at:
-                yield block[start:at], True
-            yield line, False
-            start = end
-        at = end
-    if start < len(block):
-        yield block[start:], True
-
-
-def _plain(line: bytes, one: Fast, watched: frozenset[str]) -> bool:
+def _plain(line: bytes, watched: frozenset[str]) -> bool:
+    one = _try(line)
     params = one.params
     if one.method != UPDATE or params is UNSET or one.id is not UNSET or len(line) - len(params) > _MOST_UPDATE:
         return False
