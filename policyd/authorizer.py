@@ -102,7 +102,7 @@ class Authorizer:
             return self.policy, ""
         session = self.conversation.session(session_id)
         policy, broken = self.policies(session)
-        if session.heads != policy.heads:
+        if session.heads is not policy.heads:
             self.conversation.use_heads(session_id, policy.heads)
         return policy, broken
 
@@ -182,11 +182,13 @@ def failed(error: Exception, policy: Policy) -> Decision:
 def check_examples(policy: Policy, machine: Machine) -> list[Diagnostic]:
     """Return a diagnostic for every example of a rule that does not come out as its author wrote.
 
-    Examples are judged in a workspace of their own below the home directory; conditions on the session count as met.
+    Examples are judged in a workspace of their own below the home directory, as texts for bash whatever shell agents
+    use; conditions on the session count as met.
     """
     if not policy.examples:
         return []
-    talk = Conversation(replace(machine, heads=policy.heads), cwd=f"{machine.home.rstrip('/')}/workspace")
+    bash = replace(machine, heads=policy.heads, shell="bash")  # noqa: S604 - a name, nothing is run
+    talk = Conversation(bash, cwd=f"{machine.home.rstrip('/')}/workspace")
     context = Context(talk.workspace(""), LATEST, resolved=True)
     wrong = []
     for example in policy.examples:

@@ -58,6 +58,12 @@ def test_until_a_session_opened_no_path_rule_allows() -> None:
     assert Authorizer(policy(EDITS), machine=MACHINE).decide(params("edit", path="a.py")).effect is Effect.ASK
 
 
+def test_examples_are_texts_for_bash_whatever_shell_agents_use() -> None:
+    ruled = policy('[[rule]]\neffect = "allow"\ncommand = "make test"\nmatch = "execute make test"\n')
+    for shell in ("zsh", "powershell", "cmd"):
+        assert check_examples(ruled, Machine("/home/dev", FILES, "/tmp", shell)) == []
+
+
 @pytest.mark.parametrize("broken", ["request", "settle", "context"])
 def test_a_failure_is_a_denial(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: Any, **__: Any) -> Any:
