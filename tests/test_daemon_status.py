@@ -54,7 +54,7 @@ def test_a_running_daemon_is_asked_what_it_has(tmp_path: Path) -> None:
         assert (found["mute"], found["problems"], found["prompt"]) == ("", [], ["client", "inbox"])
         done = status(daemon.scene, place)
         assert done.code == 0
-        for words in (f"process {daemon.process.pid}", "1 requests wait", str(daemon.scene.audit), found["revision"]):
+        for words in (f"process {daemon.process.pid}", "waiting for an answer: 1 request", str(daemon.scene.audit), found["revision"]):
             assert words in done.out
         peer.close()
 

@@ -165,7 +165,7 @@ def test_opencode_is_to_mend_until_its_own_settings_make_it_ask(home: Path) -> N
     assert policyd("init", "--agent", "opencode", "--write", cwd=work, home=home).returncode == 0
     said = policyd("doctor", "--agent", "opencode", cwd=work, home=home)
     assert said.returncode == 0
-    assert "opencode.json: set" in said.stdout
+    assert "opencode.json (set)" in said.stdout
 
 
 def test_an_agents_settings_may_have_comments(home: Path) -> None:

@@ -219,13 +219,15 @@ def test_a_record_that_rules_decide_otherwise_today_says_so(house: Path, capsys:
     assert (facts["effect"], facts["record"]["effect"], facts["record"]["id"]) == ("allow", "ask", "5f3a")
 
 
-@pytest.mark.parametrize(("key", "why"), [("9", "has no record `9`"), ("8", "is no decision but `reload`")])
-def test_a_record_that_cannot_be_explained_is_a_usage_error(
-    key: str, why: str, house: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("key", "code", "why"), [("9", 1, "has no record `9`"), ("8", 2, "is no decision but `reload`")]
+)
+def test_a_record_that_is_not_there_or_no_decision_is_told(
+    key: str, code: int, why: str, house: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = recorded(house, "execute git status")
     given = ["--policy", str(house / "policy.toml"), "--home", str(house / "home"), "--no-managed"]
-    assert main(["explain", *given, "--record", key, "--log", log]) == 2
+    assert main(["explain", *given, "--record", key, "--log", log]) == code
     assert why in capsys.readouterr().err
 
 

@@ -206,7 +206,7 @@ def test_prune_leaves_out_what_is_over_and_projects_that_are_gone(
     add(home, "--cwd", str(other), "--", "b")
     other.rmdir()
     assert policyd(home, "prune") == 0
-    assert "1 left out" in capsys.readouterr().out
+    assert "1 grant left out" in capsys.readouterr().out
     assert len(listed(home, capsys, "--all")) == 1
 
 

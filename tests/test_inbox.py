@@ -177,8 +177,8 @@ def test_a_question_of_the_daemon_is_answered_at_the_command_line(
             assert chosen(peer.result(ident)) == option
             peer.close()
         until(lambda: not listed(words, capsys), "nothing waits any more")
-        assert main(["prompts", *words, "list"]) == 1
-        assert main(["prompts", *words, "answer", "00000000", "allow"]) == 2
+        assert main(["prompts", *words, "list"]) == 0
+        assert main(["prompts", *words, "answer", "00000000", "allow"]) == 1
 
 
 def test_what_runs_below_a_client_of_the_daemon_may_not_answer(tmp_path: Path) -> None:

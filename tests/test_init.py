@@ -51,7 +51,7 @@ def test_every_client_gets_absolute_programs_and_all_arguments(client: str, home
     assert said.returncode == 0, said.stderr
     for word in (*programs.policyd(), str(agent), "--acp", "--model=x y"):
         assert word in said.stdout or shlex.quote(word) in said.stdout
-    assert said.stderr.count("policyd: ") >= 1
+    assert said.stderr.count("policyd init: ") >= 1
 
 
 @pytest.mark.parametrize("client", sorted(WRITTEN))

@@ -128,6 +128,7 @@ USAGE = (
     (["--nonsense"], b"unknown option `--nonsense`"),
     (["--no-managed", "--", "x"], b"offline commands"),
     (["--policy"], b"needs a value"),
+    (["--shell", "fish", "--", "cat"], b"write one of bash, sh, zsh, powershell, cmd"),
     (["--label", "x", "--", "y"], b"KEY=VALUE"),
     (["--prompt", "web", "--", "cat"], b"write none, client"),
     (["--cwd", "/nowhere", "--", "cat"], b"--cwd /nowhere"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import subprocess
@@ -12,11 +13,12 @@ import pytest
 
 from policyd.actions import Machine
 from policyd.authorizer import check_examples
-from policyd.cli import COMMANDS
+from policyd.cli import COMMANDS, parser_of
 from policyd.cli.suite import read as read_suite
 from policyd.cli.tree import Tree
 from policyd.model import Layer
 from policyd.policy import PolicySource, load
+from policyd.proxy import options as proxy_options
 from policyd.storage import settings
 
 ROOT = Path(__file__).parent.parent
@@ -88,6 +90,69 @@ def test_the_demo_prints_what_is_shown(tmp_path: Path) -> None:
 def test_every_command_is_in_the_table() -> None:
     table = README[README.index("## Commands and exit codes") :]
     assert [name for name in COMMANDS if f"| `policyd {name}" not in table] == []
+
+
+def taken() -> dict[str, set[str]]:
+    """Return each long option and the commands that take it, `grants list` being one."""
+    found: dict[str, set[str]] = {}
+
+    def walk(parser: argparse.ArgumentParser, name: str) -> None:
+        below = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
+        for action in parser._actions:
+            for word in action.option_strings:
+                if not below and word.startswith("--") and word != "--help":
+                    found.setdefault(word, set()).add(name)
+        for inner, each in below[0].choices.items() if below else ():
+            walk(each, f"{name} {inner}")
+
+    for name in COMMANDS.keys() - {"proxy"}:
+        walk(parser_of(name), name)
+    for word in ("--connect", *proxy_options.VALUES, *(word for word in proxy_options.FLAGS if word != "--help")):
+        if word.startswith("--"):
+            found.setdefault(word, set()).add("proxy")
+    return found
+
+
+def named(cell: str, commands: set[str]) -> set[str]:
+    """Return the commands a cell of the option table names: a command stands for all of its own commands too."""
+    words = re.findall(r"`([^`]+)`", cell)
+    chosen = {each for each in commands for word in words if each == word or each.startswith(f"{word} ")}
+    return commands - chosen if cell.startswith("all but") else chosen
+
+
+def test_the_option_table_says_which_commands_take_what() -> None:
+    real = taken()
+    commands = set[str]().union(*real.values(), COMMANDS) - {"grants", "prompts", "audit"}
+    table = README[README.index("| option | commands |") :].split("\n\n")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines()[2:]]
+    told = {word: named(row[1], commands) for row in rows for word in re.findall(r"`(--[\w-]+)", row[0])}
+    other = {"--project": {name for name in real["--project"] if name.startswith("audit ")}}
+    wrong = {word: real[word] ^ cell for word, cell in told.items() if real[word] - other.get(word, set()) != cell}
+    assert wrong == {}
+    shared = {word for word, names in real.items() if len({name.split()[0] for name in names}) > 1}
+    own = {"--kind", "--path", "--tool"}  # `explain` asks about one, `grants add` remembers one
+    assert shared - told.keys() == own
+
+
+def test_the_proxys_help_tells_every_option() -> None:
+    words = [word for word in (*proxy_options.VALUES, *proxy_options.FLAGS, "--connect") if word.startswith("--")]
+    assert [word for word in words if word not in proxy_options.USAGE] == []
+
+
+def test_every_option_and_word_of_every_command_is_explained() -> None:
+    silent = []
+
+    def walk(parser: argparse.ArgumentParser) -> None:
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for each in action.choices.values():
+                    walk(each)
+            elif not (action.help or "").strip():
+                silent.append(f"{parser.prog} {action.option_strings or action.dest}")
+
+    for name in COMMANDS.keys() - {"proxy"}:
+        walk(parser_of(name))
+    assert silent == []
 
 
 def test_every_setting_is_in_the_table() -> None:

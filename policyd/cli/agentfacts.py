@@ -115,8 +115,8 @@ def status_words(profile: Profile) -> str:
 
 def set_words(file: File, found: advice.State) -> str:
     """Say what an agent's file should say, and whether it does."""
-    missing = f" (lacks {', '.join(found.missing)})" if found.missing else ""
-    return f"{file.path}: {found.word}{missing}: {file.why}"
+    missing = f", lacks {', '.join(found.missing)}" if found.missing else ""
+    return f"{file.path} ({found.word}{missing}): {file.why}"
 
 
 def problems(name: str, known: Profile | None, said: Advice, setting: str, files: list[advice.State]) -> list[str]:

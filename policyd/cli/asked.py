@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from policyd.audit.rebuild import Undecidable
-from policyd.cli import auditcases, auditfilters, loading
-from policyd.cli.audit import log_in_force
+from policyd.cli import auditcases, auditfilters
+from policyd.cli.audit import NO_LOG, log_in_force
 from policyd.cli.auditfilters import Record
+from policyd.cli.ending import MissingError, UsageError
 from policyd.display import safe
 from policyd.model import KINDS
 from policyd.storage import auditchain, settings
@@ -72,8 +73,8 @@ def check_kinds(examples: Iterable[str]) -> None:
     for text in examples:
         kind = text.partition(" ")[0]
         if kind not in KINDS and not kind.startswith("_"):
-            raise loading.UsageError(
-                f"policyd explain: `{safe(kind, limit=WIDTH)}` is no kind; write the kind first: "
+            raise UsageError(
+                f"`{safe(kind, limit=WIDTH)}` is no kind; write the kind first: "
                 f'--example "execute {safe(text, limit=WIDTH)}" for a command, else one of {", ".join(KINDS)}'
             )
 
@@ -82,24 +83,25 @@ def past(args: argparse.Namespace) -> Past:
     """Return the record `args.record` names.
 
     Raises:
-        UsageError: there is no such record, or it does not hold what a decision needs.
+        MissingError: there is no such record.
+        UsageError: it does not hold what a decision needs.
     """
     try:
         log = auditchain.log_path(args.log or log_in_force(args.home))
     except settings.SettingsError as error:
-        raise loading.UsageError(str(error)) from error
+        raise UsageError(str(error)) from error
+    if not auditchain.log_files(log):
+        raise UsageError(NO_LOG.format(log))
     records = auditfilters.chosen(log, lambda record: args.record in {str(record.get("seq")), str(record.get("id"))})
     record = next(records, None)
     if record is None:
-        raise loading.UsageError(
-            f"policyd explain: {log} has no record `{args.record}`; `policyd audit show` lists them"
-        )
+        raise MissingError(f"{log} has no record `{args.record}`; `policyd audit show` lists them")
     if record.get("event") != "decision":
-        raise loading.UsageError(f"policyd explain: record {args.record} is no decision but `{record.get('event')}`")
+        raise UsageError(f"record {args.record} is no decision but `{record.get('event')}`")
     try:
         return Past(record, auditcases.case(record))
     except Undecidable as error:
-        raise loading.UsageError(f"policyd explain: record {args.record} cannot be decided again: {error}") from error
+        raise UsageError(f"record {args.record} cannot be decided again: {error}") from error
 
 
 def then(record: Record) -> str:

@@ -5,7 +5,8 @@
     policyd audit follow | stats | replay [--policy NEW] | suggest [--unused]     [the same filters]
     policyd audit verify
 
-`--log PATH` reads another log than the settings name. Exit codes: 0; 1 `verify` found something; 2 usage, or no log.
+`--log PATH` reads another log than the settings name. Exit codes: 0; 1 `verify` found something, or `replay` with
+`--exit-code` a change; 2 usage, or there is no log: where nothing was recorded nothing is known.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import BinaryIO
 
+from policyd.cli import options
 from policyd.cli.auditfilters import (
     Record,
     add_filters,
@@ -31,9 +33,12 @@ from policyd.cli.auditfilters import (
     wanted,
 )
 from policyd.cli.auditfilters import agent as agent_name
+from policyd.cli.ending import DONE, NO, failed
 from policyd.display import safe
 from policyd.storage import auditchain, places, settings
 
+MOST_DIGITS = 9
+NO_LOG = "there is no log at {}: nothing was recorded there yet"
 ANALYSES = {"stats": "auditstats", "replay": "auditreplay", "suggest": "suggest"}
 """Commands that look at all records of a log together, and their modules."""
 COMMANDS = {
@@ -48,26 +53,34 @@ COMMANDS = {
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the subcommands and their filters."""
-    commands = parser.add_subparsers(dest="what", required=True, metavar=" | ".join(COMMANDS))
+    commands = parser.add_subparsers(dest="what", required=True, metavar="COMMAND")
     for name, text in COMMANDS.items():
         command = commands.add_parser(name, help=text, description=text)
         add_log(command)
         if name != "verify":
             add_filters(command)
-        command.add_argument("--json", action="store_true", help="what was found as JSON, one object a line")
-    commands.choices["show"].add_argument("-n", type=int, default=20, help="how many, the newest; 0 = all (default 20)")
+        options.add_json(command)
+    how_many = "how many, the newest; 0 = all (default 20)"
+    commands.choices["show"].add_argument("-n", type=number, default=20, metavar="N", help=how_many)
     for name in ("replay", "suggest"):
         add_policies(commands.choices[name])
     changed = "1 if a decision changed or could not be decided"
     commands.choices["replay"].add_argument("--exit-code", action="store_true", help=changed)
     add = commands.choices["suggest"].add_argument
-    add("--min", type=count, default=2, metavar="N", help="how often it was answered alike (default 2)")
+    add("--min", type=positive, default=2, metavar="N", help="how often it was answered alike (default 2)")
     add("--unused", action="store_true", help="the reverse: allow rules in force that nothing in the log used")
 
 
-def count(text: str) -> int:
+def number(text: str) -> int:
+    """Read a number of records."""
+    if not text.isascii() or not text.isdigit() or len(text) > MOST_DIGITS:
+        raise ArgumentTypeError(f"`{text}` is no number of records; write 0 or more")
+    return int(text)
+
+
+def positive(text: str) -> int:
     """Read a number of answers."""
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
+    if not text.isascii() or not text.isdigit() or len(text) > MOST_DIGITS or int(text) < 1:
         raise ArgumentTypeError(f"`{text}` is no number of answers; write 1 or more")
     return int(text)
 
@@ -77,11 +90,9 @@ def run(args: Namespace) -> int:
     try:
         log = auditchain.log_path(args.log or log_in_force(args.home))
     except (places.PlaceError, settings.SettingsError) as error:
-        print(f"policyd audit: {error}", file=sys.stderr)
-        return 2
+        return failed("audit", error)
     if not auditchain.log_files(log):
-        print(f"policyd audit: there is no log at {log} yet", file=sys.stderr)
-        return 2
+        return failed("audit", NO_LOG.format(log))
     if args.what in ANALYSES:
         return int(import_module(f"policyd.cli.{ANALYSES[args.what]}").run(args, log))
     if args.what == "verify":
@@ -209,4 +220,4 @@ def verify(log: str, *, as_json: bool) -> int:
         print(json.dumps({"file": file, "line": line, "wrong": wrong}) if as_json else f"{file}:{line}: {wrong}")
     if not found and not as_json:
         print(f"{log}: every line follows the one before it")
-    return 1 if found else 0
+    return NO if found else DONE

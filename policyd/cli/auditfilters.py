@@ -23,7 +23,7 @@ Wanted = Callable[[Record], bool]
 def add_log(parser: ArgumentParser) -> None:
     """Declare where the log is."""
     parser.add_argument("--log", metavar="PATH", help="the log, a file or its directory")
-    parser.add_argument("--home", metavar="DIR", help="the home directory, where the environment does not tell")
+    options.add_home(parser)
 
 
 def add_filters(parser: ArgumentParser) -> None:
@@ -43,8 +43,8 @@ def add_filters(parser: ArgumentParser) -> None:
 def add_policies(parser: ArgumentParser) -> None:
     """Declare which rules decide."""
     add = parser.add_argument
-    add("--policy", action="append", default=[], metavar="FILE", help="policy file or directory, instead of the user's")
-    add("--policy-digest", action="append", default=[], metavar="sha256:…", help="vouch for a policy in the workspace")
+    add("--policy", action="append", default=[], metavar="FILE", help=options.POLICY)
+    add("--policy-digest", action="append", default=[], metavar="DIGEST", help=options.DIGEST)
     managed = parser.add_mutually_exclusive_group()
     managed.add_argument("--managed", metavar="DIR", help="directory of managed policies, instead of the system's")
     managed.add_argument("--no-managed", action="store_true", help="leave the managed layer out")

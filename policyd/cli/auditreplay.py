@@ -9,7 +9,6 @@ Exit codes: 0; 1 with `--exit-code` if a decision changed or could not be decide
 from __future__ import annotations
 
 import json
-import sys
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from msgspec import Struct, field
 from policyd.audit.rebuild import Undecidable
 from policyd.cli.auditcases import Case, Court, Redecided, cases
 from policyd.cli.auditfilters import Record, chosen, listed, values, wanted
+from policyd.cli.ending import counted, failed
 from policyd.display import safe
 from policyd.model import Effect
 from policyd.policy import PolicyError
@@ -73,8 +73,7 @@ def run(args: Namespace, log: str) -> int:
     try:
         outcome = replay(args, log)
     except (PolicyError, PlaceError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 2
+        return failed("audit replay", error)
     if args.json:
         print(*(json.dumps(fact, ensure_ascii=True) for fact in facts(outcome)), sep="\n")
     else:
@@ -149,7 +148,9 @@ def lines(outcome: Outcome) -> Iterator[str]:
         rules = ", ".join(shown(ref.label) for ref in now.decision.rules) or "-"
         yield f"      {rules}: {shown(now.decision.reason)}" + (f"; {LOOKED}" if now.looked else "")
     looser = sum(change.looser for change in outcome.changes)
-    said_ = f"{outcome.same} decisions stay, {len(outcome.changes)} change"
+    count = len(outcome.changes)
+    said_ = f"{counted(outcome.same, 'decision')} {'stays' if outcome.same == 1 else 'stay'}, {count} "
+    said_ += "changes" if count == 1 else "change"
     yield said_ + (f", {looser} of them to something looser (!)" if looser else "")
     if outcome.undecidable:
         yield f"{len(outcome.undecidable)} cannot be decided again:"

@@ -26,6 +26,7 @@ import policyd
 from policyd.actions import Machine
 from policyd.authorizer import check_examples
 from policyd.cli import expand, loading, options
+from policyd.cli.ending import counted, failed
 from policyd.cli.findings import Finding
 from policyd.cli.lint import lint
 from policyd.policy import Diagnostic, Policy, PolicyError, PolicySource, load
@@ -51,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `policyd check`."""
     parser.add_argument("policy", nargs="*", metavar="FILE", help="policy files or directories, instead of the user's")
     parser.add_argument("--cwd", type=options.directory, metavar="DIR", help="the project (default: here)")
-    parser.add_argument("--home", metavar="DIR", help="home directory, with everything policyd keeps below it")
+    options.add_home(parser)
     managed, project = parser.add_mutually_exclusive_group(), parser.add_mutually_exclusive_group()
     managed.add_argument("--managed", metavar="DIR", help="directory of managed policies, instead of the system's")
     managed.add_argument("--no-managed", action="store_true", help="leave the managed layer out")
@@ -68,8 +69,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         where = places.find(home=args.home)
     except PlaceError as error:
-        print(f"policyd: {error}", file=sys.stderr)
-        return 2
+        return failed("check", error)
     report = examine(args, where)
     if args.expand:
         print(*expand.lines(report.sources, as_json=args.json), sep="\n")
@@ -141,11 +141,6 @@ def show(report: Report) -> None:
         )
         said = f"ok: {', '.join(counted(*one) for one in found)}, revision {report.policy.revision}"
         print(said + (f"; {counted(len(report.warnings), 'warning')}" if report.warnings else ""))
-
-
-def counted(count: int, word: str) -> str:
-    """Return a number of things in words."""
-    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def facts(report: Report) -> Iterator[dict[str, object]]:

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct, field
 
 from policyd.cli.calling import asked
+from policyd.cli.ending import counted
 from policyd.display import safe
 from policyd.storage import sockets
 from policyd.storage.places import Places
 from policyd.storage.sockets import SocketError
 
-PERIODS = (("days", 86_400), ("hours", 3_600), ("minutes", 60))
+PERIODS = (("day", 86_400), ("hour", 3_600), ("minute", 60))
 
 
 class Running(Struct):
@@ -51,13 +52,14 @@ def lines(running: Running) -> Iterator[str]:
     """Return it in words."""
     told = running.told
     yield f"daemon {told.get('version')} at {running.socket}, process {told.get('pid')}, up {span(told.get('seconds'))}"
-    yield f"  revision {told.get('revision')}, {told.get('rules')} rules"
+    yield f"  revision {told.get('revision')}, {number(told.get('rules'), 'rule')}"
     for row in rows(told.get("files")):
         yield f"  {row.get('layer')!s:<8} {row.get('file')}"
     yield f"  tier     {told.get('tier')}"
     yield f"  asks     {', then '.join(texts(told.get('prompt'))) or 'nobody'}"
-    yield f"  serves   {told.get('connections')} connections, {told.get('pending')} requests wait for an answer"
-    yield f"  inbox    {told.get('prompts')} questions wait for `policyd prompts answer`"
+    waiting = number(told.get("pending"), "request")
+    yield f"  serves   {number(told.get('connections'), 'connection')}; waiting for an answer: {waiting}"
+    yield f"  inbox    waiting for `policyd prompts answer`: {number(told.get('prompts'), 'question')}"
     yield f"  audit    {told.get('audit')} ({told.get('durability')})"
     yield from (f"  problem  {problem}" for problem in running.problems)
 
@@ -70,8 +72,13 @@ def shown(running: Running) -> list[str]:
 def span(seconds: object) -> str:
     """Return a time in the greatest unit that fits."""
     given = seconds if isinstance(seconds, int | float) else 0
-    name, size = next((one for one in PERIODS if given >= 2 * one[1]), ("seconds", 1))
-    return f"{int(given // size)} {name}"
+    name, size = next((one for one in PERIODS if given >= 2 * one[1]), ("second", 1))
+    return counted(int(given // size), name)
+
+
+def number(count: object, word: str) -> str:
+    """Return a number of things in words; what a stranger sent may be none."""
+    return counted(count, word) if isinstance(count, int) else f"? {word}s"
 
 
 def texts(value: object) -> list[str]:

@@ -3,7 +3,8 @@
 Lines are ACP messages, transcript lines `{"dir": …, "msg": …}`, or bare `session/request_permission` parameters, any
 mixed; everything else sets context. Without FILE, or as `-`, standard input is read. Each file is a connection.
 
-Exit code 0; with `--exit-code` 0, 1 or 3 for the strictest of allow, deny, ask; 2 for usage and policy errors.
+Exit code 0; with `--exit-code` 0, 1 or 3 for the strictest of allow, deny, ask, and 2 where nothing was decided; 2 for
+usage and policy errors. That there was no request is said on stderr in any case.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from policyd.cli import loading, options
+from policyd.cli.ending import DONE, FAILED, UsageError, complain, failed
 from policyd.cli.facts import result_facts
 from policyd.cli.replay import Replay, Result
 from policyd.model import Effect
@@ -23,7 +25,6 @@ from policyd.policy import PolicyError
 from policyd.storage.places import PlaceError
 
 CODES = {Effect.ALLOW: 0, Effect.DENY: 1, Effect.ASK: 3}
-USAGE = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,20 +44,17 @@ def run(args: argparse.Namespace) -> int:
         for result in results(args, left_out):
             print(json.dumps(result_facts(result)), flush=True)
             effects.append(Effect.DENY if result.error else result.answer.effect)
-    except (PolicyError, PlaceError, loading.UsageError, OSError) as error:
-        return refused(error)
-    return exit_code(effects, left_out) if args.exit_code else 0
+    except (PolicyError, PlaceError, UsageError, OSError) as error:
+        return failed("decide", error)
+    return exit_code(effects, left_out) if args.exit_code else DONE
 
 
 def exit_code(effects: list[Effect], left_out: list[str]) -> int:
     """Return the code of the strictest decision; what was not decided is an error, never an allow."""
-    if left_out or not effects:
-        print("policyd: a line could not be read" if left_out else "policyd: there was no request", file=sys.stderr)
-        return USAGE
-    return CODES[max(effects)]
+    return FAILED if left_out or not effects else CODES[max(effects)]
 
 
-def results(args: argparse.Namespace, left_out: list[str] | None = None) -> Iterator[Result]:
+def results(args: argparse.Namespace, left_out: list[str]) -> Iterator[Result]:
     """Yield what is decided of every file; what was left out is told on stderr, and added to `left_out`."""
     loaded = loading.load(args)
     for name in args.files or ["-"]:
@@ -64,10 +62,14 @@ def results(args: argparse.Namespace, left_out: list[str] | None = None) -> Iter
         replay = Replay(point, unattended=args.unattended, now=datetime.now(UTC))
         with opened(name) as lines:
             yield from replay.run(lines)
-        if left_out is not None:
-            left_out += replay.notes
+        left_out += replay.notes
         for note in [*replay.notes, *filter(None, [point.conversation.contradiction])]:
-            print(f"policyd: {name}: {note}", file=sys.stderr)
+            complain("decide", f"{source(name)}: {note}")
+
+
+def source(name: str) -> str:
+    """Return a transcript's name as people say it."""
+    return "standard input" if name == "-" else name
 
 
 @contextmanager
@@ -78,12 +80,3 @@ def opened(name: str) -> Iterator[Iterable[bytes]]:
         return
     with open(name, "rb") as file:
         yield file
-
-
-def refused(error: Exception) -> int:
-    """Print everything that is wrong and return the exit code."""
-    if isinstance(error, BrokenPipeError):
-        return 0
-    text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
-    print(text, file=sys.stderr)
-    return USAGE

@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import policyd
-from policyd.cli import loading, options
+from policyd.cli import options
 from policyd.cli.changes import MOST_REQUESTS, Change, Changes, changes, memory, try_recorded, where
-from policyd.cli.decide import refused
+from policyd.cli.ending import UsageError, failed
 from policyd.cli.recorded import Log
 from policyd.cli.trial import EmptyDisk, Trial
 from policyd.display import safe
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--requests", type=int, default=MOST_REQUESTS, metavar="N", help=f"drafted requests (default {MOST_REQUESTS})")
     add("--prove", action="store_true", help="what is not proved to be as strict counts as looser")
     add("--cwd", type=options.directory, metavar="DIR", help="workspace of the requests (default: one below home)")
-    add("--home", metavar="DIR", help="home directory")
+    options.add_home(parser)
     options.add_json(parser)
 
 
@@ -59,8 +59,8 @@ def run(args: argparse.Namespace) -> int:
         old = loaded(args.old, args.managed_old, args.layer, here)
         new = loaded(args.new, args.managed_new or args.managed_old, args.layer, here)
         found = tried(args, old, new, here)
-    except (PolicyError, PlaceError, loading.UsageError, OSError) as error:
-        return refused(error)
+    except (PolicyError, PlaceError, UsageError, OSError) as error:
+        return failed("diff", error)
     print(*(facts(found, old, new) if args.json else lines(found, old, new)), sep="\n")
     return 1 if found.loosenings or (args.prove and not found.proved) else 0
 

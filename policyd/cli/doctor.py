@@ -9,13 +9,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from collections.abc import Iterator
 
 from msgspec import Struct, field, to_builtins
 
 from policyd.cli import agentfacts, inforce, options, status, tiers, wrapped
 from policyd.cli.agentfacts import AgentFacts
+from policyd.cli.ending import counted, failed
 from policyd.cli.inforce import InForce
 from policyd.cli.tiers import Tier
 from policyd.cli.wrapped import Entry
@@ -62,11 +62,9 @@ def run(args: argparse.Namespace) -> int:
     try:
         state = inforce.gather(cwd, args.home, args.policy)
     except PlaceError as error:
-        print(f"policyd: {error}", file=sys.stderr)
-        return 2
+        return failed("doctor", error)
     if args.client and args.client not in clients.shipped():
-        print(f"policyd: no client `{args.client}`; known: {', '.join(clients.shipped())}", file=sys.stderr)
-        return 2
+        return failed("doctor", f"no client `{args.client}` is known; write one of {', '.join(clients.shipped())}")
     found = findings(state, args.agent, args.client, cwd)
     if args.json:
         print(json.dumps(as_json(found)))
@@ -114,7 +112,7 @@ def lines(found: Findings) -> list[str]:
     said += agent_lines(found.agent) if found.agent else []
     said += client_lines(found)
     said += [f"mend  {problem}" for problem in found.problems]
-    return [*said, "all well" if not found.problems else f"{len(found.problems)} to mend"]
+    return [*said, "all well" if not found.problems else f"to mend: {len(found.problems)}"]
 
 
 def chain(state: InForce) -> str:
@@ -130,16 +128,16 @@ def remembered(state: InForce) -> str:
     if state.policy and "grants" in state.policy.lock.refuse:
         return "none count: the managed policy refuses them"
     count = len(grants.files(state.places.grants))
-    return f"{state.places.grants}/ ({count} file{'' if count == 1 else 's'}; `policyd grants list` shows them)"
+    return f"{state.places.grants}/ ({counted(count, 'file')}; `policyd grants list` shows them)"
 
 
 def tier_lines(tier: Tier) -> Iterator[str]:
     """Say the tier, what it does not prove, and which parts this user could change."""
-    yield f"tier: {tier.word}: {tier.adds}"
-    yield f"  not proven: {tier.unproven}"
+    yield f"tier {tier.word}: {tier.adds}"
+    yield f"  not proven  {tier.unproven}"
     for part in tier.parts:
         why = part.why.replace(f"{part.path} is", "it is")
-        yield f"  {part.what:<11} {part.path}: {f'you could change it: {why}' if why else 'not yours'}"
+        yield f"  {part.what:<11} {part.path} ({f'you could change it: {why}' if why else 'not yours to change'})"
 
 
 def agent_lines(agent: AgentFacts) -> Iterator[str]:
@@ -166,7 +164,7 @@ def client_lines(found: Findings) -> Iterator[str]:
         yield f"client {client.profile}: {client.verified}"
         yield f"  person    {'may answer' if client.person else 'nobody answers: the step `client` is left out'}"
         by = "name" if client.shows_option_names else "kind"
-        yield f"  shows     {client.options_per_kind} option(s) a kind, by {by}"
+        yield f"  shows     {counted(client.options_per_kind, 'option')} a kind, by {by}"
         yield f"  remembers {client.remember} at most"
         yield from (f"  does      {text}" for text in client.behaviour)
     yield from (f"  read      {path}" for path in found.files)

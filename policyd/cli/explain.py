@@ -23,7 +23,8 @@ from policyd.actions import Evidence
 from policyd.actions.examples import example_actions
 from policyd.authorizer import Authorizer
 from policyd.cli import asked, colour, loading, options
-from policyd.cli.decide import opened, refused
+from policyd.cli.decide import opened, source
+from policyd.cli.ending import DONE, UsageError, complain, failed
 from policyd.cli.explaining import explain, nearly
 from policyd.cli.facts import result_facts
 from policyd.cli.replay import Replay, Result
@@ -34,7 +35,7 @@ from policyd.storage.places import PlaceError
 
 PLAIN = (Option("allow", "Allow", "allow_once"), Option("reject", "Reject", "reject_once"))
 NOTHING = (
-    'policyd explain: explain what? Write `--example "execute git push"`, `--record N` for what `policyd audit show` '
+    'explain what? Write `--example "execute git push"`, `--record N` for what `policyd audit show` '
     "lists, or a transcript's name"
 )
 
@@ -63,9 +64,9 @@ def run(args: argparse.Namespace) -> int:
     try:
         for each in explained(args):
             print(as_json(each) if args.json else in_words(each), flush=True)
-    except (PolicyError, PlaceError, loading.UsageError, OSError) as error:
-        return refused(error)
-    return 0
+    except (PolicyError, PlaceError, UsageError, OSError) as error:
+        return failed("explain", error)
+    return DONE
 
 
 def explained(args: argparse.Namespace) -> Iterator[Explained]:
@@ -82,7 +83,7 @@ def explained(args: argparse.Namespace) -> Iterator[Explained]:
     for request in (*args.example, *([table] if table else ())):
         yield example(request, args, loading.authorizer(args, loaded))
     if not (args.files or args.example or table) and sys.stdin.isatty():
-        raise loading.UsageError(NOTHING)
+        raise UsageError(NOTHING)
     for name in args.files or ([] if args.example or table else ["-"]):
         point = loading.authorizer(args, loaded)
         replay = Replay(point, unattended=args.unattended, now=datetime.now(UTC))
@@ -93,7 +94,7 @@ def explained(args: argparse.Namespace) -> Iterator[Explained]:
                 )
                 yield Explained(result, known, point)
         for note in replay.notes:
-            print(f"policyd: {name}: {note}", file=sys.stderr)
+            complain("explain", f"{source(name)}: {note}")
 
 
 def example(asked_for: str | Mapping[str, object], args: argparse.Namespace, point: Authorizer) -> Explained:

@@ -2,7 +2,8 @@
 
 Revoking an allow needs nobody's leave: it only tightens. Adding one, revoking a denial and promoting loosen, and want
 a person (`presence`). What is revoked is gone whether it counts at the moment or not.
-Exit codes: 0 done; 1 nothing found; 2 usage, or refused.
+Exit codes: 0 done, though there may have been nothing to list; 1 a grant named by its id is not there; 2 usage, or
+refused.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ import json
 import os
 import re
 import stat
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 
 from msgspec import Struct
 
-from policyd.cli import presence
+from policyd.cli import options, presence
+from policyd.cli.ending import DONE, NO, complain, counted, failed
 from policyd.cli.granttable import Held, left, print_table
 from policyd.cli.options import directory
 from policyd.display import safe
@@ -37,6 +38,8 @@ from policyd.storage.readings import Readings
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 DURATION = re.compile(r"(\d{1,7})([smhd])")
 PROMOTED = ".policyd/promoted.toml"
+ID = "a grant's id as `policyd grants list` shows it, or four letters of its beginning or more"
+SHORTEST_ID = 4
 ROOMS = ("grants", "model")
 """Where the code is that reads grants."""
 
@@ -58,30 +61,32 @@ class Kept(Struct, frozen=True):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the subcommands."""
-    parser.add_argument("--home", metavar="DIR", help="home directory, with everything policyd keeps below it")
+    options.add_home(parser)
+    home: dict[str, object] = {"default": argparse.SUPPRESS}
     commands = parser.add_subparsers(dest="does", required=True, metavar="COMMAND")
 
     def command(name: str, text: str, does: Callable[[argparse.Namespace, Kept], int]) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=text, description=text)
         added.set_defaults(run=does)
+        options.add_home(added, **home)
         return added
 
     show = command("show", "everything about one grant", run_show)
     listing = command("list", "what is remembered for this project, or for all", run_list)
     listing.add_argument("--all", action="store_true", help="for all projects")
-    for one in (listing, show):
-        one.add_argument("--json", action="store_true", help="print one JSON object a grant")
-    show.add_argument("id", metavar="ID")
+    options.add_json(listing)
+    options.add_json(show)
+    show.add_argument("id", metavar="ID", help=ID)
     revoke = command("revoke", "forget grants; the next request asks again", run_revoke)
-    revoke.add_argument("id", metavar="ID", nargs="*", help="a grant's id, or enough of its beginning")
+    revoke.add_argument("id", metavar="ID", nargs="*", help=ID)
     revoke.add_argument("--agent", metavar="NAME", help="all grants of this agent")
     revoke.add_argument("--all", action="store_true", help="all grants of this project (with --everywhere: of all)")
     revoke.add_argument("--everywhere", action="store_true", help="in all projects")
     command("prune", "leave out what is over, everywhere", run_prune)
     export = command("export", "print grants as policy rules", run_export)
-    export.add_argument("id", metavar="ID", nargs="*", help="only these")
+    export.add_argument("id", metavar="ID", nargs="*", help="only these (default: all of the project)")
     promote = command("promote", f"write a grant as a rule into {PROMOTED}, which then needs trust", run_promote)
-    promote.add_argument("id", metavar="ID", nargs="+")
+    promote.add_argument("id", metavar="ID", nargs="+", help=ID)
     _add_add(command("add", "remember an answer for a limited time", run_add))
     for one in (listing, revoke, export, promote):
         one.add_argument("--cwd", type=directory, metavar="DIR", help="the project (default: here)")
@@ -108,8 +113,7 @@ def run(args: argparse.Namespace) -> int:
         shelf = Readings(f"{found.cache}/grants", ROOMS)
         return int(args.run(args, Kept(found.grants, shelf)))
     except (GrantFileError, places.PlaceError) as error:
-        print(f"policyd grants: {error}", file=sys.stderr)
-        return 2
+        return failed("grants", error)
 
 
 # ---- looking ----------------------------------------------------------------------------------------
@@ -122,12 +126,12 @@ def run_list(args: argparse.Namespace, kept: Kept) -> int:
     if args.json:
         for one in found:
             print(json.dumps(facts(one, clock)))
-        return 0
+        return DONE
     if not found:
         print("nothing is remembered" + ("" if args.all else " for this project; --all shows others"))
-        return 0
+        return DONE
     print_table(found, clock, every=args.all)
-    return 0
+    return DONE
 
 
 def run_show(args: argparse.Namespace, kept: Kept) -> int:
@@ -141,7 +145,7 @@ def run_show(args: argparse.Namespace, kept: Kept) -> int:
             continue
         for name, value in table.items():
             print(f"{name:8} {safe(value if isinstance(value, str) else json.dumps(value))}")
-    return 0 if found else missing(args.id)
+    return DONE if found else missing([args.id])
 
 
 def facts(one: Held, clock: Clock) -> dict[str, object]:
@@ -175,8 +179,7 @@ def run_revoke(args: argparse.Namespace, kept: Kept) -> int:
     elif args.agent or args.all:
         chosen = [one for one in found if not args.agent or one.grant.agent == args.agent]
     else:
-        print("policyd grants revoke: name grants by id, or with --agent or --all", file=sys.stderr)
-        return 2
+        return failed("grants revoke", "name grants by id, or with --agent or --all")
     denials = [one for one in chosen if one.grant.effect is Effect.DENY]
     why = presence.refusal() if denials else ""
     for one in chosen if not why else [one for one in chosen if one not in denials]:
@@ -184,9 +187,12 @@ def run_revoke(args: argparse.Namespace, kept: Kept) -> int:
         print(f"revoked {one.grant.id}: {safe(one.grant.covers)}")
     if why:
         kept_ids = " ".join(one.grant.id for one in denials)
-        print(f"policyd grants revoke: the denials {kept_ids} stay: {why}", file=sys.stderr)
-        return 2
-    return 0 if chosen else missing(" ".join(args.id) or "any")
+        return failed("grants revoke", f"{kept_ids} stays: only a person takes back a remembered no: {why}")
+    if args.id:
+        return unknown(chosen, args.id)
+    if not chosen:
+        print("there was nothing to revoke")
+    return DONE
 
 
 def run_prune(_: argparse.Namespace, kept: Kept) -> int:
@@ -199,8 +205,8 @@ def run_prune(_: argparse.Namespace, kept: Kept) -> int:
             count += before
         else:
             count += before - len(file.change(lambda grants: grants))
-    print(f"{count} left out")
-    return 0
+    print(f"{counted(count, 'grant')} left out")
+    return DONE
 
 
 # ---- adding and sharing -----------------------------------------------------------------------------
@@ -214,8 +220,7 @@ def run_add(args: argparse.Namespace, kept: Kept) -> int:
     except ValueError as error:
         why = why or str(error)
     if why:
-        print(f"policyd grants add: {why}", file=sys.stderr)
-        return 2
+        return failed("grants add", why)
     clock, effect = clocks.now(), Effect.DENY if args.deny else Effect.ALLOW
     new = Grant(
         id=grant_id(effect, "project", args.agent, members, ""),
@@ -232,7 +237,7 @@ def run_add(args: argparse.Namespace, kept: Kept) -> int:
     )
     kept.file(project(args)).change(lambda old: merged(old, [new]))
     print(f"{new.id}: {effect.word} {new.covers} for {left(args.life)}")
-    return 0
+    return DONE
 
 
 def wanted(args: argparse.Namespace) -> Key:
@@ -263,29 +268,29 @@ def run_export(args: argparse.Namespace, kept: Kept) -> int:
     print(policy_text([one.grant for one in chosen if one.grant.alive(clock)]), end="")
     for one in chosen:
         if why := unwritable(one.grant):
-            print(f"{one.grant.id} is left out: {why}", file=sys.stderr)
-    return 0 if chosen else missing(" ".join(args.id) or "any")
+            complain("grants export", f"{one.grant.id} is left out: {why}")
+    return unknown(chosen, args.id)
 
 
 def run_promote(args: argparse.Namespace, kept: Kept) -> int:
     """Write grants as rules into the project."""
     if why := presence.refusal():
-        print(f"policyd grants promote: {why}", file=sys.stderr)
-        return 2
+        return failed("grants promote", why)
     root = project(args)
-    found = [one.grant for one in matching(held(kept, clocks.now(), root), args.id)]
-    faults = [f"{grant.id}: {why}" for grant in found if (why := unwritable(grant))]
-    if faults or not found:
-        print(*faults or [f"no grant {' '.join(args.id)} in this project"], sep="\n", file=sys.stderr)
-        return 2 if faults else 1
+    chosen = matching(held(kept, clocks.now(), root), args.id)
+    if unknown(chosen, args.id):
+        return NO
+    found = [one.grant for one in chosen]
+    for grant in found:
+        if why := unwritable(grant):
+            return failed("grants promote", f"{grant.id}: {why}")
     path = os.path.join(root, PROMOTED)
     try:
         append(path, found)
     except OSError as error:
-        print(f"policyd grants promote: {path} cannot be written: {error.strerror}", file=sys.stderr)
-        return 2
+        return failed("grants promote", f"{path} cannot be written: {error.strerror}")
     print(f"written to {path}; it counts once `policyd trust` was run on it")
-    return 0
+    return DONE
 
 
 def append(path: str, found: Sequence[Grant]) -> None:
@@ -322,12 +327,13 @@ def held(kept: Kept, clock: Clock | None, root: str | None = None) -> Iterator[H
         grants = file.current().grants if clock is None else file.grants(clock)
         yield from (Held(grant, file) for grant in grants if clock is None or grant.until > clock.wall)
         for problem in file.take_problems():
-            print(f"policyd grants: {safe(problem)}", file=sys.stderr)
+            complain("grants", safe(problem))
 
 
 def matching(found: Iterator[Held] | Sequence[Held], names: Sequence[str]) -> list[Held]:
     """Return the grants whose id begins with one of `names`, at least four characters of them."""
-    return [one for one in found if any(len(name) >= 4 and one.grant.id.startswith(name) for name in names)]
+    long = tuple(name for name in names if len(name) >= SHORTEST_ID)
+    return [one for one in found if one.grant.id.startswith(long)]
 
 
 def without(gone: str) -> Change:
@@ -335,10 +341,19 @@ def without(gone: str) -> Change:
     return lambda old: [grant for grant in old if grant.id != gone]
 
 
-def missing(what: str) -> int:
-    """Say that nothing was found."""
-    print(f"policyd grants: no grant `{safe(what)}`; `policyd grants list --all` shows what there is", file=sys.stderr)
-    return 1
+def unknown(found: Sequence[Held], names: Sequence[str]) -> int:
+    """Return the exit code of a command that names grants: all must be there; say which are not."""
+    gone = [name for name in names if not matching(found, [name])]
+    return missing(gone) if gone else DONE
+
+
+def missing(names: Sequence[str]) -> int:
+    """Say which grants are not there; return the exit code."""
+    short = any(len(name) < SHORTEST_ID for name in names)
+    more = f"; write at least {SHORTEST_ID} letters of an id" if short else ""
+    listed = " ".join(f"`{safe(name)}`" for name in names)
+    complain("grants", f"no grant {listed}; `policyd grants list --all` shows what there is{more}")
+    return NO
 
 
 def described(key: Key) -> str:

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from contextlib import suppress
 
 from policyd.actions import profiles
-from policyd.cli import advice, merging, presets, programs
+from policyd.cli import advice, merging, options, presets, programs
 from policyd.cli.advice import Advice, File
+from policyd.cli.ending import complain, failed
 from policyd.cli.merging import MergeError
 from policyd.cli.recipes import CLIENTS, Recipe, recipe
 from policyd.storage import places
@@ -35,13 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--client", choices=tuple(CLIENTS), help="print how this client starts an agent under policy")
     parser.add_argument("--agent", metavar="NAME", help="for this agent; without --client: its own settings that help")
     parser.add_argument("--write", action="store_true", help="write it where it is read, instead of printing it")
-    parser.add_argument("--home", metavar="DIR", help="home directory, with everything policyd keeps below it")
+    options.add_home(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print or write what was asked for; return the exit code."""
     if args.agent and not known(args.agent):
-        return wrong(f"no agent `{args.agent}` is known; known: {', '.join(sorted(profiles.shipped()))}")
+        return wrong(f"no agent `{args.agent}` is known; write one of {', '.join(sorted(profiles.shipped()))}")
     try:
         where = places.find(home=args.home)
         if args.client:
@@ -51,14 +51,13 @@ def run(args: argparse.Namespace) -> int:
     except PlaceError as error:
         return wrong(str(error))
     except OSError as error:
-        return wrong(f"{error.filename}: {error.strerror}")
+        return failed("init", error)
     return preset(args.words, where, write=args.write)
 
 
 def wrong(text: str) -> int:
     """Say a usage error; return its exit code."""
-    print(f"policyd: {text}", file=sys.stderr)
-    return 2
+    return failed("init", text)
 
 
 def known(name: str) -> str:
@@ -182,4 +181,4 @@ def merge(path: str, wanted: dict[str, object], text: str) -> int:
 def tell(notes: list[str], first: str) -> None:
     """Say what a person must know, on standard error."""
     for note in ([first] if first else []) + notes:
-        print(f"policyd: {note}", file=sys.stderr)
+        complain("init", note)

@@ -24,10 +24,6 @@ from policyd.storage.strictfile import own_owners
 from policyd.storage.trust import TrustStore
 
 
-class UsageError(Exception):
-    """What the command line asks for cannot be done; exit code 2."""
-
-
 class Loaded(Struct):
     """Policies of the options, kept by the roots of the sessions they are for."""
 

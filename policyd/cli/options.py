@@ -9,22 +9,31 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
+from typing import Any
 
-PROMPTS = ("none", "client", "command:/path/to/program")
+from policyd.proxy.options import SHELLS
+
+PROMPTS = ("none", "client", "inbox", "command:/path")
+
+
+STEPS = f"who is asked: {', '.join(PROMPTS)} (repeatable, in order)"
+POLICY = "policy file or directory, instead of the user's (repeatable)"
+DIGEST = "sha256:… of a policy file that lies in the workspace: it may loosen too (repeatable)"
+LABEL = "a label that rules may name (repeatable)"
 
 
 def add_deciding(parser: argparse.ArgumentParser) -> None:
     """Add the options of all that decide."""
     add = parser.add_argument
-    add("--policy", action="append", default=[], metavar="FILE", help="policy file or directory, instead of the user's")
-    add("--policy-digest", action="append", default=[], metavar="sha256:…", help="vouch for a policy in the workspace")
+    add("--policy", action="append", default=[], metavar="FILE", help=POLICY)
+    add("--policy-digest", action="append", default=[], metavar="DIGEST", help=DIGEST)
     add("--cwd", type=directory, metavar="DIR", help="working directory of sessions that were not seen to open")
-    add("--agent", default="", metavar="NAME", help="agent to assume until it names itself")
-    add("--label", action="append", default=[], type=label, metavar="K=V", help="label that policies may ask for")
-    add("--prompt", type=prompt, metavar="CHAIN", help=f"how people are asked: {', '.join(PROMPTS)}")
-    add("--shell", default="bash", choices=("bash", "sh", "zsh", "powershell", "cmd"), help="shell of command texts")
-    add("--home", metavar="DIR", help="home directory, with everything policyd keeps below it")
-    add("--no-grants", action="store_true", help="leave remembered answers out")
+    add("--agent", default="", metavar="NAME", help="which agent this is, until it names itself")
+    add("--label", action="append", default=[], type=label, metavar="KEY=VALUE", help=LABEL)
+    add("--prompt", action="extend", default=[], type=prompt, metavar="STEP", help=STEPS)
+    add("--shell", default="bash", choices=SHELLS, help="the shell the agent runs commands with (default: bash)")
+    add_home(parser)
+    add("--no-grants", action="store_true", help="remembered answers count for nothing")
 
 
 def add_offline(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +51,17 @@ def add_offline(parser: argparse.ArgumentParser) -> None:
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Add `--json`."""
-    parser.add_argument("--json", action="store_true", help="print one JSON object a fact")
+    parser.add_argument("--json", action="store_true", help="print JSON, one object a line")
+
+
+def add_home(parser: argparse.ArgumentParser, **more: Any) -> None:  # noqa: ANN401
+    """Add `--home`."""
+    parser.add_argument("--home", metavar="DIR", help="home directory, with everything policyd keeps below it", **more)
+
+
+def add_socket(parser: argparse.ArgumentParser, **more: Any) -> None:  # noqa: ANN401
+    """Add `--socket`."""
+    parser.add_argument("--socket", metavar="PATH", help="the daemon's socket (default: where it usually is)", **more)
 
 
 def directory(text: str) -> str:

@@ -5,17 +5,18 @@
 
 Questions come from two places: the user's own inbox (proxies and the user's daemon write there), and the daemon at the
 socket, which may be another user's. Answering wants a person: a terminal of its own, not below a running agent; the
-daemon looks at that once more. Exit codes: 0 done; 1 nothing waits; 2 usage, or refused.
+daemon looks at that once more. Exit codes: 0 done, though nothing may wait; 1 the question that is named does not wait;
+2 usage, or refused.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Mapping
 
 from policyd.cli import calling, options, presence
+from policyd.cli.ending import DONE, NO, complain, failed
 from policyd.display import safe
 from policyd.storage import places, sockets
 from policyd.storage.inbox import Entry, Inbox, InboxError
@@ -25,19 +26,22 @@ from policyd.storage.sockets import SocketError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the subcommands."""
-    parser.add_argument("--home", metavar="DIR", help="home directory, with everything policyd keeps below it")
-    parser.add_argument("--socket", metavar="PATH", help="the daemon's socket (default: where it usually is)")
+    options.add_home(parser)
+    options.add_socket(parser)
+    suppressed: dict[str, object] = {"default": argparse.SUPPRESS}
     commands = parser.add_subparsers(dest="does", required=True, metavar="COMMAND")
 
     def command(name: str, text: str, does: Callable[[argparse.Namespace, Places], int]) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=text, description=text)
         added.set_defaults(run=does)
+        options.add_home(added, **suppressed)
+        options.add_socket(added, **suppressed)
         return added
 
     options.add_json(command("list", "the questions that wait for a person", run_list))
     answer = command("answer", "answer one question", run_answer)
     answer.add_argument("id", metavar="ID", help="as `policyd prompts list` shows it")
-    answer.add_argument("decision", choices=("allow", "reject"))
+    answer.add_argument("decision", choices=("allow", "reject"), help="yes or no, to exactly this question")
     answer.add_argument("--option", metavar="OPTION", help="the id of the option to choose (default: the plain one)")
     answer.add_argument("--message", metavar="TEXT", default="", help="why, for the agent and the record")
 
@@ -47,8 +51,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         return int(args.run(args, places.find(home=args.home)))
     except (PlaceError, InboxError, SocketError) as error:
-        print(f"policyd prompts: {error}", file=sys.stderr)
-        return 2
+        return failed("prompts", error)
 
 
 def run_list(args: argparse.Namespace, where: Places) -> int:
@@ -58,24 +61,25 @@ def run_list(args: argparse.Namespace, where: Places) -> int:
         print(json.dumps(row) if args.json else words(row))
     if not rows and not args.json:
         print("no question waits")
-    return 0 if rows else 1
+    return DONE
 
 
 def run_answer(args: argparse.Namespace, where: Places) -> int:
     """Answer one question, wherever it waits."""
     if why := presence.refusal():
-        print(f"policyd prompts: not answered: {why}", file=sys.stderr)
-        return 2
+        return failed("prompts answer", why)
     own = Inbox(inbox_of(where))
     if any(entry.id == args.id for entry in own.entries()):
         own.answer(args.id, args.decision, option=args.option, message=args.message)
-    else:
+    elif any(row.get("id") == args.id for row in of_daemon(args, where)):
         given = {"id": args.id, "decision": args.decision, "message": args.message}
-        asked(
-            sockets.find(where, args.socket), {"answer": {**given, **({"option": args.option} if args.option else {})}}
-        )
+        chosen = {"option": args.option} if args.option else {}
+        asked(sockets.find(where, args.socket), {"answer": {**given, **chosen}})
+    else:
+        complain("prompts", f"no question `{safe(args.id)}` waits; `policyd prompts list` shows which do")
+        return NO
     print(f"{args.id}: {args.decision}")
-    return 0
+    return DONE
 
 
 def inbox_of(where: Places) -> str:

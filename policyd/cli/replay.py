@@ -51,17 +51,22 @@ class Replay:
         self.unattended = unattended
         self.now = now
         self.notes: list[str] = []
+        """What was left out, in words; that there was no request at all is one."""
 
     def run(self, raw: Iterable[bytes]) -> Iterator[Result]:
         """Yield a result for each line that asks for a decision."""
         lines = transcript.read(raw, lambda: self.authorizer.conversation.profile.names)
         ahead: deque[Line] = deque()
+        empty = "nothing was read"
         while (line := ahead.popleft() if ahead else next(lines, None)) is not None:
             self._observe(line)
+            empty = empty and "there is no request in it"
             if line.judged:
+                empty = ""
                 if line.method == ASKING and not line.fault:
                     ahead.extend(self._wait(line, lines))
                 yield self._decide(line)
+        self.notes += [empty] if empty else []
 
     def _observe(self, line: Line) -> None:
         talk = self.authorizer.conversation

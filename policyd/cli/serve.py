@@ -8,6 +8,9 @@ from __future__ import annotations
 import argparse
 import os
 
+from policyd.cli import options
+from policyd.proxy.options import SHELLS
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `policyd serve`."""
@@ -16,13 +19,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--socket", metavar="PATH", help="where to listen (default: the system's or the user's place)")
     where.add_argument("--stdio", action="store_true", help="serve one peer on standard input and output")
     add("--group", action="append", default=[], metavar="NAME", help="members of this group may connect too")
-    add("--policy", action="append", default=[], metavar="FILE", help="a policy file; stands in for the user layer")
-    add("--policy-digest", action="append", default=[], metavar="DIGEST", help="sha256:... that policy files must have")
-    add("--prompt", action="append", default=[], metavar="STEP", help="none, client, inbox or command:/path, in order")
-    add("--agent", metavar="NAME", help="which agent peers have that do not say")
-    add("--label", action="append", default=[], type=label, metavar="KEY=VALUE", help="a label that rules may name")
-    add("--shell", metavar="NAME", help="the shell agents run commands with (bash, zsh, sh)")
-    add("--home", metavar="DIR", help="home directory, with everything policyd keeps below it")
+    add("--policy", action="append", default=[], metavar="FILE", help=options.POLICY)
+    add("--policy-digest", action="append", default=[], metavar="DIGEST", help=options.DIGEST)
+    add("--prompt", action="append", default=[], metavar="STEP", help=options.STEPS)
+    add("--agent", metavar="NAME", help="which agent a peer has that does not say")
+    add("--label", action="append", default=[], type=options.label, metavar="KEY=VALUE", help=options.LABEL)
+    add("--shell", choices=SHELLS, help="the shell agents run commands with")
+    options.add_home(parser)
     add("--audit", metavar="PATH", help="the audit log, a file or a directory")
     add("--no-grants", action="store_true", help="remembered answers count for nothing")
 
@@ -45,11 +48,3 @@ def run(args: argparse.Namespace) -> int:
         transport="daemon",
     )
     return serve(Options(choices, args.socket, args.stdio, tuple(args.group)))
-
-
-def label(text: str) -> tuple[str, str]:
-    """Return key and value of a `KEY=VALUE`."""
-    key, equals, value = text.partition("=")
-    if not equals or not key:
-        raise argparse.ArgumentTypeError("write KEY=VALUE")
-    return key, value

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 
 from policyd.cli import daemonstate, inforce, options
 from policyd.cli.daemonstate import Running
+from policyd.cli.ending import counted, failed
 from policyd.cli.inforce import InForce
 from policyd.storage.places import PlaceError
 from policyd.storage.sockets import SocketError
@@ -22,7 +22,7 @@ from policyd.storage.sockets import SocketError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `policyd status`."""
     add_place(parser)
-    parser.add_argument("--socket", metavar="PATH", help="the daemon's socket (default: where it usually is)")
+    options.add_socket(parser)
     options.add_json(parser)
 
 
@@ -31,8 +31,8 @@ def add_place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cwd", type=options.directory, default=None, metavar="DIR", help="the project (default: here)"
     )
-    parser.add_argument("--policy", action="append", default=[], metavar="FILE", help="instead of the user's files")
-    parser.add_argument("--home", metavar="DIR", help="home directory, with everything policyd keeps below it")
+    parser.add_argument("--policy", action="append", default=[], metavar="FILE", help=options.POLICY)
+    options.add_home(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -41,8 +41,7 @@ def run(args: argparse.Namespace) -> int:
         state = inforce.gather(args.cwd or options.directory("."), args.home, args.policy)
         running = daemonstate.find(state.places, args.socket)
     except (PlaceError, SocketError) as error:
-        print(f"policyd: {error}", file=sys.stderr)
-        return 2
+        return failed("status", error)
     if args.json:
         print(json.dumps({**inforce.facts(state), "daemon": daemon_facts(running)}))
     else:
@@ -59,7 +58,8 @@ def daemon_facts(running: Running | None) -> dict[str, object] | None:
 def lines(state: InForce) -> list[str]:
     """Return the facts in words."""
     facts = inforce.facts(state)
-    said = [f"policyd {facts['version']}, revision {facts['revision'] or 'none'}, {facts['rules']} rules"]
+    rules = counted(len(state.policy.rules) if state.policy else 0, "rule")
+    said = [f"policyd {facts['version']}, revision {facts['revision'] or 'none'}, {rules}"]
     said += [f"  {row['layer']:<8} {row['file']}{trust_words(row)}" for row in inforce.layer_facts(state)]
     if not state.found.sources and not facts["errors"]:
         said.append("  no policy file: everything asks (`policyd init default --write` writes a starter)")

@@ -10,7 +10,6 @@ Exit codes: 0; 2 usage or policy errors.
 from __future__ import annotations
 
 import json
-import sys
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from msgspec import Struct
 
 from policyd.cli.auditcases import Court
 from policyd.cli.auditfilters import chosen, wanted
-from policyd.cli.check import counted
+from policyd.cli.ending import counted, failed
 from policyd.cli.suggestlog import Answers, collect, echoed
 from policyd.cli.suggestproof import Before, Proof
 from policyd.cli.suggestrules import Candidate, asked, candidates
@@ -49,8 +48,7 @@ def run(args: Namespace, log: str) -> int:
             return 0
         found = suggest(args, answers, court)
     except (PolicyError, PlaceError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 2
+        return failed("audit suggest", error)
     print(as_json(found) if args.json else found.page.text(head(found)), end="\n" if args.json else "")
     return 0
 
@@ -87,13 +85,17 @@ def suggest(args: Namespace, answers: Answers, court: Court) -> Suggestions:
 def head(found: Suggestions) -> Iterator[str]:
     """Yield what a file of suggestions begins with."""
     answers, rules = found.answers, len(found.page.rules)
-    yield f"{counted(rules, 'rule')} suggested by `policyd audit suggest`: would have settled {found.settled} of"
     prompts = counted(answers.prompts, "prompt")
-    yield f"{prompts}. Every request in the log was decided with them: nothing refused is allowed."
+    if rules:
+        yield f"{counted(rules, 'rule')} suggested by `policyd audit suggest`: would have settled {found.settled} of"
+        yield f"{prompts}. Every request in the log was decided with them: nothing refused is allowed."
+    else:
+        yield f"`policyd audit suggest` has nothing to suggest: the log holds {prompts}, and no answer that was given"
+        yield "often enough, always alike, and could be written as a rule."
     if answers.blind.count:
-        yield f"{answers.blind.count} refusals were masked or cut in the log and could not be tried."
+        yield f"Masked or cut in the log, and not tried: {counted(answers.blind.count, 'refusal')}."
     if answers.unreadable:
-        yield f"{answers.unreadable} approvals were masked or cut in the log and are left out."
+        yield f"Masked or cut in the log, and left out: {counted(answers.unreadable, 'approval')}."
     for why, number in found.unsaid.most_common():
         if number:
             yield f"left out, {counted(number, 'approval')}: {why}"
@@ -141,4 +143,4 @@ def unused(court: Court, answers: Answers, *, as_json: bool) -> Iterator[str]:
         fact = {"rule": ref.label, "file": ref.file, "line": ref.line}
         yield json.dumps(fact) if as_json else f"{ref.label} ({ref.file}:{ref.line})"
     if not as_json:
-        yield f"{len(idle)} allow rules were used by none of {answers.decisions} decisions"
+        yield f"{counted(len(idle), 'allow rule')} used by none of {counted(answers.decisions, 'decision')}"

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from xml.etree import ElementTree
 
 from policyd.cli import options
+from policyd.cli.ending import DONE, FAILED, NO, failed
 from policyd.cli.suite import ENDING, Outcome, Suite, SuiteError, read
 
 
@@ -29,14 +30,14 @@ def run(args: argparse.Namespace) -> int:
     """Run the suites; return the exit code."""
     suites, problems = collect(args.files)
     if problems or not suites:
-        print(*(problems or [f"policyd: no *{ENDING} in {', '.join(args.files)}"]), sep="\n", file=sys.stderr)
-        return 2
+        print(*problems, sep="\n", end="\n" if problems else "", file=sys.stderr)
+        return FAILED if problems else failed("test", f"there is no suite (*{ENDING}) in {', '.join(args.files)}")
     for suite in suites:
         suite.run()
     if args.junit:
         write_junit(args.junit, suites)
     print(*(json_lines(suites) if args.json else lines(suites)), sep="\n")
-    return 1 if any(outcome.failure for suite in suites for outcome in suite.outcomes) else 0
+    return NO if any(outcome.failure for suite in suites for outcome in suite.outcomes) else DONE
 
 
 def collect(names: Iterable[str]) -> tuple[list[Suite], list[str]]:

@@ -5,7 +5,8 @@ Rules of this command:
 1. It shows every file that would be trusted, and what changes by it, before it asks.
 2. It wants a person: a terminal of its own, not below a running agent. `--show` and `--remove` do not loosen.
 3. A project policy with a mistake is not trusted.
-4. Exit code 0: done, or (`--show`) trusted; 1: not trusted, or the person said no; 2: it cannot be done.
+4. Exit code 0: done, or (`--show`) trusted; 1: it is not trusted, or was not, or the person said no; 2: it cannot be
+   done.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from datetime import UTC, datetime
 
 import policyd
 from policyd.cli import options, presence
+from policyd.cli.ending import DONE, NO, counted, failed
 from policyd.display import safe
 from policyd.model import Effect
 from policyd.policy import PolicyError
@@ -34,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--show", action="store_true", help="only say whether it is trusted")
     what.add_argument("--remove", action="store_true", help="trust it no more")
-    parser.add_argument("--home", metavar="DIR", help="home directory, with everything policyd keeps below it")
+    options.add_home(parser)
     options.add_json(parser)
 
 
@@ -45,8 +47,7 @@ def run(args: argparse.Namespace) -> int:
         where = places.find(home=args.home)
         project = read_project(root)
     except (PlaceError, InsecureFileError, OSError) as error:
-        print(f"policyd: {error}", file=sys.stderr)
-        return 2
+        return failed("trust", error)
     store = TrustStore(where.trust)
     if args.remove:
         return removed(args, store, root)
@@ -58,12 +59,14 @@ def run(args: argparse.Namespace) -> int:
 def removed(args: argparse.Namespace, store: TrustStore, root: str) -> int:
     """Trust nothing at `root` any more."""
     was = store.remove(root)
-    say(args, {"project": root, "trusted": False}, "not trusted any more" if was else "it was not trusted")
-    return 0
+    say(args, {"project": root, "trusted": False}, f"{root}: {'not trusted any more' if was else 'it was not trusted'}")
+    return DONE if was else NO
 
 
 def shown(args: argparse.Namespace, store: TrustStore, project: ProjectFiles) -> int:
     """Say whether the project is trusted as it stands."""
+    if not project.files:
+        return failed("trust", f"there is no policy in {project.root}/.policyd")
     trusted = store.trusts(project)
     noted = store.note(project.root)
     words = "trusted" if trusted else "changed since it was trusted: it only tightens" if noted else "not trusted"
@@ -73,15 +76,14 @@ def shown(args: argparse.Namespace, store: TrustStore, project: ProjectFiles) ->
         "digest": project.digest,
         "files": [n for n, _ in project.files],
     }
-    say(args, facts, f"{project.root}: {words} ({len(project.files)} files, {project.digest})")
-    return 0 if trusted else 1
+    say(args, facts, f"{project.root}: {words} ({counted(len(project.files), 'file')}, {project.digest})")
+    return DONE if trusted else NO
 
 
 def asked(args: argparse.Namespace, where: Places, store: TrustStore, project: ProjectFiles) -> int:
     """Show what would be trusted, ask, and write it down."""
     if not project.files:
-        print(f"policyd: there is no policy below {project.root}/.policyd", file=sys.stderr)
-        return 2
+        return failed("trust", f"there is no policy in {project.root}/.policyd")
     try:
         lines, broken = summary(where, project)
     except PolicyError as error:
@@ -92,11 +94,10 @@ def asked(args: argparse.Namespace, where: Places, store: TrustStore, project: P
     print(*lines, sep="\n")
     why = presence.refusal()
     if why:
-        print(f"policyd: not trusted: {why}", file=sys.stderr)
-        return 2
+        return failed("trust", f"nothing was trusted: {why}")
     if input("Trust exactly these files? Any change of a byte voids it. [y/N] ").strip().lower() not in {"y", "yes"}:
         print("not trusted")
-        return 1
+        return NO
     store.add(project, datetime.now(UTC))
     say(args, {"project": project.root, "trusted": True, "digest": project.digest}, f"trusted: {project.digest}")
     return 0

@@ -19,7 +19,7 @@ def answer_alone(usage: str, *, client_in: int = 0, client_out: int = 1, complai
         return 2
     import json
 
-    os.write(complain, f"policyd proxy: no agent; {LAST}\n".encode())
+    os.write(complain, f"policyd proxy: no agent is named, so every request is refused; {LAST}\n".encode())
     with os.fdopen(client_in, "rb", closefd=False) as lines:
         for line in lines:
             if (ident := asked(line)) is not None:

@@ -13,15 +13,15 @@ USAGE = """usage: policyd proxy [options] -- AGENT [ARG...]
 Run AGENT between its ACP client (on stdin and stdout) and the policy.
 
   --connect[=SOCKET]       let the daemon decide (default: where its socket usually is)
-  --policy FILE            a policy file; stands in for the user layer (repeatable)
-  --policy-digest DIGEST   sha256:... that the policy files given so far must have
-  --prompt STEP            none, client, inbox or command:/path (repeatable, in order)
+  --policy FILE            policy file or directory, instead of the user's (repeatable)
+  --policy-digest DIGEST   sha256:... of a policy file that lies in the workspace: it may loosen too (repeatable)
+  --prompt STEP            who is asked: none, client, inbox, command:/path (repeatable, in order)
   --agent NAME             which agent this is, instead of what it says
   --client NAME            which client this is, instead of what it says
   --label KEY=VALUE        a label that rules may name (repeatable)
   --cwd DIR                start the agent in DIR
-  --shell NAME             the shell the agent runs commands with (bash, zsh, sh)
-  --home DIR               the home directory, where the environment does not tell
+  --shell NAME             the shell the agent runs commands with: bash, sh, zsh, powershell, cmd
+  --home DIR               home directory, with everything policyd keeps below it
   --audit PATH             the audit log, a file or a directory
   --no-grants              remembered answers count for nothing
   --fail-on-reject         exit 5 if the agent ended with 0 and something was refused
@@ -41,6 +41,7 @@ VALUES = {
     "--audit": "audit",
 }
 FLAGS = {"--no-grants": "no_grants", "--fail-on-reject": "fail_on_reject", "--help": "help", "-h": "help"}
+SHELLS = ("bash", "sh", "zsh", "powershell", "cmd")
 OFFLINE = ("--managed", "--project", "--no-managed", "--no-project", "--unattended")
 
 
@@ -125,7 +126,7 @@ def take(options: Options, word: str, rest: list[str]) -> None:
         return
     if name in OFFLINE:
         raise UsageError(
-            f"`{name}` is for offline commands (decide, explain, check, test); the proxy always loads all layers"
+            f"`{name}` is for offline commands (decide, explain, check); the proxy always loads all layers"
         )
     if name not in VALUES:
         raise UsageError(f"unknown option `{name}`; `policyd proxy --help` lists them")
@@ -135,6 +136,8 @@ def take(options: Options, word: str, rest: list[str]) -> None:
         value = rest.pop(0)
     if name == "--label" and not value.partition("=")[1]:
         raise UsageError(f"`--label {value}`: write --label KEY=VALUE")
+    if name == "--shell" and value not in SHELLS:
+        raise UsageError(f"`--shell {value}`: write one of {', '.join(SHELLS)}")
     kept = getattr(options, VALUES[name])
     if isinstance(kept, list):
         kept.append(value)

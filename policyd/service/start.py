@@ -171,7 +171,7 @@ def load_settings(places: Places, choices: Choices, locks: frozenset[str], probl
 def chain(words: Sequence[str], problems: list[str]) -> tuple[str, ...]:
     """Return the prompt chain the command line names; `none` is an empty one."""
     problems += [
-        f"policyd: --prompt {word}: write none, client, inbox or command:/absolute/path"
+        f"policyd: `--prompt {word}`: write none, client, inbox or command:/absolute/path, one step an option"
         for word in words
         if word not in STEPS and not word.startswith("command:/")
     ]

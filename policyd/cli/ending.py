@@ -1,0 +1,57 @@
+"""How a command ends: one rule for exit codes, one form for saying why.
+
+    0   it was done, and the answer is yes; a list may be empty
+    1   it was done, and the answer is no: what is named by its id is not there, or there is something to mend
+    2   it was not done: a wrong option, a file that cannot be read, a mistake in a policy, a person who is missing
+
+`policyd decide --exit-code` adds 3 for an ask; `policyd proxy` ends as its agent does.
+"""
+
+from __future__ import annotations
+
+import sys
+
+DONE = 0
+NO = 1
+FAILED = 2
+
+
+class UsageError(Exception):
+    """What the command line asks for cannot be done."""
+
+
+class MissingError(UsageError):
+    """What the command line names by an id is not there."""
+
+
+def complain(command: str, text: object) -> None:
+    """Say on stderr what is wrong, after the name of the command."""
+    print(f"policyd {command}: {text}", file=sys.stderr)
+
+
+def failed(command: str, error: Exception | str) -> int:
+    """Say on stderr why nothing was done; return the exit code.
+
+    The mistakes of a policy begin with their file and line, as editors want them; everything else with the command.
+    """
+    from policyd.policy import PolicyError
+
+    if isinstance(error, BrokenPipeError):
+        return DONE
+    if isinstance(error, PolicyError):
+        print(error, file=sys.stderr)
+        return FAILED
+    known = isinstance(error, OSError) and error.filename and error.strerror
+    complain(command, f"{error.filename}: {error.strerror}" if known else error)  # type: ignore[union-attr]
+    return NO if isinstance(error, MissingError) else FAILED
+
+
+def missing(command: str, text: str) -> int:
+    """Say on stderr that what was named is not there; return the exit code."""
+    complain(command, text)
+    return NO
+
+
+def counted(count: int, word: str) -> str:
+    """Return a number of things in words."""
+    return f"{count} {word}{'' if count == 1 else 's'}"
