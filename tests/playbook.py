@@ -180,6 +180,10 @@ class ScriptedDecider:
         decision = Decision(effect, Source.RULE, f"{word} it", (rule,), (rule,), actions, "r1")
         return Verdict(request, decision, self.context(request.session_id, now))
 
+    def servers(self, method: str, params: Mapping[str, object], now: Moment, fs: Filesystem | None) -> Verdict | None:
+        self._may_fail("servers")
+        return None
+
     def switch(self, method: str, params: Mapping[str, object], now: Moment, fs: Filesystem | None) -> Verdict | None:
         self._may_fail("switch")
         mode = str(_mode_of(method, params))

@@ -92,7 +92,7 @@ class Conversation:
             info = params.get("clientInfo") or params.get("info")
             self.client = name_version(info)
         elif method == "session/load" and ident:
-            self._open(ident, params).replaying = True
+            self.open(ident, params).replaying = True
         elif method == ASKING:
             asked, session = tool_call(params)[0], self.session(ident)
             calls = self._named(session, asked)
@@ -135,10 +135,11 @@ class Conversation:
             known.replaying = False
         if not ident or not isinstance(result, TABLE):
             return
-        session = known if known and asked.method == "session/load" else self._open(ident, asked.params)
+        session = known if known and asked.method == "session/load" else self.open(ident, asked.params)
         session.mode = current_mode(fields, self._profile.data.mode.option) or session.mode
 
-    def _open(self, ident: str, params: Mapping[str, object]) -> Session:
+    def open(self, ident: str, params: Mapping[str, object]) -> Session:
+        """Open session `ident` as the params of `session/new` say; one of this id that was known is forgotten."""
         cwd, more, servers = (params.get(key) for key in ("cwd", "additionalDirectories", "mcpServers"))
         stated = self._cwd if cwd in (None, "") else cwd
         stated = paths.posix(stated) if isinstance(stated, str) else stated
@@ -171,7 +172,7 @@ class Conversation:
 
     def session(self, ident: str) -> Session:
         """Return session `ident`; one that was never seen to open has the cwd given from outside, or none."""
-        return self.sessions.get(ident) or self._open(ident, {})
+        return self.sessions.get(ident) or self.open(ident, {})
 
     def workspace(self, ident: str) -> Workspace:
         """Return the workspace of session `ident`."""

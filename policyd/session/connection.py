@@ -23,6 +23,7 @@ from policyd.session.permissions import Permissions
 from policyd.session.ports import Decider
 from policyd.session.records import Records
 from policyd.session.responses import CHANGES, CLOSINGS, REOPENINGS, Responses
+from policyd.session.servers import Servers
 from policyd.session.settings import Settings
 from policyd.session.state import OPENINGS, PERMISSION, Session
 from policyd.session.tripwire import Tripwire
@@ -55,6 +56,7 @@ class Connection:
         self._tripwire = Tripwire(self._core, self._records)
         self._permissions = Permissions(self._core, self._records, self._tripwire)
         self._modes = Modes(self._core, self._records)
+        self._servers = Servers(self._core, self._records)
         self._responses = Responses(
             self._core, self._modes, lambda session: self._permissions.cancel_session(session, by="policyd")
         )
@@ -326,6 +328,8 @@ class Connection:
         if self._waits(Side.CLIENT, message, line):
             return
         if method != "initialize" and self._modes.client_switch(method, params, ident):
+            return
+        if method in OPENINGS and self._servers.refused(method, params, ident):
             return
         self._initialized = self._initialized or method == "initialize"
         self._observe(Side.CLIENT, message, params)

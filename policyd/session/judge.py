@@ -15,11 +15,13 @@ from msgspec.structs import replace
 
 from policyd.actions import Profile
 from policyd.actions.profiles import GENERIC
+from policyd.actions.servers import started
 from policyd.authorizer import Authorizer
 from policyd.model import Action, Context, Decision, Filesystem, Mode, Request, Source, Tool
 from policyd.session.doors import TERMINAL
 from policyd.session.events import Moment, Side
 from policyd.session.ports import Asking, Message, Verdict
+from policyd.session.servers import NAMING, as_asked_by_client
 from policyd.session.state import OPENINGS
 
 DIRECTION = {Side.AGENT: "a2c", Side.CLIENT: "c2a"}
@@ -47,6 +49,7 @@ NO_ASKING = (
     "unattended",
 )
 ASKING = ("ask", "default", "manual", "prompt", "askfirst", "alwaysask", "normal")
+UNOPENED = "policyd: a session that is not open yet"
 ON = frozenset({"true", "on", "yes", "all", "always", "enabled", "1"})
 
 
@@ -145,6 +148,22 @@ class Judge:
 
     def _verdict(self, request: Request, now: Moment) -> Verdict:
         return Verdict(request, *self.authorizer.settle_at(request, now.wall))
+
+    def servers(self, method: str, params: Message, now: Moment, fs: Filesystem | None) -> Verdict | None:
+        """Decide the MCP servers that a request to open a session starts, as if it were open; None = it starts none."""
+        if params.get("mcpServers") in (None, []):
+            return None
+        talk = self.authorizer.conversation
+        talk.open(UNOPENED, params)
+        try:
+            policy, _ = self.authorizer.in_force(UNOPENED)
+            request = Request(UNOPENED, "", method, (), started(method, params, talk.around(UNOPENED)))
+            found = self._verdict(request, now)
+        finally:
+            talk.sessions.pop(UNOPENED, None)
+        named = {rule.ref for rule in policy.rules if rule.resource in NAMING}
+        request = replace(request, session_id=str(params.get("sessionId", "")))
+        return as_asked_by_client(replace(found, request=request), named)
 
     # ---- modes --------------------------------------------------------------------------------------
 
