@@ -9,7 +9,7 @@ Rules of this module:
 1. It composes and decides nothing itself: `actions` says what a request stands for, `engine` what follows.
 2. An exception anywhere is a denial with source `error`; a request that cannot be read is one too.
 3. Without a time the decision holds at any time: the strictest of "every rule still holds" and "every `until` is past".
-4. Without a resolver no rule with `path` and no default allows.
+4. Without a resolver no rule with `path` and no default allows; what is then asked about says so.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from policyd.policy import Diagnostic, Policy, PolicyError
 
 EARLIEST = datetime(2, 1, 1, tzinfo=UTC)
 LATEST = datetime(9998, 12, 31, tzinfo=UTC)
+BLIND = "files cannot be seen without a resolver, so nothing that rests on paths is allowed"
+NOWHERE = "the session's working directory is not known, so nothing is inside the workspace"
 Grants = Callable[[Request, Context], Callable[[Judged], Effect | None]]
 """What people's remembered answers say of the actions of a request (`GrantBook.bind`, with a clock)."""
 Policies = Callable[[Session], tuple[Policy, str]]
@@ -157,7 +159,16 @@ class Authorizer:
             found = [self.settle_at(request, time)[0] for time in times]
         except Exception as error:
             return failed(error, self.policy)
-        return max(found, key=lambda decision: decision.effect)
+        decision = max(found, key=lambda decision: decision.effect)
+        return self._unseen(request, decision) if decision.effect is Effect.ASK else decision
+
+    def _unseen(self, request: Request, decision: Decision) -> Decision:
+        """Return an ask that no rule wanted with the reason why rules that would have allowed could not."""
+        if decision.source is not Source.DEFAULT:
+            return decision
+        unseen = [BLIND] if self.conversation.machine.fs is None else []
+        unseen += [] if self.conversation.workspace(request.session_id).cwd else [NOWHERE]
+        return replace(decision, reason="; ".join([decision.reason, *unseen]))
 
     def settle_at(self, request: Request, now: datetime) -> tuple[Decision, Context]:
         """Decide a request at one moment; return the decision and what it was decided in.

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from policyd.actions import Machine, Session
-from policyd.authorizer import Authorizer, Claims, check_examples
+from policyd.authorizer import BLIND, NOWHERE, Authorizer, Claims, check_examples
 from policyd.model import Context, Decision, Effect, Judged, Layer, Request, Source
 from policyd.policy import Policy, PolicySource, load
 from tests.fakes import FakeFilesystem
@@ -47,6 +47,19 @@ def test_without_a_resolver_no_path_rule_and_no_default_allows() -> None:
     authorizer = Authorizer(policy(READS + EDITS), resolve=None, cwd="/home/dev/project")
     assert authorizer.decide(params("read", path="a.py")).effect is Effect.ASK
     assert authorizer.decide(params("edit", path="a.py")).effect is Effect.ASK
+
+
+def test_what_asks_because_nothing_can_be_seen_says_so() -> None:
+    rules = READS + EDITS + '[[rule]]\neffect = "ask"\nkind = "delete"\n'
+    blind = Authorizer(policy(rules), resolve=None, cwd="/home/dev/project")
+    nowhere = Authorizer(policy(rules), machine=MACHINE)
+    assert blind.decide(params("edit", path="a.py")).reason.endswith(BLIND)
+    assert nowhere.decide(params("edit", path="a.py")).reason.endswith(NOWHERE)
+    seeing = point(rules).decide(params("fetch", url="https://example.com"))
+    assert seeing.reason == "asked about by `user:defaults.*`"
+    for authorizer in (blind, nowhere):
+        reason = authorizer.decide(params("delete", path="a.py")).reason
+        assert BLIND not in reason and NOWHERE not in reason, "a rule asked"
 
 
 def test_a_resolver_needs_a_home() -> None:

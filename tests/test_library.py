@@ -25,6 +25,7 @@ from acp.schema import (
 )
 
 from policyd import load
+from policyd.policy import PolicyError
 from policyd.sdk import Guard
 
 # ---- importing ----------------------------------------------------------------------------------------
@@ -339,6 +340,17 @@ def test_a_client_cancelled_at_any_await_leaves_nothing_and_allows_nothing(
         done += suspensions
     print(f"\n{done} runs over {seed} conversations; {reached[True]} were cancelled")
     assert reached[True] == done and set(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_program_that_loads_a_policy_has_its_examples_tried(several: bool, tmp_path: Path) -> None:
+    wrong = 'version = 1\n[[rule]]\neffect = "allow"\ncommand = "ls"\nmatch = "execute rm x"\n'
+    (tmp_path / "a.toml").write_text(wrong)
+    (tmp_path / "b.toml").write_text(wrong if several else POLICY)
+    with pytest.raises(PolicyError) as found:
+        load(tmp_path, home=str(tmp_path))
+    assert len(found.value.diagnostics) == 1 + several
+    assert "a.toml:5" in str(found.value) and "`execute rm x` does not match" in str(found.value)
 
 
 def test_a_request_that_was_cancelled_is_not_what_a_later_one_is_judged_by(tmp_path: Path) -> None:

@@ -13,21 +13,26 @@ __all__ = ["load"]
 
 
 def load(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, home: str | None = None) -> Policy:
-    """Load policy files for a program that embeds policyd.
+    """Load policy files for a program that embeds policyd, and try the examples of their rules.
 
     Args:
         paths: one or more files or directories (their `*.toml`), all of the user layer.
         home: the home directory `~/` stands for; default the process's user's.
 
     Raises:
-        PolicyError: every mistake of every file, or a file that cannot be read.
+        PolicyError: every mistake of every file, every example that does not come out, or a file that cannot be read.
         PlaceError: no home directory is known.
     """
     from policyd import __version__, policy
+    from policyd.actions import Machine
+    from policyd.authorizer import broken_by, check_examples
     from policyd.storage import places, policies
     from policyd.storage.filesystem import RealFilesystem
 
     where = places.find(home=home)
     several = [paths] if isinstance(paths, str | os.PathLike) else paths
     sources = policies.given([os.fspath(path) for path in several]).sources
-    return policy.load(sources, home=where.home, tmpdir=where.tmpdir, fs=RealFilesystem(), version=__version__)
+    fs = RealFilesystem()
+    loaded = policy.load(sources, home=where.home, tmpdir=where.tmpdir, fs=fs, version=__version__)
+    broken_by(check_examples(loaded, Machine(where.home, fs, where.tmpdir)))
+    return loaded

@@ -128,6 +128,13 @@ def unread(directory: str, names: Iterable[str]) -> Iterator[str]:
             yield f"{os.path.join(directory, name)} is not read: {why}"
 
 
+UNREADABLE = {
+    errno.ENOENT: "name a file that is there",
+    errno.EACCES: "let the user policyd runs as read it",
+}
+"""What to do about a file that cannot be read."""
+
+
 def refused(path: str, error: OSError, layer: Layer) -> Diagnostic:
     """Say why a file is not read."""
     if isinstance(error, InsecureFileError):
@@ -135,9 +142,8 @@ def refused(path: str, error: OSError, layer: Layer) -> Diagnostic:
         where = path if error.path == path else f"{path} ({error.path})"
         fix = f"make it belong to {owner} and writable by nobody else (`chown`, `chmod go-w`)"
         return Diagnostic(where, 0, "", f"not safe to read: {error.why}", fix, layer)
-    code = errno.errorcode.get(error.errno or 0, "")
-    words = error.strerror or str(error)
-    return Diagnostic(path, 0, "", f"cannot be read: {words}" + (f" ({code})" if code else ""), "correct it", layer)
+    fix = UNREADABLE.get(error.errno or 0, "")
+    return Diagnostic(path, 0, "", f"cannot be read: {error.strerror or error}", fix, layer)
 
 
 def given(paths: Iterable[str], layer: Layer = Layer.USER) -> Found:
