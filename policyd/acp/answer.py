@@ -24,6 +24,8 @@ REJECT_KINDS = ("reject_once", "reject_always")
 OPTION_KINDS = ALLOW_KINDS + REJECT_KINDS
 MOST_OPTIONS = 32
 LONGEST_ID = 256
+SURE = LONGEST_ID // 4
+"""Characters that are never more bytes than that."""
 _NO = re.compile(r"\s*(reject|deny|denied|no|cancel|refuse|decline|block|don['’]?t|do not|stop|never|disallow)\b", re.I)
 _YES = re.compile(r"\s*(allow|yes|approve|accept|always allow|ok|okay|proceed|permit|grant|run|continue)\b", re.I)
 
@@ -60,7 +62,8 @@ def unsound(options: Sequence[Option]) -> str:
         return f"the request offers more than {MOST_OPTIONS} options"
     ids, known = set(), False
     for option in options:
-        if not option.id or len(option.id.encode("utf-8", "replace")) > LONGEST_ID:
+        size = len(option.id)
+        if not 0 < size <= LONGEST_ID or (size > SURE and len(option.id.encode("utf-8", "replace")) > LONGEST_ID):
             return "an option has no id, or one that is too long"
         ids.add(option.id)
         known = known or option.kind in OPTION_KINDS
@@ -116,8 +119,7 @@ def _allowing(options: Sequence[Option], plain: str | None) -> Answer:
 
 
 def _rejecting(options: Sequence[Option], final: bool, refusal: str | None) -> str | None:
-    kinds = {option.id: option.kind for option in options}
-    if refusal is not None and kinds.get(refusal) in REJECT_KINDS:
+    if refusal is not None and any(option.id == refusal and option.kind in REJECT_KINDS for option in options):
         return refusal
     for kind in REJECT_KINDS if final else REJECT_KINDS[:1]:
         for option in options:
