@@ -23,6 +23,7 @@ from policyd.audit.actionrows import action_row
 from policyd.model import KINDS, Context, Decision, Judged, Request, RuleRef
 
 SCHEMA = 1
+KNOWN = frozenset(KINDS)
 TEXT_LIMIT = 2048
 """Characters kept of one string."""
 LIST_LIMIT = 200
@@ -89,14 +90,14 @@ def record(
         **session_row(context),
         **(request_row(request) if request else {}),
     }
-    return tidy({**(extra or {}), **row})
+    return tidy({**extra, **row} if extra else row)
 
 
 def decision_row(decision: Decision) -> dict[str, object]:
     """Return what was decided, by which rules, of which actions."""
     row: dict[str, object] = {
         "effect": decision.effect.word,
-        "source": decision.source.value,
+        "source": str(decision.source),
         "rules": [rule_row(rule) for rule in decision.rules[:RULES_LISTED]],
         "reason": decision.reason,
         "actions": [judged_row(judged) for judged in decision.actions[:ACTIONS_LISTED]],
@@ -163,9 +164,8 @@ def request_kind(request: Request | None) -> str:
     if request is None:
         return ""
     for action in request.actions:
-        for kind in KINDS if action.kinds else ():
-            if kind in action.kinds:
-                return kind
+        if known := action.kinds & KNOWN:
+            return next(kind for kind in KINDS if kind in known)
     return ""
 
 

@@ -202,8 +202,7 @@ class Permissions:
         return decision, chosen
 
     def _rejection(self, verdict: Verdict, decision: Decision, chosen: str) -> str | None:
-        kinds = {option.id: option.kind for option in verdict.request.options}
-        if kinds.get(chosen) in acp.REJECT_KINDS:
+        if any(option.id == chosen and option.kind in acp.REJECT_KINDS for option in verdict.request.options):
             return chosen
         return acp.answer(
             Effect.DENY, verdict.request.options, final=final(decision), refusal=verdict.request.refusal
@@ -294,12 +293,12 @@ class Permissions:
         if held.number not in self._core.held or held.verdict is None:
             return None
         allowed = decision.effect is Effect.ALLOW
-        held.verdict = replace(held.verdict, decision=decision)
+        held.verdict = verdict = Verdict(held.verdict.request, decision, held.verdict.context)
         told = outcome or ("passed" if held.door and allowed else "error" if held.door else "")
         told = told or ("selected" if option is not None else "cancelled")
-        odd = [one.id for one in acp.mislabelled(held.verdict.request.options)]
+        odd = [one.id for one in acp.mislabelled(verdict.request.options)]
         extra = {"mislabelled": odd} if odd else None
-        key = self._records.decision(held.verdict, outcome=told, option=option, by=by, held=held, extra=extra)
+        key = self._records.decision(verdict, outcome=told, option=option, by=by, held=held, extra=extra)
         if not allowed:
             if by != "client" or decision.source is not Source.PROMPT:
                 self._report.refused(held, decision)
@@ -311,8 +310,8 @@ class Permissions:
         while len(self._recorded) > RECORDED_KEPT:
             self._recorded.popitem(last=False)
         if not held.door:
-            doors.give(held.session, held.verdict, held.call_id, held.params)
-            self._tripwire.approved(held.session, held.call_id, held.verdict.request.actions)
+            doors.give(held.session, verdict, held.call_id, held.params)
+            self._tripwire.approved(held.session, held.call_id, verdict.request.actions)
         self._answer(held, option, decision, key)
         return key
 
