@@ -36,7 +36,7 @@ class Lines:
         first = self._kept + chunk.index(b"\n")
         if first > self._limit or (end > self._limit and _longest(chunk[:end]) > self._limit):
             raise FrameLimitError(f"a line is longer than {self._limit} bytes")
-        block = b"".join((*self._parts, chunk[:end])) if self._parts else chunk[:end]
+        block = b"".join((*self._parts, memoryview(chunk)[:end])) if self._parts else chunk[:end]
         self._parts, self._kept = [], 0
         if end < len(chunk):
             self._keep(chunk[end:])

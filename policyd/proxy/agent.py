@@ -21,7 +21,7 @@ import sys
 
 SIGKILL, SIGPIPE, SIGTERM, SIGXFSZ = 9, 13, 15, 25
 """The same on Linux and macOS; importing `signal` would cost the agent milliseconds."""
-LEASHED = sys.platform == "linux"
+LINUX = sys.platform == "linux"
 PIPE_SIZE = 256 * 1024
 
 
@@ -76,11 +76,11 @@ def start(command: list[str]) -> Agent:
     """
     their_in, our_out = os.pipe()
     our_in, their_out = os.pipe()
-    leash = os.pipe() if LEASHED else None
+    leash = os.pipe() if LINUX else None
     actions = [(os.POSIX_SPAWN_DUP2, their_in, 0), (os.POSIX_SPAWN_DUP2, their_out, 1)]
     if leash:
         os.set_inheritable(leash[0], True)
-        widen(our_out, our_in)
+    widen(our_out, our_in)
     try:
         pid = os.posix_spawnp(
             command[0],
@@ -110,12 +110,13 @@ def hold(pid: int, end: int) -> None:
 
 
 def widen(*pipes: int) -> None:
-    """Give pipes more room: fewer, larger reads. A refusal (a user's limit) changes nothing."""
-    for fd in pipes:
+    """Give pipes more room: fewer, larger reads. A refusal (a user's limit, no pipe) changes nothing."""
+    for fd in pipes if LINUX else ():
         try:
-            fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
+            if fcntl.fcntl(fd, fcntl.F_GETPIPE_SZ) < PIPE_SIZE:
+                fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
         except OSError:
-            return
+            continue
 
 
 def close(fd: int) -> None:

@@ -11,7 +11,7 @@ from signal import Signals
 from typing import TYPE_CHECKING
 
 from policyd.display import safe
-from policyd.proxy.agent import Agent
+from policyd.proxy.agent import Agent, widen
 from policyd.proxy.notes import Notes
 from policyd.proxy.options import Options
 from policyd.proxy.pump import Pump
@@ -37,6 +37,7 @@ def run(agent: Agent, options: Options) -> int:
     gc.freeze()  # a thousand rules need not be looked through again and again
     gc.enable()
     signals = install()
+    widen(client_in, client_out)
     pump = Pump(agent, client_in=client_in, client_out=client_out)
     service.connect(pump.send)
     agent.poll()  # it may have ended before its end was listened for

@@ -40,6 +40,8 @@ LINE = (
     + b"\n"
 )
 MESSAGES = 200_000
+SETTLED = 1.5
+"""Seconds after which policyd has done what it does once, beside the traffic, after its start."""
 PINGS = 3_000
 ASKS = 2_000
 CLOCK = "import time, sys; sys.stderr.write(str(time.clock_gettime_ns(time.CLOCK_MONOTONIC)))"
@@ -107,6 +109,7 @@ def bulk(place: Place, command: list[str]) -> tuple[float, float]:
     """Return messages a second and CPU µs a message for an agent that writes a file at once after a line came."""
     process = place.start([*command, "sh", "-c", f"read line; cat {place.root}/bulk.jsonl; cat"])
     assert process.stdin and process.stdout
+    time.sleep(SETTLED)
     process.stdin.write(b'{"jsonrpc":"2.0","method":"go"}\n')
     size, got, start, before = MESSAGES * len(LINE), 0, 0.0, 0.0
     while got < size:
