@@ -8,7 +8,8 @@ Rules:
 3. Every kind an update states stays stated; the tool's name is the first one stated; titles keep all values. A kind
    that a request states is a statement about that request only.
 4. What was known when a request was answered, or when the call finished, is old: it may add mentions to a later request
-   with the same id, but never counts as something found.
+   with the same id, but never counts as something found. A call that has finished and was not announced again can be
+   asked about no more; nor can one id that two different calls were announced under.
 5. Text in place of a table counts only if it is one complete JSON value without a key twice.
 
 Nothing here knows an agent; what a field means is the profile's affair.
@@ -33,6 +34,7 @@ CHANGED = ("path", "oldPath", "newPath", "from", "to")
 """Keys of a diff's `changes` that name a file."""
 SHAPES = (("title", str), ("kind", str), ("name", str), ("locations", list), ("content", list), ("_meta", Mapping))
 """Fields of a `toolCall` and the type that each has."""
+TWO_CALLS, OVER = "two calls were announced under one id", "the call it names has finished"
 MANY_TITLES = 32
 LONGEST_KEPT = 4096
 """Characters of a text that is kept beyond its request."""
@@ -116,10 +118,17 @@ class Call(Struct):
     @property
     def open(self) -> bool:
         """Whether it has been announced and has not finished."""
-        return self.announced and self.status not in FINISHED
+        return self.announced and not self.finished
+
+    @property
+    def finished(self) -> bool:
+        """Whether its last status says that it is over."""
+        return self.status in FINISHED
 
     def update(self, update: Mapping[str, object]) -> None:
         """Take in one `tool_call` or `tool_call_update`."""
+        if self.announced and update.get("sessionUpdate") == "tool_call":
+            self._again(update)
         self.announced = True
         self._identity(update)
         self._details(update)
@@ -128,6 +137,17 @@ class Call(Struct):
             self.status = status
             if status in FINISHED:
                 self.settle()
+
+    def _again(self, update: Mapping[str, object]) -> None:
+        """Take in that the call is announced once more, perhaps as another one, or after it had finished."""
+        raw, paths = table(update.get("rawInput"))[0], named_paths(update)
+        known = {*self.locations, *(diff.path for diff in self.diffs)}
+        if any(differs(self.raw.get(key), value) for key, value in raw.items()) or (
+            paths and known and not known & paths
+        ):
+            self.odd["id"] = TWO_CALLS
+        if self.finished:
+            self.status = ""
 
     def _identity(self, update: Mapping[str, object]) -> None:
         title, name, kind, meta = (update.get(key) for key in ("title", "name", "kind", "_meta"))
@@ -164,6 +184,11 @@ class Call(Struct):
         if texts := content_texts(content):
             self.texts = texts
 
+    @property
+    def doubt(self) -> str:
+        """Why what is known of it cannot be told: odd values, two calls in one, or it is over; `""` if it can."""
+        return OVER if self.finished else next(filter(None, self.odd.values()), "")
+
     def settle(self) -> None:
         """What is known becomes old: a request was answered, or the call has finished."""
         if self.raw or self.locations or self.diffs:
@@ -191,7 +216,7 @@ def merge(call: Call, asked: Mapping[str, object], options: Iterable[object], la
         spoken({*call.kinds, stated}),
         stated,
         {**raw, **known},
-        misshapen(asked) or fault or call.fault or next(filter(None, call.odd.values()), ""),
+        misshapen(asked) or fault or call.fault or call.doubt,
         call.detailed or asked.get("rawInput") is not None,
         _once(own_title, call.titles[::-1]),
         call.first_title,
@@ -246,6 +271,18 @@ def _is_block(item: Mapping[str, object]) -> bool:
         and (bool(listed) if path is None else isinstance(path, str))
         and (changes is None or isinstance(changes, list))
     )
+
+
+def differs(known: object, stated: object) -> bool:
+    """Say whether a value is another than the one known, and not more of the same text."""
+    if known in ("", None, [], {}) or stated in ("", None, [], {}) or known == stated:
+        return False
+    return not (isinstance(known, str) and isinstance(stated, str) and stated.startswith(known))
+
+
+def named_paths(update: Mapping[str, object]) -> set[str]:
+    """Return the paths that an update names outside of `rawInput`."""
+    return {*location_paths(update.get("locations")), *(diff.path for diff in content_diffs(update.get("content")))}
 
 
 def says_more(asked: Mapping[str, object]) -> bool:

@@ -1,0 +1,83 @@
+"""What is known of a call, where an agent uses one id more than once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from policyd.actions import Conversation
+from tests.test_actions_agents import ONCE, asked, opened, update
+
+HERE = "/home/dev/project"
+READ: dict[str, Any] = {"kind": "read", "rawInput": {"path": f"{HERE}/src/main.py"}}
+
+
+def answered(talk: Conversation, **fields: Any) -> None:
+    """Let a request of call `c` be made and allowed."""
+    params = {"sessionId": "s", "toolCall": {"toolCallId": "c", **fields}, "options": ONCE}
+    talk.observe("a2c", {"id": 9, "method": "session/request_permission", "params": params})
+    talk.observe("c2a", {"id": 9, "result": {"outcome": {"outcome": "selected", "optionId": "yes"}}})
+
+
+@pytest.mark.parametrize("status", ["completed", "failed", "cancelled"])
+def test_a_call_that_has_finished_is_asked_about_no_more(status: str) -> None:
+    talk = opened("nobody")
+    update(talk, title="x", **READ)
+    update(talk, sessionUpdate="tool_call_update", status=status)
+    assert "read opaque: the call it names has finished" in asked(talk, **READ)
+
+
+@pytest.mark.parametrize("again", [{"sessionUpdate": "tool_call"}, {"status": "in_progress"}])
+def test_a_call_that_starts_anew_is_asked_about_anew(again: dict[str, str]) -> None:
+    talk = opened("nobody")
+    update(talk, title="x", **READ)
+    update(talk, sessionUpdate="tool_call_update", status="completed")
+    update(talk, **{"sessionUpdate": "tool_call_update", **READ, **again})
+    assert asked(talk, **READ) == [f"read {HERE}/src/main.py"]
+
+
+def test_the_second_question_of_a_call_that_runs_is_judged_by_its_own_words() -> None:
+    talk = opened("nobody")
+    update(talk, title="x", **READ)
+    answered(talk, **READ)
+    assert asked(talk, kind="edit", rawInput={"path": f"{HERE}/a.py"}) == [
+        f"edit+read {HERE}/a.py",
+        f"any {HERE}/src/main.py (mention)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"rawInput": {"command": "rm -rf x"}}, {"rawInput": {"command": "ls"}}),
+        ({"rawInput": {"command": "ls", "cwd": "/etc"}}, {"rawInput": {"command": "ls", "cwd": "/tmp"}}),
+        ({"locations": [{"path": "/etc/passwd"}]}, {"locations": [{"path": "src/a"}]}),
+        (
+            {"content": [{"type": "diff", "path": "/etc/passwd", "newText": "x"}]},
+            {"content": [{"type": "diff", "path": "src/a", "newText": "x"}]},
+        ),
+    ],
+)
+def test_two_calls_under_one_id_cannot_be_told_apart(first: dict[str, Any], second: dict[str, Any]) -> None:
+    talk = opened("nobody")
+    update(talk, title="x", kind="execute", **first)
+    update(talk, title="x", kind="execute", **second)
+    assert any("two calls were announced under one id" in one for one in asked(talk))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({}, {"rawInput": {"command": "ls"}}),
+        ({"rawInput": {}}, {"rawInput": {"command": "ls"}}),
+        ({"rawInput": {"command": "l"}}, {"rawInput": {"command": "ls"}}),
+        ({"rawInput": {"command": "ls"}}, {"rawInput": {"command": "ls"}}),
+        ({"rawInput": {"command": "ls"}}, {}),
+    ],
+)
+def test_a_call_announced_with_more_is_still_one(first: dict[str, Any], second: dict[str, Any]) -> None:
+    talk = opened("nobody")
+    update(talk, title="x", kind="execute", **first)
+    update(talk, title="x", kind="execute", **second)
+    assert [one for one in asked(talk) if "opaque" in one] == []
