@@ -14,7 +14,7 @@ from policyd.commands import read, read_argv
 from policyd.commands.flat import flat, script
 from policyd.commands.grammar import Reader
 from policyd.commands.plain import divide
-from policyd.commands.run import PARTS, Run
+from policyd.commands.run import A_PART, LENGTH, PARTS, REASONS, WORDS, Run
 from policyd.commands.source import odd_characters, prepare, stand_in
 from policyd.commands.state import State
 from policyd.commands.text import Text
@@ -425,9 +425,32 @@ def test_a_network_redirection_is_a_fetch_that_is_opaque() -> None:
 
 
 def test_of_very_many_files_the_first_are_kept_and_the_rest_is_opaque() -> None:
-    found = reading("cat " + " ".join(f"f{number}" for number in range(PARTS + 10)))
+    found = reading("; ".join("cat " + " ".join(f"f{number}" for number in range(1_000)) for _ in range(6)))
     assert len(found.files) == PARTS
     assert any("files" in reason for reason in found.opaque)
+
+
+def test_of_very_many_words_the_first_are_kept_and_any_may_stand_behind_them() -> None:
+    for found in (
+        reading("rm " + "f " * (WORDS + 10)),
+        reading("rm 'f' " + "f " * (WORDS + 10)),
+        read_argv(("rm", *["f"] * (WORDS + 10)), {}, cwd=("/",), home="/"),
+        read_argv(("rm", "f", "f" * (LENGTH + 1)), {}, cwd=("/",), home="/"),
+    ):
+        words = found.commands[0].argv
+        assert words[0].text == "rm" and words[-1].many and len(words) <= WORDS + 1
+        assert any("not read" in reason for reason in found.opaque)
+
+
+def test_words_count_with_the_parts_however_deep_they_are_wrapped() -> None:
+    found = reading("ssh " * (WORDS - 10))
+    assert any("parts" in reason or "nested" in reason for reason in found.opaque)
+    assert sum(len(command.argv) for command in found.commands) <= A_PART * PARTS + WORDS
+
+
+def test_of_very_many_reasons_the_first_are_told() -> None:
+    found = reading("".join(f"$v{number};" for number in range(1_000)))
+    assert len(found.opaque) == REASONS + 1 and "more parts" in found.opaque[-1]
 
 
 @pytest.mark.parametrize(

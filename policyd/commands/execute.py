@@ -14,11 +14,12 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from policyd.commands import builtins, wrappers
 from policyd.commands.inner import Inner, Unwrapped, Words, base, unknown_script
 from policyd.commands.patterns import plain_name
-from policyd.commands.run import FullError, Run
+from policyd.commands.run import WORDS, FullError, Run
 from policyd.commands.state import Cwd, Pair, State, enter
 from policyd.commands.taint import TAINTS_ALL, loose
 from policyd.commands.variables import harmless
@@ -26,6 +27,8 @@ from policyd.commands.wrapper_programs import only_reads_text
 from policyd.commands.wrapper_table import BASH_LIKE, SHELLS
 from policyd.model import Assignment, SimpleCommand, Word, WordKind
 
+MORE = Word("…", WordKind.UNKNOWN, many=True)
+"""Words that were not read."""
 _CHAIN = 32
 _UNSEEN = frozenset({""})
 _MARKS_KEPT = 4_096
@@ -97,6 +100,8 @@ def _wraps(name: str) -> bool:
 
 def simple(run: Run, state: State, call: Call, script: Script) -> tuple[int, Pair]:
     """Add a command and all it runs; return its index and the directories after success and failure."""
+    if len(call.argv) > WORDS:
+        call = _cut(run, call)
     head = call.argv[0]
     if head.kind is WordKind.CONST and not is_special(base(head), call.argv):
         return _ordinary(run, state, call)
@@ -123,6 +128,12 @@ def simple(run: Run, state: State, call: Call, script: Script) -> tuple[int, Pai
             for assignment in last.env:
                 state.assign(assignment.name, None, plain=False)
     return index, pair
+
+
+def _cut(run: Run, call: Call) -> Call:
+    """Return a command of very many words as its first ones, behind which any may stand."""
+    run.opaque(f"a command has more than {WORDS} words; the rest was not read")
+    return replace(call, argv=(*call.argv[:WORDS], MORE))
 
 
 def _ordinary(run: Run, state: State, call: Call) -> tuple[int, Pair]:

@@ -16,12 +16,12 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from policyd.commands import foreign
-from policyd.commands.execute import Call, is_special, simple
+from policyd.commands.execute import MORE, Call, is_special, simple
 from policyd.commands.flat import script
 from policyd.commands.operands import uses
 from policyd.commands.plain import constant, split
 from policyd.commands.rough import pieces
-from policyd.commands.run import LENGTH, PARTS, FullError, Run
+from policyd.commands.run import LENGTH, PARTS, WORDS, FullError, Run, told
 from policyd.commands.source import odd_characters
 from policyd.commands.state import State
 from policyd.model import (
@@ -58,19 +58,19 @@ def read(text: str, *, cwd: tuple[str, ...], home: str, shell: str = "bash", fs:
 
 def _filled(bare: Reading, home: str, fs: Filesystem | None) -> Reading:
     """Return the reading with the files and URLs that the words of its commands name."""
-    files, urls, reasons = list(bare.files), list(bare.urls), list(bare.opaque)
+    files, urls, reasons = list(bare.files), list(bare.urls), dict.fromkeys(bare.opaque)
     for index, command in enumerate(bare.commands):
         more_files, more_urls, more_reasons = uses(command, index, home=home, fs=fs)
         files += more_files
         urls += more_urls
-        reasons += [reason for reason in more_reasons if reason not in reasons]
+        reasons.update(dict.fromkeys(more_reasons))
         if len(files) > PARTS or len(urls) > PARTS:
             del files[PARTS:], urls[PARTS:]
-            reasons.append(f"the command names more than {PARTS} files; the rest was not looked at")
+            reasons[f"the command names more than {PARTS} files; the rest was not looked at"] = None
             break
     if len(bare.commands) > 1:
-        reasons += _through_links(bare.commands, files)
-    return Reading(bare.commands, tuple(files), tuple(urls), tuple(reasons))
+        reasons.update(dict.fromkeys(_through_links(bare.commands, files)))
+    return Reading(bare.commands, tuple(files), tuple(urls), told(reasons))
 
 
 def _through_links(commands: tuple[SimpleCommand, ...], files: list[FileUse]) -> Iterator[str]:
@@ -109,8 +109,8 @@ def _kept(text: str, cwd: tuple[str, ...], home: str, shell: str) -> Reading:
 
 def _read(text: str, cwd: tuple[str, ...], home: str, shell: str) -> Reading:
     """Return the commands of a text, with the files of its redirections only."""
-    words = split(text) if shell == "bash" else None
-    if words is not None and not is_special(words[0].text.rpartition("/")[2], words):
+    words = split(text) if shell == "bash" and len(text) <= LENGTH else None
+    if words is not None and len(words) <= WORDS and not is_special(words[0].text.rpartition("/")[2], words):
         return Reading((SimpleCommand(words, text, cwd=cwd),))
     run = Run()
     state = State(home, cwd)
@@ -196,12 +196,16 @@ def read_argv(
     if not argv or not argv[0]:
         run.opaque("the command is empty")
         return run.reading()
+    rest: tuple[Word, ...] = ()
+    if sum(map(len, argv)) > LENGTH:
+        run.opaque(f"the command is longer than {LENGTH // 1024} KiB; the rest was not read")
+        argv, rest = tuple(_fitting(argv)), (MORE,)
     for word in argv:
         reason = odd_characters(word)[1]
         if reason:
             run.opaque(reason)
     assignments = tuple(Assignment(name, constant(value), exported=True) for name, value in env.items())
-    call = Call(tuple(constant(word) for word in argv), " ".join(argv), assignments)
+    call = Call((*map(constant, argv), *rest), " ".join(argv), assignments)
     try:
         _called(run, State(home, cwd), call)
     except FullError as full:
@@ -209,3 +213,15 @@ def read_argv(
     except RecursionError:
         run.opaque("the command is nested too deeply; the rest was not read")
     return _filled(run.reading(), home, fs)
+
+
+def _fitting(argv: tuple[str, ...]) -> Iterator[str]:
+    """Yield the first words that are `LENGTH` characters together, at least one."""
+    room = LENGTH
+    for at, word in enumerate(argv):
+        room -= len(word)
+        if room < 0:
+            if not at:
+                yield word[:LENGTH]
+            return
+        yield word

@@ -4,9 +4,13 @@ Rules of this module:
 
 1. Whatever is met is added; nothing that was found is ever taken back or replaced.
 2. The caps end the reading by `FullError`: what was found stays, the rest is one opaque part.
+3. What is read costs at most what the caps say, whatever it is: words are counted with the parts, since each of them
+   may name a file.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from msgspec import Struct, field
 
@@ -16,6 +20,12 @@ from policyd.model import FileUse, Reading, SimpleCommand, UrlUse
 LENGTH = 256 * 1024
 DEPTH = 64
 PARTS = 5_000
+WORDS = 5_000
+"""Words of one command; behind them may stand any others."""
+A_PART = 4
+"""Words that count as much as a part."""
+REASONS = 100
+"""Reasons that are told apart."""
 SHOWN = 60
 """How many characters of a text a reason shows."""
 
@@ -42,13 +52,13 @@ class Run(Struct):
         """Note a part that could not be understood."""
         self.reasons[reason] = None
 
-    def spend(self) -> None:
-        """Count one part.
+    def spend(self, words: int = 0) -> None:
+        """Count one part with its words.
 
         Raises:
             FullError: there were `PARTS` before.
         """
-        self.left -= 1
+        self.left -= 1 + words // A_PART
         if self.left < 0:
             raise FullError(f"more than {PARTS} parts")
 
@@ -64,10 +74,18 @@ class Run(Struct):
 
     def add(self, command: SimpleCommand) -> int:
         """Add a command; return its index."""
-        self.spend()
+        self.spend(len(command.argv))
         self.commands.append(command)
         return len(self.commands) - 1
 
     def reading(self) -> Reading:
         """Return what was found."""
-        return Reading(tuple(self.commands), tuple(self.files), tuple(self.urls), tuple(self.reasons))
+        return Reading(tuple(self.commands), tuple(self.files), tuple(self.urls), told(self.reasons))
+
+
+def told(reasons: Iterable[str]) -> tuple[str, ...]:
+    """Return reasons; of very many the first, and how many more there are."""
+    found = tuple(reasons)
+    if len(found) <= REASONS:
+        return found
+    return (*found[:REASONS], f"{len(found) - REASONS} more parts of the command are not understood")
