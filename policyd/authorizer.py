@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from policyd import engine
 from policyd.actions import Conversation, Machine, Session
 from policyd.actions.examples import example_actions
+from policyd.display import sentences
 from policyd.model import Context, Decision, Effect, Filesystem, Judged, Layer, Request, Source
 from policyd.policy import Diagnostic, Policy, PolicyError
 
@@ -168,7 +169,7 @@ class Authorizer:
             return decision
         unseen = [BLIND] if self.conversation.machine.fs is None else []
         unseen += [] if self.conversation.workspace(request.session_id).cwd else [NOWHERE]
-        return replace(decision, reason="; ".join([decision.reason, *unseen]))
+        return replace(decision, reason=sentences([decision.reason, *unseen]))
 
     def settle_at(self, request: Request, now: datetime) -> tuple[Decision, Context]:
         """Decide a request at one moment; return the decision and what it was decided in.

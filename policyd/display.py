@@ -34,6 +34,14 @@ Piece = tuple[str, int]
 """What is shown, and for how many characters of the text."""
 
 
+def sentences(parts: Iterable[str]) -> str:
+    """Return reasons as one text: one that ends as a sentence needs no semicolon behind it. Empty ones are left out."""
+    text = ""
+    for part in filter(None, parts):
+        text += f"{' ' if text[-1:] in '.!?' else '; '}{part}" if text else part
+    return text
+
+
 def safe(text: str, *, limit: int | None = None) -> str:
     """Return `text` as one line that acts on no terminal, page or chat.
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyd.display import SHORTEST, safe
+from policyd.display import SHORTEST, safe, sentences
 
 END = "rm -rf ~/END"
 WIDTH, HEIGHT = 200, 50
@@ -185,3 +185,20 @@ def test_two_texts_never_look_alike(left: str, right: str) -> None:
     floods = any(unicodedata.category(char)[0] == "M" for char in left + right) or " " * 17 in left + right
     if left != right and not floods:
         assert safe(left) != safe(right)
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        ((), ""),
+        (("", ""), ""),
+        (("no rule speaks about it",), "no rule speaks about it"),
+        (("asked about by `a`", "", "asked about by `b`"), "asked about by `a`; asked about by `b`"),
+        (
+            ("Never push.", "Say what is missing.", "by `a`", "why?", "so"),
+            "Never push. Say what is missing. by `a`; why? so",
+        ),
+    ],
+)
+def test_reasons_in_a_row_have_one_mark_between_them(parts: tuple[str, ...], text: str) -> None:
+    assert sentences(parts) == text

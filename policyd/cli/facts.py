@@ -1,10 +1,11 @@
-"""Decisions and actions as the JSON that `decide` and `explain --json` print (design, section 11)."""
+"""Decisions and actions as the JSON that `decide` and `explain --json` print."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from policyd.cli.replay import Result
+from policyd.display import sentences
 from policyd.model import Action, Effect, Judged, Role
 
 SHOWN_FIRST = ("delete", "move", "edit", "execute", "fetch", "switch_mode", "read", "search", "think")
@@ -24,7 +25,7 @@ def result_facts(result: Result) -> dict[str, object]:
         "effect": answer.effect.word,
         "source": decision.source.value,
         "rules": [ref.label for ref in decision.rules],
-        "reason": "; ".join(part for part in (decision.reason, answer.why) if part),
+        "reason": sentences((decision.reason, answer.why)),
         "actions": [action_facts(one) for one in decision.actions],
         "outcome": result.outcome,
     }

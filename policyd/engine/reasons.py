@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from policyd.display import safe
+from policyd.display import safe, sentences
 from policyd.model import Action, Effect, Judged, RuleRef, Source
 
 ALLOW, ASK = Effect.ALLOW, Effect.ASK
@@ -69,7 +69,7 @@ def said(effect: Effect, judged: tuple[Judged, ...], words: Sequence[str] = (), 
     rules, reasons = deciding(effect, judged)
     return Said(
         source or source_of(effect, rules, judged),
-        "; ".join(unique([*words, *reasons])) or SILENCE,
+        sentences(unique([*words, *reasons])) or SILENCE,
         tuple(rules),
         tuple(unique([ref for one in judged for ref in one.hits + one.possible])),
         "project" if effect is not ASK else "never" if words else remember(judged),

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from policyd import acp
 from policyd.acp import messages
+from policyd.display import sentences
 from policyd.model import Decision, Effect, Layer, Option, Source
 from policyd.prompts import Outcome
 from policyd.session import doors
@@ -126,7 +127,7 @@ class Permissions:
             decision.effect, request.options, final=final(decision), plain=request.plain, refusal=request.refusal
         )
         if found.effect is not decision.effect:
-            decision = replace(decision, effect=found.effect, reason=joined(decision.reason, found.why))
+            decision = replace(decision, effect=found.effect, reason=sentences((decision.reason, found.why)))
             held.verdict = verdict = replace(verdict, decision=decision)
         if found.effect is Effect.ASK:
             self._ask(held, verdict)
@@ -392,8 +393,3 @@ def allowing(options: tuple[Option, ...], plain: str | None) -> str | None:
     if plain in once:
         return plain
     return once[0] if len(once) == 1 else None
-
-
-def joined(reason: str, why: str) -> str:
-    """Return a reason with a second one behind it."""
-    return "; ".join(part for part in (reason, why) if part)

@@ -52,7 +52,7 @@ def find(places: Places, given: str | None = None) -> str:
     own = own_socket(places)
     if own and _owner(own) == os.getuid():
         return own
-    raise SocketError(f"no daemon: neither {SYSTEM} nor {own or 'a socket in a runtime directory'} is there")
+    raise SocketError(f"no daemon is running: neither {SYSTEM} nor {own or 'a socket in a runtime directory'} is there")
 
 
 def own_socket(places: Places) -> str | None:
