@@ -4,7 +4,7 @@
     streams(block) or runs(block, watched)                # a glance, mostly in C; the rest goes to `envelope`
     message = envelope(line)                              # method, id, params, result, error as raw bytes
     value = strict_object(message.params, names=…)        # one reading only, else ProtocolError
-    answer(effect, read_options(value["options"]), …)     # section 7
+    answer(effect, read_options(value["options"]), …)
 
 This is protocol version 1. Nothing here decides, remembers or sends.
 """

@@ -1,4 +1,4 @@
-"""Which option of a permission request an effect answers with (design section 7).
+"""Which option of a permission request an effect answers with.
 
 By option `kind`, never by position, id or name. A name is only ever a reason *not* to answer by oneself: an option
 whose name says the opposite of its kind goes to a person.

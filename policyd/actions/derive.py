@@ -1,6 +1,6 @@
 """From evidence to actions: everything a tool call would do, as the agent's profile reads it.
 
-Rules (design, section 3):
+Rules:
 
 1. Primary are the paths of reads, edits, deletes, moves and searches, each simple command with its operands, the URL of
    a fetch, the tool of an MCP call. A command found under any kind is an execute, a diff under any kind an edit.

@@ -59,7 +59,7 @@ class Outcome(Struct, frozen=True):
     reason: str
     """For the model and the record."""
     option: str = ""
-    """Id of the agent's option that was chosen; empty: by the table of section 7."""
+    """Id of the agent's option that was chosen; empty: by its kind."""
     offer: Offer | None = None
     """What is to be remembered."""
     step: str = ""

@@ -1,4 +1,4 @@
-"""Taking a question through the prompt chain: to the client on the wire, to other steps as `Ask` (design section 8).
+"""Taking a question through the prompt chain: to the client on the wire, to other steps as `Ask`.
 
 The client is asked with the request's own line and id where nothing has to be changed in it; else with an id of
 policyd's own. Either way the answer ends here and is never forwarded.

@@ -1,4 +1,4 @@
-"""Side doors: what an agent does through its client without a permission request (design section 9).
+"""Side doors: what an agent does through its client without a permission request.
 
 1. The same rules judge them. A denial is a JSON-RPC error with the reason, written for the model.
 2. A permission already given settles an ask once: for the same path and text, or the same commands in the same order

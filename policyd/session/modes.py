@@ -1,4 +1,4 @@
-"""Keeping agents in a mode in which they ask (design section 9).
+"""Keeping agents in a mode in which they ask.
 
 1. The response that opens a session is held until the agent has confirmed every step of the asking mode; lines of
    that session wait behind it, in order, and no prompt passes before. At most `hold_s`.

@@ -1,4 +1,4 @@
-"""What of the settings the enforcement reads. Every default is the strict one or the one section 11 names."""
+"""What of the settings the enforcement reads. Every default is the strict one, or the one that README names."""
 
 from __future__ import annotations
 

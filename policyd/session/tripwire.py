@@ -1,4 +1,4 @@
-"""Calls that ran without being asked though policy denies them outright, or otherwise than they were asked (section 9).
+"""Calls that ran without being asked though policy denies them outright, or otherwise than they were asked.
 
 Of unasked calls only `completed` counts, only in a session that is open (before, updates are history), once a call.
 Whether a request named or covered the call, and whether the agent's statuses can be trusted, the decider knows.
