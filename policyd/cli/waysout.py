@@ -61,7 +61,7 @@ def rule(action: Action, roots: tuple[str, ...]) -> Mapping[str, object]:
         mode = {"mode": action.mode.name} if action.mode else {}
         return {"effect": "allow", "kind": ["switch_mode"], **mode}
     found = None if action.role is Role.MENTION else key(action, roots)
-    if found is None or _led_out(action, roots):
+    if found is None or action.strays or _led_out(action, roots):
         return {}
     table = {"effect": "allow", **conditions(found)}
     if action.url is not None:
@@ -110,6 +110,9 @@ def _unwritable(action: Action) -> str:
         return "answer it: a rule would have to be wider than what is asked"
     if not action.cwd:
         return "answer it: where the command runs is not known beforehand"
+    if action.strays:
+        reached = ", ".join(f"`{safe(word, limit=WIDTH)}`" for word in action.strays)
+        return f"a rule with this `command`, and a `within` that covers {reached}: it names what lies outside"
     if action.command.strict_only or action.command.tainted:
         return "answer it, or write the command plainly: no rule can name it"
     wild = [word.text for word in action.command.argv if word.kind is not WordKind.CONST]
