@@ -21,12 +21,12 @@ from msgspec.structs import replace
 from policyd import paths
 from policyd.actions import guard, profiles, resources
 from policyd.actions.builder import Builder, Surroundings
-from policyd.actions.derive import derive
 from policyd.actions.evidence import Call, Evidence, merge, says_more
 from policyd.actions.fields import Found
 from policyd.actions.identity import identify
 from policyd.actions.messages import absolute, allows, current_mode, id_key, listed, name_version, option_of, tool_call
 from policyd.actions.profiles import Profile
+from policyd.actions.seen import Seen
 from policyd.actions.sessions import Machine, Session
 from policyd.model import TABLE, Action, Agent, Mode, Request, Tool, Workspace
 
@@ -286,10 +286,10 @@ class Conversation:
         asked, fault = tool_call(params)
         ident, options = str(params.get("sessionId", "")), listed(params.get("options"))
         profile, session = self._reader(options), self.session(ident)
-        around = self._around(session)
+        seen = self._seen(session)
         actions: list[Action] = []
         for found in self._found([] if fault else self._named(session, asked), asked, options):
-            actions += _shifted(derive(found, profile, around), len(actions))
+            actions += _shifted(seen.derive(found, profile), len(actions))
         if params.get("toolCall") is not None and params.get("subject") is not None:
             fault = fault or "it speaks of two things at once"
             actions += [Action(frozenset({"other"}), opaque=fault)] if actions else []
@@ -306,17 +306,17 @@ class Conversation:
 
     def around(self, ident: str) -> Surroundings:
         """Return the surroundings of session `ident`; `.policyd` of each root is policyd's own too."""
-        return self._around(self.session(ident))
+        return self._seen(self.session(ident)).around
 
-    def _around(self, session: Session) -> Surroundings:
+    def _seen(self, session: Session) -> Seen:
         machine, workspace = self.machine, self._opened_workspace(session)
-        stands, known = session.stands(), session.around
-        if known is not None and known.workspace is workspace and known.cwds == stands:
+        stands, known = session.stands(), session.seen
+        if known is not None and known.around.workspace is workspace and known.around.cwds == stands:
             return known
         own = tuple(f"{root.rstrip('/')}/.policyd" for root in workspace.roots)
         reserved = (*machine.reserved, *own)
-        session.around = Surroundings(workspace, machine.fs, machine.shell, reserved, session.servers, stands)
-        return session.around
+        session.seen = Seen(Surroundings(workspace, machine.fs, machine.shell, reserved, session.servers, stands))
+        return session.seen
 
     def _request(
         self, ident: str, asked: Mapping[str, object], options: list[object], actions: tuple[Action, ...]

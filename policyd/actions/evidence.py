@@ -110,7 +110,7 @@ class Call(Struct):
     announced: bool = False
     broken: str = ""
     """Why nothing that is known of it counts: one of its updates was refused."""
-    odd: Mapping[str, str] = field(default_factory=dict)
+    odd: dict[str, str] = field(default_factory=dict)
     """Collection (`locations`, `content`) -> what of its latest value has a shape that is not known."""
     detailed: bool = False
     """Its `rawInput` was stated, be it an empty table."""
@@ -174,7 +174,7 @@ class Call(Struct):
                 self.arrived |= {"rawInput"}
         for key in COLLECTIONS:
             if update.get(key) is not None:
-                self.odd = {**self.odd, key: strange(key, update[key])}
+                self.odd[key] = strange(key, update[key])
         if paths := location_paths(update.get("locations")):
             self.locations = paths
             self.arrived |= {"locations"}

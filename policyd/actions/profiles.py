@@ -255,6 +255,8 @@ class Profile(Struct, frozen=True):
     """The tables by kind, in the order in which kinds are looked for."""
     family: str = ""
     """Short name of the profile of the same agent that this one, of certain versions, extends; else its own."""
+    reads_id: bool = False
+    """Something is read from the ids of calls."""
 
     def named(self, tool: str, stated: Iterable[str], raw: Iterable[str]) -> ToolSpec | None:
         """Return how to read a call of `tool`, None if no table names it.
@@ -339,10 +341,13 @@ def compile_profile(short: str, data: ProfileTable, family: str = "") -> Profile
     """Return `data` with every reference compiled; ValueError names the table that is wrong."""
     tools = {name: _spec(f"tool.{name}", table) for name, table in data.tool.items()}
     kinds = {name: _spec(f"kind.{name}", table) for name, table in data.kind.items()}
+    identify = tuple(Ref.compile(source) for source in data.identify)
+    groups = [group for spec in (*tools.values(), *kinds.values()) for group in spec.refs.values()]
+    references = [ref for group in (identify, *groups) for ref in group]
     return Profile(
         short,
         data,
-        tuple(Ref.compile(source) for source in data.identify),
+        identify,
         tuple((Template.compile(text) if "{" in text else text, tool) for text, tool in data.titled.items()),
         {name: spec for name, spec in tools.items() if "*" not in name},
         kinds,
@@ -351,6 +356,7 @@ def compile_profile(short: str, data: ProfileTable, family: str = "") -> Profile
         any(spec.table.late for spec in (*tools.values(), *kinds.values())),
         tuple((kind, kinds[kind]) for kind in (*KINDS, "*") if kind in kinds),
         family or short,
+        any(ref.place == "toolCallId" for ref in references),
     )
 
 

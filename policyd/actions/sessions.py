@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 from policyd import commands
-from policyd.actions.builder import Surroundings
 from policyd.actions.evidence import FINISHED, Call, table
+from policyd.actions.seen import Seen
 from policyd.model import Filesystem, SimpleCommand, WordKind, Workspace
 
 MOST_CALLS = 10_000
@@ -57,8 +57,8 @@ class Session(Struct):
     """The shell went somewhere that cannot be told."""
     leaving: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
     """Call id -> where its command would take the shell; None = nobody knows."""
-    around: Surroundings | None = None
-    """The surroundings of its calls, as long as workspace and places are these."""
+    seen: Seen | None = None
+    """The surroundings of its calls and what they stood for, as long as workspace and places are these."""
 
     def call(self, ident: str) -> Call:
         """Return the call `ident`, made on first sight; the oldest is forgotten past the cap."""
