@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from policyd.commands import closed, programs, scripts, views
+from policyd.commands import closed, programs, scripts, values, views
 from policyd.commands.operands import uses
 from policyd.commands.options import options
 from policyd.commands.patterns import plain_name
@@ -83,7 +83,7 @@ def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
         "remote-edit",
         "term",
         "undotted",
-        "off",
+        *values.LISTS,
         "plugin",
     }
     for program in _all():

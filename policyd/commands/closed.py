@@ -17,6 +17,7 @@ from policyd.commands import programs, scripts
 from policyd.commands.operands import slots
 from policyd.commands.options import Parsed, becomes_several, may_be_option, parse
 from policyd.commands.programs import Called, Program
+from policyd.commands.values import harmless_value
 from policyd.model import Word, WordKind
 
 WRITTEN = frozenset({"edit", "delete", "move", "url", "host", "remote-read", "remote-edit"})
@@ -43,6 +44,8 @@ def reason(call: Called, *, writes: bool = False, changes: bool = False) -> str:
         return f"a subcommand of {call.outer.name} that is not known"
     if call.program.verb and not changes:
         return f"`{call.program.name}` changes something"
+    if call.program.needs and not writes and not parsed.has(*call.program.needs):
+        return f"without `{min(call.program.needs, key=len)}` {call.program.name} may write or run something"
     return options_reason(call.program, parsed, writes=writes) or _operands_reason(call, parsed, writes=writes)
 
 
@@ -53,7 +56,7 @@ def options_reason(program: Program, parsed: Parsed, *, writes: bool) -> str:
     for given in parsed.given:
         if not given.exact:
             return f"`{given.word.text}` is an abbreviation"
-        fine = _harmless_value(given.role, given.value) or (writes and given.role == "edit")
+        fine = harmless_value(given.role, given.value) or (writes and given.role == "edit")
         if given.option.unsafe and not fine:
             return f"`{given.word.text}` makes {program.name} write or run something"
         if given.apart and given.value is not None and _dashed(given.value):
@@ -82,23 +85,6 @@ def _dashed(word: Word) -> bool:
     return text.startswith("-") and text != "-" and not text[1:].isdigit()
 
 
-def _harmless_value(role: str, value: Word | None) -> bool:
-    """Say whether an option that may harm does not with this value."""
-    if value is None or value.kind is not WordKind.CONST:
-        return role == "pretty" and value is None
-    if role == "pretty":
-        return "%G" not in value.text and "%(signature" not in value.text
-    if role == "config":
-        return not scripts.git_config(value)
-    if role == "plugin":
-        return value.text.startswith("no:")
-    if role == "term":
-        return value.text.startswith("term") or not value.text
-    if role == "off":
-        return value.text in {"false", "0", "no"}
-    return role == "undotted" and "." not in value.text
-
-
 def _operands_reason(call: Called, parsed: Parsed, *, writes: bool) -> str:
     finding = scripts.check(call, parsed)
     if finding.harm:
@@ -115,7 +101,8 @@ def _slots_reason(call: Called, parsed: Parsed, *, writes: bool) -> str:
     program = call.program
     if program.listing and parsed.operands and not parsed.has(*program.listing):
         return "an operand makes it more than a listing"
-    if parsed.mixed and not writes and any(role.rstrip("*") in WRITTEN for role in program.operands):
+    mixed = parsed.mixed and not writes and not program.mixes
+    if mixed and any(role.rstrip("*") in WRITTEN for role in program.operands):
         return "an option behind an operand, where another operand is written"
     if "posargs*" in program.operands:
         return _posargs_reason(program, parsed)
@@ -160,7 +147,7 @@ def _passed(program: Program, role: str, word: Word) -> bool:
     name, equals, value = word.text.partition("=")
     found = [option for table in tables if (option := table.syntax.options.get(name))]
     given = Word(value) if equals else None
-    return bool(found) and not any(option.unsafe and not _harmless_value(option.value, given) for option in found)
+    return bool(found) and not any(option.unsafe and not harmless_value(option.value, given) for option in found)
 
 
 def _table(name: str) -> Program | None:

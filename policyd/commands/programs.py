@@ -21,6 +21,8 @@ A table entry holds:
 - `peek`: options that make it only read what it would write or remove, beside others that are known;
   `shallow` are then those of them that show names only
 - `listing`: options without which an operand makes something (`git branch NAME`); `check`: a checker of `scripts.py`
+- `needs`: options one of which must be given, else it writes or runs something (`tsc --noEmit`, `bash -n`); `mixes`: on
+  every system it takes options behind operands too
 - `posix`, `dash`, `raw`, `bundle`: see `Syntax`; `fed`: fed from a pipe it reads that instead of `empty`;
   `help = false`: it has no harmless `--help` and `--version`
 - `match`, `not_match`: commands that only read, and that do not; `files`: what is done to which file
@@ -62,6 +64,8 @@ class Program(Struct, frozen=True):
     target: frozenset[str] = frozenset()
     listing: frozenset[str] = frozenset()
     peek: frozenset[str] = frozenset()
+    needs: frozenset[str] = frozenset()
+    mixes: bool = False
     verb: bool = False
     asks: bool = True
     """`--help` and `--version` are harmless."""
@@ -126,6 +130,8 @@ def _program(name: str, entry: Entry, above: Program | None = None, groups: Mapp
         target=frozenset(_names(entry, "target")),
         listing=frozenset(_names(entry, "listing")),
         peek=frozenset(_names(entry, "peek")),
+        needs=frozenset(_names(entry, "needs")),
+        mixes=bool(entry.get("mixes")),
         verb=bool(entry.get("verb")),
         asks=asks,
         check=_text(entry, "check"),

@@ -176,7 +176,9 @@ def _tar(called: Called, parsed: Parsed) -> Finding:
         if parsed.has("-x") and not parsed.has("-O"):
             uses += [Use("edit", word, Reach.CONTENT) for word in places or (Word("."),)]
     runs = tuple(f"`{item.word.text}` of tar runs a program" for item in parsed.given if item.role == "run")
-    return Finding((*lists, *written, *uses), True, "it runs a program" if runs else "", runs)
+    away = any(word.kind is not WordKind.CONST or ":" in word.text for word in archives)
+    harm = "it runs a program" if runs else "the archive may be on another machine" if away else ""
+    return Finding((*lists, *written, *uses), True, harm, runs)
 
 
 def _unzip(called: Called, parsed: Parsed) -> Finding:
@@ -264,8 +266,23 @@ def _undashed(called: Called, parsed: Parsed) -> Finding:
     return Finding(harm="words behind `--` are settings" if parsed.split >= 0 else "")
 
 
+def _tsc(called: Called, parsed: Parsed) -> Finding:
+    """Look for a word that takes a switch back: `tsc --noEmit false` writes."""
+    taken = any(word.text in {"true", "false", "null"} for word in parsed.operands)
+    return Finding(harm="a switch is taken back" if taken else "")
+
+
+def _cargo_fmt(called: Called, parsed: Parsed) -> Finding:
+    """Look at the words behind `--` too: they are options of rustfmt."""
+    if any(word != Word("--check") for word in parsed.operands):
+        return Finding(harm="it hands more than `--check` to rustfmt")
+    checks = parsed.has("--check") or parsed.operands
+    return Finding(harm="" if checks else "without `--check` it writes")
+
+
 CHECKERS: Mapping[str, Checker] = {
     "awk": _awk,
+    "cargofmt": _cargo_fmt,
     "chmod": _chmod,
     "date": _date,
     "dd": _dd,
@@ -281,6 +298,7 @@ CHECKERS: Mapping[str, Checker] = {
     "sed": _sed,
     "tar": _tar,
     "test": _test,
+    "tsc": _tsc,
     "tree": _tree,
     "undashed": _undashed,
     "unzip": _unzip,

@@ -43,7 +43,9 @@ class SetEntry(Struct, frozen=True):
     alike: str = ""
     """The program whose options count, where a pattern names another way to it (`python -m pytest`)."""
     operands: tuple[str, ...] = ()
-    """What the operands may be, joined by blanks; empty = not restricted."""
+    """What the operands may be, joined by blanks; empty = not restricted. `*` takes no blank."""
+    several: bool = False
+    """Any number of the operands named, instead of one."""
     unless: tuple[CommandPattern, ...] = ()
     env: tuple[str, ...] = ()
     """Variables it tolerates, as `env` of a rule."""
@@ -124,9 +126,13 @@ class SetEntry(Struct, frozen=True):
         given = parsed.operands if parsed.split < 0 else parsed.operands[: parsed.split]
         if not given or any(word.kind is not WordKind.CONST for word in given):
             return "the operand decides what it runs"
-        text = " ".join(word.text for word in given)
-        fits = any(glob(pieces(operand), text) for operand in self.operands)
-        return "" if fits else f"`{text}` is not what the entry names"
+        fits = self._named(tuple(word.text for word in given))
+        return "" if fits else f"`{' '.join(word.text for word in given)}` is not what the entry names"
+
+    def _named(self, given: tuple[str, ...]) -> bool:
+        """Say whether the operands, or each of them where the entry takes several, are what it names."""
+        texts = given if self.several else (" ".join(given),)
+        return all(any(glob(pieces(operand), text, stops=" ") for operand in self.operands) for text in texts)
 
 
 _HOLDS: dict[tuple[object, ...], bool] = {}
@@ -204,6 +210,7 @@ def _entry(name: str, key: str, entry: Table, whole: Table) -> SetEntry:
         closed=bool(both.get("closed")),
         alike=cast("str", entry.get("as", "")),
         operands=_list(entry.get("operands")),
+        several=bool(entry.get("several")),
         unless=tuple(CommandPattern.compile(text, home="~") for text in _list(entry.get("unless"))),
         env=_list(both.get("env")),
         shell=bool(entry.get("shell")),

@@ -66,6 +66,8 @@ def _fd(name: str, words: Words, found: Unwrapped, fed: str) -> None:
 
 
 def _shell(name: str, words: Words, found: Unwrapped, fed: str) -> None:
+    if len(words) == 1 and constant_text(words[0]) in _ASKS:
+        return
     at, script, stdin = 0, False, False
     while at < len(words):
         text = constant_text(words[at])
@@ -90,6 +92,8 @@ def _shell(name: str, words: Words, found: Unwrapped, fed: str) -> None:
         found.reasons.append(f"`{name}` runs what it reads from its input")
 
 
+_ASKS = frozenset({"--help", "--version"})
+"""What every shell answers, or refuses, without reading anything."""
 _TEXT_OPTION = re.compile(r"-[ceul]+o?|-o|--login|--norc|--noprofile").fullmatch
 _SAFE_OPTIONS = frozenset({"pipefail", "errexit", "nounset"})
 
