@@ -22,10 +22,14 @@ import re
 import stat
 import sys
 import time
+from contextlib import suppress
 
 from policyd.paths import looked_for
 from policyd.storage.looks import SECONDS, STRIDE, Look
 
+FORMAT, LINK = 0o170000, stat.S_IFLNK
+SHORT = 250
+"""Characters that any path and any name in it may have."""
 LINKS = 40
 """Links one path may lead through, as in the Linux kernel."""
 NAMES = 10_000
@@ -131,26 +135,47 @@ class RealFilesystem:
 
 
 def _walk(path: str) -> str:
-    done, todo, links, missing = "", _parts(path), 0, False
+    try:
+        return _walked(path)
+    except ValueError as error:  # a NUL, or a character that no name has
+        raise OSError(errno.EINVAL, str(error), path) from error
+
+
+def _walked(path: str) -> str:
+    done, todo, links = "", _parts(path), 0
     while todo:
         part = todo.pop()
         if part == "..":
-            done, missing = done.rpartition("/")[0], False
+            done = done.rpartition("/")[0]
             continue
         here = f"{done}/{part}"
-        target = "" if missing else _link(here)
-        if target is None:
-            missing = True
-            _link("/".join((here, *reversed(todo))))  # the kernel refuses what can be no path at all
-        if not target:
+        try:
+            link = os.lstat(here).st_mode & FORMAT == LINK
+            target = os.readlink(here) if link else ""
+        except (FileNotFoundError, NotADirectoryError):
+            done = _missing(here, todo)
+            continue
+        if not link:
             done = here
             continue
         links += 1
         if links > LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        if target != "/" and _FOREIGN.match(here):
+            raise OSError(errno.EXDEV, "a link of another process", here)
         todo += _parts(target)
         done = "" if target.startswith("/") else done
     return done or "/"
+
+
+def _missing(path: str, todo: list[str]) -> str:
+    """Return what does not exist with the names below it, taken from `todo`: nothing can be there."""
+    while todo and todo[-1] != "..":
+        path = f"{path}/{todo.pop()}"
+    if len(path) > SHORT or not path.isprintable():
+        with suppress(FileNotFoundError, NotADirectoryError):
+            os.lstat(path)  # the kernel refuses what can be no path at all
+    return path
 
 
 def _names(directory: str, deadline: float) -> tuple[str, ...] | None:
@@ -166,18 +191,3 @@ def _names(directory: str, deadline: float) -> tuple[str, ...] | None:
 def _parts(path: str) -> list[str]:
     """The components of a path, the first one last."""
     return [part for part in reversed(path.split("/")) if part not in {"", "."}]
-
-
-def _link(path: str) -> str | None:
-    """The target of a link; empty for what is no link, None for what does not exist."""
-    try:
-        if not stat.S_ISLNK(os.lstat(path).st_mode):
-            return ""
-        target = os.readlink(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except ValueError as error:
-        raise OSError(errno.EINVAL, str(error), path) from error
-    if target != "/" and _FOREIGN.match(path):
-        raise OSError(errno.EXDEV, "a link of another process", path)
-    return target
