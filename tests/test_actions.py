@@ -218,15 +218,6 @@ def test_an_unknown_shape_is_one_opaque_action() -> None:
     assert action.role is Role.PRIMARY
 
 
-def test_forgotten_calls_find_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("policyd.actions.sessions.MOST_CALLS", 2)
-    conversation = talk()
-    update(conversation, kind="execute", rawInput={"command": "ls"})
-    for ident in "xyz":
-        update(conversation, toolCallId=ident)
-    assert "opaque" in ask(conversation)[0]
-
-
 # ---- an agent that nobody described ----------------------------------------------------------------
 
 LIARS = [

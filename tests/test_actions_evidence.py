@@ -81,3 +81,63 @@ def test_a_call_announced_with_more_is_still_one(first: dict[str, Any], second: 
     update(talk, title="x", kind="execute", **first)
     update(talk, title="x", kind="execute", **second)
     assert [one for one in asked(talk) if "opaque" in one] == []
+
+
+# ---- what is forgotten ---------------------------------------------------------------------------------
+
+FORGOTTEN = "what was said of the call before is not all known any more"
+
+
+def filled(talk: Conversation, count: int, size: int = 10) -> Conversation:
+    for at in range(count):
+        update(talk, toolCallId=f"x{at}", kind="execute", rawInput={"command": "x" * size})
+    return talk
+
+
+@pytest.mark.parametrize("by", ["number", "bytes", "sessions"])
+@pytest.mark.parametrize("own", [{}, READ])
+def test_a_call_that_was_forgotten_is_never_judged_by_what_is_left(
+    monkeypatch: pytest.MonkeyPatch, by: str, own: dict[str, Any]
+) -> None:
+    monkeypatch.setattr("policyd.actions.sessions.MOST_CALLS", 3 if by == "number" else 10_000)
+    monkeypatch.setattr("policyd.actions.conversation.MOST_BYTES", 50_000 if by == "bytes" else 1 << 30)
+    monkeypatch.setattr("policyd.actions.conversation.MOST_SESSIONS", 2)
+    talk = opened("nobody")
+    update(talk, kind="execute", rawInput={"command": "rm -rf x"})
+    if by == "sessions":
+        for ident in "tu":
+            talk.open(ident, {})
+    else:
+        filled(talk, 5, size=20_000)
+    assert any(FORGOTTEN in one for one in asked(talk, **own))
+
+
+def test_a_call_announced_after_others_were_forgotten_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policyd.actions.sessions.MOST_CALLS", 3)
+    talk = filled(opened("nobody"), 5)
+    update(talk, **READ)
+    assert asked(talk, **READ) == [f"read {HERE}/src/main.py"]
+
+
+def test_a_request_for_every_open_call_tells_that_one_was_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policyd.actions.sessions.MOST_CALLS", 3)
+    talk = filled(opened("OpenHands CLI ACP Agent"), 5)
+    params = {"sessionId": "s", "toolCall": {"toolCallId": "all"}, "options": ONCE}
+    assert any(FORGOTTEN in action.opaque for action in talk.request(params).actions)
+
+
+@pytest.mark.parametrize("part", ["rawInput", "content", "title", "kind", "_meta"])
+def test_what_is_kept_of_calls_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+    monkeypatch.setattr("policyd.actions.conversation.MOST_BYTES", 200_000)
+    talk = opened("nobody")
+    text = "x" * 1000
+    values: dict[str, Any] = {
+        "rawInput": {"command": text},
+        "content": [{"type": "diff", "path": "a", "oldText": text, "newText": text}],
+    }
+    for at in range(1000):
+        own = {"_meta": {f"{at}": text}, "title": f"{at}{text}", "kind": f"_{at}{text}"}
+        update(talk, toolCallId=f"{at % 300}", **{part: {**own, **values}[part]})
+        if at % 3 == 0:
+            answered(talk, toolCallId=f"{at % 300}")
+    assert len(repr([*talk.sessions["s"].calls.values()])) < 400_000

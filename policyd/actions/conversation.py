@@ -8,7 +8,8 @@ file but through the `Filesystem` handed in.
    contradiction is kept in `contradiction` for the caller to refuse.
 2. Between a `session/load` and its answer every update is history: it opens no call and supports no request.
 3. A call's evidence is old once a request that named (or covered) it was answered, or the call finished.
-4. A bounded number of sessions and calls is kept; a request about an older one finds nothing.
+4. A bounded number of sessions and calls, and of bytes of them, is kept. A request about a call that was forgotten
+   finds nothing, and what it says itself does not count for the whole.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ from policyd.actions.identity import identify
 from policyd.actions.messages import absolute, allows, current_mode, id_key, listed, name_version, option_of, tool_call
 from policyd.actions.profiles import Profile
 from policyd.actions.seen import Seen
-from policyd.actions.sessions import Machine, Session
+from policyd.actions.sessions import FORGOTTEN, Machine, Session
 from policyd.model import TABLE, Action, Agent, Mode, Request, Tool, Workspace
 
 MOST_SESSIONS = 1_000
+MOST_BYTES = 128 * 1024 * 1024
+"""Of what is kept of the calls of all sessions together, about."""
 OPENING = ("session/new", "session/load", "session/resume", "session/fork")
 SIDE_DOORS = ("fs/read_text_file", "fs/write_text_file", "terminal/create")
 ASKING = "session/request_permission"
@@ -60,6 +63,10 @@ class Conversation:
         self._cwd = cwd
         self._given = agent
         self._waiting: dict[tuple[str, object], _Waiting] = {}
+        self._size = 0
+        """About how many bytes are kept of all calls."""
+        self._forgot = False
+        """Some session was forgotten, for there are too many: one that was not seen to open may be it."""
         self._profile = (profiles.named(agent) if agent else None) or profiles.generic()
         self._agent = Agent(agent, "", self._profile.short, self._profile.family)
 
@@ -131,7 +138,8 @@ class Conversation:
         ident = str(fields.get("sessionId") or asked.session)
         known = self.sessions.get(asked.session)
         if known and asked.method == "session/load":
-            known.calls.clear()
+            self._size -= known.size
+            known.forget_all()
             known.replaying = False
         if not ident or not isinstance(result, TABLE):
             return
@@ -152,10 +160,26 @@ class Conversation:
             else (),
         )
         session.workspace = self._workspace(session)
+        self.forget(ident)
         while len(self.sessions) >= MOST_SESSIONS:
-            del self.sessions[next(iter(self.sessions))]
+            self.forget(next(iter(self.sessions)))
+            self._forgot = True
         self.sessions[ident] = session
         return session
+
+    def forget(self, ident: str) -> None:
+        """Forget session `ident`."""
+        gone = self.sessions.pop(ident, None)
+        self._size -= gone.size if gone else 0
+
+    def _keep(self, session: Session, more: int) -> None:
+        """Count what is kept of all calls; beyond the limit the oldest calls of the largest session are forgotten."""
+        self._size += more
+        while self._size > MOST_BYTES:
+            largest = max(self.sessions.values(), key=lambda one: one.size)
+            if not largest.calls:
+                break
+            self._size -= largest.forget_one()
 
     def _workspace(self, session: Session) -> Workspace:
         machine = self.machine
@@ -172,7 +196,11 @@ class Conversation:
 
     def session(self, ident: str) -> Session:
         """Return session `ident`; one that was never seen to open has the cwd given from outside, or none."""
-        return self.sessions.get(ident) or self.open(ident, {})
+        found = self.sessions.get(ident)
+        if found is None:
+            found = self.open(ident, {})
+            found.forgetful = found.bereft = self._forgot
+        return found
 
     def workspace(self, ident: str) -> Workspace:
         """Return the workspace of session `ident`."""
@@ -224,7 +252,7 @@ class Conversation:
             if isinstance(call_id, str):
                 if self._profile.data.sticky_cwd:
                     session.follow(call_id, update, self.machine)
-                session.call(call_id).update(update)
+                self._keep(session, session.told(call_id, update))
 
     def refuse(self, session_id: str, call_id: str, why: str) -> None:
         """Take in that an update of the call was refused: what is known of it no longer counts."""
@@ -290,6 +318,8 @@ class Conversation:
         actions: list[Action] = []
         for found in self._found([] if fault else self._named(session, asked), asked, options):
             actions += _shifted(seen.derive(found, profile), len(actions))
+        if profile.data.covers and session.bereft:
+            actions.append(Action(frozenset({"other"}), opaque=FORGOTTEN))
         if params.get("toolCall") is not None and params.get("subject") is not None:
             fault = fault or "it speaks of two things at once"
             actions += [Action(frozenset({"other"}), opaque=fault)] if actions else []
@@ -363,8 +393,7 @@ class Conversation:
         if session is None or (self._profile.data.covers and "error" in message):
             return
         for ident in asked.calls:
-            if ident in session.calls:
-                session.calls[ident].settle()
+            self._size += session.settle(ident)
         if session.leaving and not allows(asked.params, message):
             for ident in asked.calls:
                 session.leaving.pop(ident, None)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import msgspec
 from msgspec import Struct, field
 
 from policyd.actions.readers import Fault, json_text
@@ -34,7 +35,10 @@ CHANGED = ("path", "oldPath", "newPath", "from", "to")
 """Keys of a diff's `changes` that name a file."""
 SHAPES = (("title", str), ("kind", str), ("name", str), ("locations", list), ("content", list), ("_meta", Mapping))
 """Fields of a `toolCall` and the type that each has."""
+REPLACED = ("rawInput", "locations", "content")
+ADDED = ("title", "kind", "_meta")
 TWO_CALLS, OVER = "two calls were announced under one id", "the call it names has finished"
+_encode = msgspec.json.Encoder().encode
 MANY_TITLES = 32
 LONGEST_KEPT = 4096
 """Characters of a text that is kept beyond its request."""
@@ -114,6 +118,13 @@ class Call(Struct):
     """Collection (`locations`, `content`) -> what of its latest value has a shape that is not known."""
     detailed: bool = False
     """Its `rawInput` was stated, be it an empty table."""
+    sizes: dict[str, int] = field(default_factory=dict)
+    """What of it is kept -> about how many bytes that is."""
+
+    @property
+    def size(self) -> int:
+        """About how many bytes are kept of it."""
+        return sum(self.sizes.values())
 
     @property
     def open(self) -> bool:
@@ -132,6 +143,7 @@ class Call(Struct):
         self.announced = True
         self._identity(update)
         self._details(update)
+        self._weigh(update)
         status = update.get("status")
         if isinstance(status, str):
             self.status = status
@@ -145,7 +157,7 @@ class Call(Struct):
         if any(differs(self.raw.get(key), value) for key, value in raw.items()) or (
             paths and known and not known & paths
         ):
-            self.odd["id"] = TWO_CALLS
+            self.odd = {**self.odd, "id": TWO_CALLS}
         if self.finished:
             self.status = ""
 
@@ -184,6 +196,16 @@ class Call(Struct):
         if texts := content_texts(content):
             self.texts = texts
 
+    def _weigh(self, update: Mapping[str, object]) -> None:
+        """Count what the update leaves behind: of details the latest, of the rest all."""
+        sizes = self.sizes
+        for key in REPLACED:
+            if value := update.get(key):
+                sizes[key] = weight(value)
+        for key in ADDED:
+            if value := update.get(key):
+                sizes[key] = sizes.get(key, 0) + weight(value)
+
     @property
     def doubt(self) -> str:
         """Why what is known of it cannot be told: odd values, two calls in one, or it is over; `""` if it can."""
@@ -199,6 +221,8 @@ class Call(Struct):
             self.older = brief or self.older
         self.raw, self.fault, self.locations, self.diffs, self.texts = EMPTY, "", (), (), ()
         self.arrived, self.titles, self.odd, self.detailed = NONE, (), {}, False
+        rest = self.sizes.get("_meta", 0) + self.sizes.get("kind", 0) + len(self.first_title)
+        self.sizes = {"_meta": rest, "old": sum(map(len, self.old)) + weight(self.older)} if self.sizes else {}
         self.settled = True
 
 
@@ -367,6 +391,16 @@ def _union(own: tuple[Diff, ...], known: tuple[Diff, ...]) -> tuple[Diff, ...]:
         return own
     paths = {diff.path for diff in own}
     return (*own, *[diff for diff in known if diff.path not in paths])
+
+
+def weight(value: object) -> int:
+    """Return about how many bytes a value takes."""
+    if isinstance(value, str):
+        return len(value)
+    try:
+        return len(_encode(value))
+    except (UnicodeError, TypeError, RecursionError):
+        return len(repr(value))
 
 
 def _strings(value: object) -> list[str]:

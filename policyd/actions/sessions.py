@@ -19,6 +19,7 @@ from policyd.model import Filesystem, SimpleCommand, WordKind, Workspace
 
 MOST_CALLS = 10_000
 MOST_PLACES = 16
+FORGOTTEN = "what was said of the call before is not all known any more"
 MOVERS = frozenset({"cd", "chdir", "pushd", "popd"})
 SOURCES = frozenset({"source", "."})
 QUOTES = str.maketrans("", "", "\\'\"")
@@ -59,14 +60,50 @@ class Session(Struct):
     """Call id -> where its command would take the shell; None = nobody knows."""
     seen: Seen | None = None
     """The surroundings of its calls and what they stood for, as long as workspace and places are these."""
+    size: int = 0
+    """About how many bytes are kept of its calls."""
+    forgetful: bool = False
+    """Some call was forgotten: one that is not announced may be it."""
+    bereft: bool = False
+    """One of those had been announced and not yet asked about."""
 
-    def call(self, ident: str) -> Call:
+    def call(self, ident: str, *, announced: bool = False) -> Call:
         """Return the call `ident`, made on first sight; the oldest is forgotten past the cap."""
         if ident not in self.calls:
             while len(self.calls) >= MOST_CALLS:
-                del self.calls[next(iter(self.calls))]
-            self.calls[ident] = Call(ident)
+                self.forget_one()
+            self.calls[ident] = Call(ident, broken=FORGOTTEN if self.forgetful and not announced else "")
         return self.calls[ident]
+
+    def told(self, ident: str, update: Mapping[str, object]) -> int:
+        """Take in an update of a call; return by how many bytes more is kept."""
+        call = self.call(ident, announced=update.get("sessionUpdate") == "tool_call")
+        before = call.size
+        call.update(update)
+        self.size += call.size - before
+        return call.size - before
+
+    def settle(self, ident: str) -> int:
+        """Take in that a request about a call was answered; return by how many bytes more is kept."""
+        call = self.calls.get(ident)
+        before = call.size if call else 0
+        if call:
+            call.settle()
+            self.size += call.size - before
+        return call.size - before if call else 0
+
+    def forget_all(self) -> None:
+        """Know of no call: what comes is told of a session that begins anew."""
+        self.calls.clear()
+        self.size, self.forgetful, self.bereft = 0, False, False
+
+    def forget_one(self) -> int:
+        """Forget the oldest call; return how many bytes that is."""
+        gone = self.calls.pop(next(iter(self.calls)))
+        self.forgetful = True
+        self.bereft = self.bereft or (gone.open and not gone.settled)
+        self.size -= gone.size
+        return gone.size
 
     def follow(self, ident: str, update: Mapping[str, object], machine: Machine) -> None:
         """Note where the command of a call takes the shell, once it is known to have run."""
@@ -75,6 +112,9 @@ class Session(Struct):
             self.leaving[ident] = self._leads(text, machine)
             if self.leaving[ident] == ():
                 del self.leaving[ident]
+            if len(self.leaving) > MOST_CALLS:
+                self.leaving.clear()
+                self.lost = True
         if update.get("status") in FINISHED and ident in self.leaving:
             self._moved(self.leaving.pop(ident))
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from policyd.actions import Profile
 from policyd.actions.profiles import GENERIC
 from policyd.actions.servers import started
+from policyd.actions.sessions import FORGOTTEN
 from policyd.authorizer import Authorizer
 from policyd.model import Action, Context, Decision, Filesystem, Mode, Request, Source, Tool
 from policyd.session.doors import TERMINAL
@@ -76,11 +77,11 @@ class Judge:
 
     def forgot(self, session_id: str, calls: Iterable[str]) -> None:
         """Take in that not everything that was said of these calls is known."""
-        self.authorizer.conversation.forgot(session_id, calls, "what was said of it before is not all known any more")
+        self.authorizer.conversation.forgot(session_id, calls, FORGOTTEN)
 
     def ended(self, session_id: str) -> None:
         """Forget a session that was closed."""
-        self.authorizer.conversation.sessions.pop(session_id, None)
+        self.authorizer.conversation.forget(session_id)
 
     def names(self) -> frozenset[str]:
         """Return the field names the agent's profile reads in `rawInput`."""
@@ -160,7 +161,7 @@ class Judge:
             request = Request(UNOPENED, "", method, (), started(method, params, talk.around(UNOPENED)))
             found = self._verdict(request, now)
         finally:
-            talk.sessions.pop(UNOPENED, None)
+            talk.forget(UNOPENED)
         named = {rule.ref for rule in policy.rules if rule.resource in NAMING}
         request = replace(request, session_id=str(params.get("sessionId", "")))
         return as_asked_by_client(replace(found, request=request), named)
