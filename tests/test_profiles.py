@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from policyd.actions import Conversation, Machine
 from policyd.actions.fields import Ref
-from policyd.actions.profiles import Profile, ProfileTable, compile_profile, find, named, nameless, parse, shipped
+from policyd.actions.profiles import Profile, compile_profile, find, named, nameless, parse, shipped
 from policyd.actions.readers import Fault, Template, apply_patch, json_text
+from policyd.actions.tables import ProfileTable
 from policyd.model import KINDS, Reach
 
 CAPTURES = Path(__file__).parent / "data" / "captures"

@@ -14,7 +14,7 @@ Rules for a profile:
    nothing.
 3. What a tool may do beyond its main resource is said (`widens`), not left out.
 
-The schema is the structures below; an unknown key is an error of the package, found by its tests.
+The schema is `policyd.actions.tables`; an unknown key is an error of the package, found by its tests.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from msgspec.structs import replace
 
 from policyd.actions.fields import Found, Ref, each
 from policyd.actions.readers import Template
+from policyd.actions.tables import ProfileTable, ToolTable
 from policyd.model import KINDS, Mode
 
 if TYPE_CHECKING:
@@ -38,152 +39,7 @@ if TYPE_CHECKING:
 
     from policyd.actions.evidence import Evidence
 
-Reference = str | dict[str, str]
 GENERIC = "generic"
-
-
-class ToolTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """`[tool.NAME]` or `[kind.KIND]`: how to read one tool's calls."""
-
-    stated: list[str] = []
-    """The table counts only where the request states one of these kinds (where it states none: the updates do)."""
-    needs: list[str] = []
-    """The table counts only where `rawInput` has all of these keys."""
-    lacks: list[str] = []
-    """The table does not count for an `execute` whose `rawInput` has one of these keys: it is a command."""
-    kind: str = ""
-    """The kind where the agent states none, or only `other`."""
-    command: list[Reference] = []
-    """Shell text, one command line a value; the first present field counts, the others may only tighten."""
-    argv: bool = False
-    """`rawInput` may hold `args` and `env` beside `command`, as `terminal/create` does."""
-    unwrap: bool = False
-    """The command is a list of words, often a shell with `-c` around the text that counts."""
-    stdin: str = ""
-    """A made-up program whose last word is text typed into a running shell."""
-    cwd: list[Reference] = []
-    """Directories the command runs in."""
-    cwd_stated: bool = False
-    """The agent always states the directory: none found is an unknown one."""
-    path: list[Reference] = []
-    glob: list[Reference] = []
-    """Glob patterns: one that leads away from the cwd is a place of its own."""
-    url: list[Reference] = []
-    prose: list[Reference] = []
-    """Free text the tool itself takes URLs from: the call is opaque, the URLs are mentions."""
-    mention: list[Reference] = []
-    """Other paths named beside the point."""
-    patch: list[Reference] = []
-    """Patch text (`*** Begin Patch`)."""
-    deletes: list[Reference] = []
-    """Paths that are deleted."""
-    moves: list[Reference] = []
-    """Paths that are moved to."""
-    written: list[str] = []
-    """Keys of `rawInput` with text to write: beside a path they state an edit, where no kind is stated at all."""
-    locations: str = ""
-    """What `locations` are: `path` (the default where no command is found), `read`, `cwd` or `mention`."""
-    every: bool = False
-    """Every present field of `path` and `command` counts alike, not only the first."""
-    reach: str = ""
-    """How far a path goes below: `entry`, `names` or `content`; unsaid, a search, move or delete reaches content."""
-    base: str = ""
-    """Where relative paths start, if not at the session's cwd."""
-    here: bool = False
-    """Without a path the call is about the cwd."""
-    mcp: str = ""
-    """How server and tool are named: `fields`, or the text that joins them (`__`, `-`)."""
-    server: list[Reference] = []
-    tool: list[Reference] = []
-    args: str = ""
-    """The key of `rawInput` under which an MCP call's arguments stand."""
-    arguments: list[Reference] = []
-    """Where an MCP call's arguments stand, if not in `rawInput`."""
-    resource: str = ""
-    """`tool`: the call has no path, command or URL by nature; its name is its resource."""
-    plain: bool = False
-    """A call that touches nothing (todo, plan): one action with the tool's name."""
-    opaque: str = ""
-    """Why a call of this tool can never be told."""
-    opaque_if: dict[str, str] = {}
-    """Key of `rawInput` -> why the call cannot be told when it holds anything but false."""
-    inert: list[str] = []
-    widens: list[str] = []
-    """Keys of `rawInput` that widen the agent's reach when they hold anything but false."""
-    escalate: str = ""
-    """Why any call of this tool widens the agent's reach."""
-    agents: list[str] = []
-    """The table is only of these agents, by wire name with an optional version glob (`NAME@0.1[0-6].*`)."""
-    own: str = ""
-    """An MCP server of the agent's own that the tool belongs to: one of that name may be the user's as well."""
-    late: list[str] = []
-    """Places whose details race the request."""
-
-
-class ModeTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """`[mode]`: what the agent's modes and options mean, for enforcement and for `mode` conditions."""
-
-    asking: str = ""
-    """The mode in which the agent asks the client most."""
-    start: str = ""
-    """The mode a session starts in, where the agent does not say."""
-    door: str = "set_mode"
-    """How the asking mode is set: `set_mode`, `set_config_option`, or `none`."""
-    option: str = "mode"
-    """The config option that is the mode."""
-    safe: list[str] = []
-    """Modes that ask at least as much as `asking`."""
-    unsafe: list[str] = []
-    """Modes in which calls run that the client is not asked about."""
-    unsafe_options: dict[str, list[str]] = {}
-    """Config option -> values (`true`, `on`) that switch asking off."""
-    safe_options: list[str] = []
-    """Config options that have nothing to do with asking (`model`)."""
-    unsafe_meta: list[str] = []
-    """Dotted keys of `_meta` in `session/new` that switch asking off."""
-    leads: dict[str, str] = {}
-    """Option id of a `switch_mode` request -> the mode it leads to."""
-    never_asked: list[str] = []
-    """What the agent does without asking even in its asking mode, in words, for `doctor`."""
-
-
-class Menu(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """`[[menu]]`: the plain `allow_once` of exactly this set of option ids."""
-
-    options: list[str]
-    plain: str
-
-
-class ProfileTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """A profile file as written."""
-
-    name: list[str]
-    version: list[str] = []
-    extends: str = ""
-    """Another profile whose tools, kinds and modes count where this one says nothing."""
-    nameless: list[str] = []
-    """The option ids by which an agent that gives no name at all is known."""
-    identify: list[Reference] = []
-    """Where the tool's name stands, in order."""
-    titled: dict[str, str] = {}
-    """Template of a request's whole title -> the tool it means."""
-    covers: str = ""
-    """`pending` or `in_progress`: a request names no call and stands for every such call."""
-    moves: bool = False
-    """A location without a diff beside a diff without a location is a move."""
-    sticky_cwd: bool = False
-    """The shell keeps its directory between calls."""
-    refuse: list[str] = []
-    """Option ids of refusals after which the turn goes on, best first."""
-    refusal_ends_turn: bool = False
-    write_honoured: bool = True
-    """A refused `fs/write_text_file` means nothing is written."""
-    statuses: bool = True
-    """`completed` can be trusted to mean that the call ran."""
-    menu: list[Menu] = []
-    mode: ModeTable = ModeTable()
-    tool: dict[str, ToolTable] = {}
-    kind: dict[str, ToolTable] = {}
 
 
 class ToolSpec(Struct, frozen=True):

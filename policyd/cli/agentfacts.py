@@ -5,7 +5,8 @@ from __future__ import annotations
 from msgspec import Struct, to_builtins
 
 from policyd.actions import profiles
-from policyd.actions.profiles import GENERIC, ModeTable, Profile
+from policyd.actions.profiles import GENERIC, Profile
+from policyd.actions.tables import ModeTable
 from policyd.cli import advice
 from policyd.cli.advice import Advice, File
 from policyd.cli.inforce import InForce
