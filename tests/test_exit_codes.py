@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from policyd.cli import main, presence
+from policyd.cli import loading, main, presence
 
 ROOT = Path(__file__).parent.parent
 OPTION = {"optionId": "y", "name": "Allow", "kind": "allow_once"}
@@ -174,3 +174,15 @@ def test_explain_says_that_nothing_was_read(
 @pytest.mark.parametrize("words", ["grants --home HOME list", "grants list --home HOME", "prompts list --home HOME"])
 def test_the_home_may_be_named_before_and_behind_a_subcommand(words: str, ground: Path) -> None:
     assert main([word.replace("HOME", str(ground / "home")) for word in words.split()]) == 0
+
+
+def test_a_fault_of_policyd_itself_is_no_answer(
+    ground: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(_: object) -> None:
+        raise RuntimeError("not foreseen")
+
+    monkeypatch.setattr(loading, "load", broken)
+    (ground / "full").write_text(REQUEST)
+    assert main(["decide", "--exit-code", str(ground / "full")]) == 2
+    assert "RuntimeError: not foreseen" in capsys.readouterr().err

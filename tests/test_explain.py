@@ -86,6 +86,48 @@ def test_an_example_is_explained(
     assert [part for part in expected if part not in said] == [], said
 
 
+ABOVE = [
+    ('[lock]\nrefuse = ["user.allow"]\n', ["not counted user:git says allow", "refuses allow rules of users"]),
+    ('[defaults]\n"*" = "ask"\n', ["a managed default asks, and no rule of yours lifts it"]),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), ABOVE, ids=["lock", "default"])
+def test_no_rule_is_offered_where_an_administrator_lets_none_count(
+    text: str, expected: list[str], house: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (house / "managed").mkdir()
+    (house / "managed/company.toml").write_text(f"version = 1\n{text}")
+    given = ["--policy", str(house / "policy.toml"), "--home", str(house / "home"), "--cwd", str(house / "app")]
+    command = "execute git status" if "lock" in text else "execute make"
+    assert main(["explain", "--managed", str(house / "managed"), *given, "--example", command]) == 0
+    said = capsys.readouterr().out
+    assert [part for part in expected if part not in said] == [] and "[[rule]]" not in said, said
+
+
+def test_a_managed_default_that_delegates_leaves_a_way_out(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (house / "managed").mkdir()
+    (house / "managed/company.toml").write_text('version = 1\n[defaults]\n"*" = "ask"\ndelegate = true\n')
+    given = ["--policy", str(house / "policy.toml"), "--home", str(house / "home"), "--cwd", str(house / "app")]
+    assert main(["explain", "--managed", str(house / "managed"), *given, "--example", "execute make"]) == 0
+    assert "[[rule]]" in capsys.readouterr().out
+
+
+def test_the_way_out_of_a_broken_project_is_to_repair_it(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (house / "app/.policyd").mkdir()
+    (house / "app/.policyd/team.toml").write_text('version = 1\n[[rule]]\nefect = "allow"\n')
+    said = explain(house, "--example", "execute git status", capsys=capsys)
+    assert "way out  repair the project's policy: " in said and "team.toml:2" in said
+    assert "[[rule]]" not in said and "allow rule" not in said
+
+
+def test_a_rule_that_only_trust_keeps_from_counting_is_told(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (house / "app/.policyd").mkdir()
+    (house / "app/.policyd/team.toml").write_text('version = 1\n[[rule]]\neffect = "allow"\ncommand = "make"\n')
+    said = explain(house, "--example", "execute make", capsys=capsys)
+    assert "not counted project:team.toml:2 says allow" in said and "the project is not trusted" in said
+
+
 def request(**call: Any) -> dict[str, Any]:
     options = [{"optionId": "yes", "kind": "allow_once"}, {"optionId": "no", "kind": "reject_once"}]
     return {"sessionId": "s", "toolCall": {"toolCallId": "c", **call}, "options": options}

@@ -55,6 +55,12 @@ def main(argv: list[str] | None = None) -> int:
         # Whoever read has enough (`| head`); what is left in the buffer must not raise again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except Exception:
+        # Nobody's answer is in it: 1 would be read as one (`decide --exit-code`, `check --strict`).
+        import traceback
+
+        traceback.print_exc()
+        return 2
 
 
 def dispatch(name: str, rest: list[str]) -> int:

@@ -10,7 +10,7 @@ from policyd.actions import Evidence
 from policyd.authorizer import Authorizer
 from policyd.cli.facts import shown_kind
 from policyd.cli.replay import Result
-from policyd.cli.waysout import ways_out
+from policyd.cli.waysout import Ground, ways_out
 from policyd.display import safe
 from policyd.model import Action, Effect, Judged, Role, RuleRef
 from policyd.policy import Rule
@@ -42,7 +42,7 @@ def paragraphs(result: Result, evidence: tuple[Evidence, ...], point: Authorizer
         yield f"           {safe(result.answer.why, limit=WIDTH)}"
     yield f"  answer   {answered(result)}"
     roots = point.context(request.session_id, datetime.now(UTC)).workspace.roots
-    for way in ways_out(result.decision, result.answer.effect, roots):
+    for way in ways_out(result.decision, result.answer.effect, roots, Ground(*point.in_force(request.session_id))):
         lines = way.splitlines()
         yield f"  way out  {safe(lines[0])}"
         yield from (f"           {safe(line)}" for line in lines[1:])
@@ -81,6 +81,8 @@ def action_lines(number: int, judged: Judged, result: Result, point: Authorizer)
     yield from (f"           at least ask: {safe(floor, limit=WIDTH)}" for floor in judged.floors)
     if judged.granted is not None:
         yield f"           a remembered answer says {judged.granted.word}"
+    for ref, why in taken_away(judged, result, point):
+        yield f"           not counted {spoken(ref)}: {safe(why, limit=WIDTH)}"
     for ref, but in nearly(judged, result, point):
         yield f"           nearly {spoken(ref)}: `{but}` does not hold"
 
@@ -111,6 +113,15 @@ def spoken(ref: RuleRef) -> str:
     return f"{safe(ref.label)} says {ref.effect.word}{place}"
 
 
+def taken_away(judged: Judged, result: Result, point: Authorizer) -> list[tuple[RuleRef, str]]:
+    """Return the rules that hold and do not count, for want of trust or by a lock, and why."""
+    policy, _ = point.in_force(result.request.session_id)
+    context = point.context(result.request.session_id, datetime.now(UTC))
+    look = point.conversation.machine.fs
+    void = [rule for rule in policy.rules if rule.void]
+    return [(rule.ref, rule.void) for rule in void if not rule.misses(judged.action, context, look)]
+
+
 def nearly(judged: Judged, result: Result, point: Authorizer) -> list[tuple[RuleRef, str]]:
     """Return the rules that only one condition keeps from holding, and that condition."""
     if judged.action.role is Role.MENTION:
@@ -131,6 +142,8 @@ def close(rule: Rule, missed: str, action: Action) -> bool:
     """Say whether a rule that only `missed` keeps from holding is worth a look: it is about such a thing at all."""
     has = {"path": action.path, "command": action.command, "url": action.url, "tool": action.tool}
     if rule.resource and has[rule.resource] is None:
+        return False
+    if missed == "kind" and not rule.resource:
         return False
     if missed != rule.resource or len(rule.conditions) > 1:
         return True

@@ -36,11 +36,15 @@ def check(desk: Desk) -> None:
     outranked_defaults(desk)
 
 
+TRUST = "run `policyd trust` in the project"
+ADMINISTRATOR = "remove it, or ask whoever keeps the managed policy"
+
+
 def cure_of_void(rule: Rule) -> str:
     """Say what to do about a rule that does not count."""
     if "trusted" in rule.void:
-        return "run `policyd trust` in the project, or move the rule to your own policy"
-    return "remove it, or ask whoever keeps the managed policy"
+        return f"{TRUST}, or move the rule to your own policy"
+    return ADMINISTRATOR
 
 
 def expired(desk: Desk, rule: Rule) -> bool:
@@ -207,7 +211,7 @@ def void_defaults(desk: Desk, parsed: Parsed) -> None:
     void = desk.policy.lock.voids(source.layer, trusted=trusted)
     if not void:
         return
-    cure = "run `policyd trust` in the project" if not trusted else "remove it, or ask whoever keeps the managed policy"
+    cure = TRUST if "trusted" in void else ADMINISTRATOR
     table = parsed.raw.get("defaults")
     for key, word in table.items() if isinstance(table, dict) else ():
         if word == Effect.ALLOW.word:

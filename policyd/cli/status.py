@@ -15,6 +15,7 @@ from policyd.cli import daemonstate, inforce, options
 from policyd.cli.daemonstate import Running
 from policyd.cli.ending import counted, failed
 from policyd.cli.inforce import InForce
+from policyd.model import Layer
 from policyd.storage.places import PlaceError
 from policyd.storage.sockets import SocketError
 
@@ -60,7 +61,7 @@ def lines(state: InForce) -> list[str]:
     facts = inforce.facts(state)
     rules = counted(len(state.policy.rules) if state.policy else 0, "rule")
     said = [f"policyd {facts['version']}, revision {facts['revision'] or 'none'}, {rules}"]
-    said += [f"  {row['layer']:<8} {row['file']}{trust_words(row)}" for row in inforce.layer_facts(state)]
+    said += [f"  {row['layer']:<8} {row['file']}{trust_words(row, state)}" for row in inforce.layer_facts(state)]
     if not state.found.sources and not facts["errors"]:
         said.append("  no policy file: everything asks (`policyd init default --write` writes a starter)")
     if state.policy and state.policy.lock.refuse:
@@ -73,15 +74,18 @@ def lines(state: InForce) -> list[str]:
     if state.mute:
         said.append(f"  error    {state.mute}")
     if state.broken:
-        said.append(f"  project  everything here is at least ask: {state.broken}")
-    said.append("in force" if state.holds else "a proxy would not start")
+        said.append(f"  error    {state.broken}")
+    here = "; in this project everything is at least ask" if state.broken else ""
+    said.append(f"in force{here}" if state.holds else "a proxy would not start")
     return said
 
 
-def trust_words(row: dict[str, object]) -> str:
+def trust_words(row: dict[str, object], state: InForce) -> str:
     """Return what a project file may do."""
     if "trusted" not in row:
         return ""
+    if state.policy and (why := state.policy.lock.voids(Layer.PROJECT, trusted=True)):
+        return f" (only tightens: {why})"
     return " (trusted)" if row["trusted"] else " (only tightens; `policyd trust` lets it allow)"
 
 
@@ -89,7 +93,9 @@ def settings_set(state: InForce) -> list[str]:
     """Return the settings that are no defaults, or locked."""
     rows = inforce.setting_facts(state.loaded).items()
     wanted = [(key, row) for key, row in rows if isinstance(row, dict) and (row["from"] != "default" or row["locked"])]
-    return [
-        f"{key} = {json.dumps(row['value'])} ({row['from']}{', locked' if row['locked'] else ''})"
-        for key, row in wanted
-    ]
+    return [f"{key}{shown(row['value'])} ({row['from']}{', locked' if row['locked'] else ''})" for key, row in wanted]
+
+
+def shown(value: object) -> str:
+    """Return a setting's value as a file would say it, nothing where it has none."""
+    return "" if value in ("", None) else f" = {json.dumps(value)}"

@@ -21,7 +21,7 @@ import policyd
 from policyd.cli import options, presence
 from policyd.cli.ending import DONE, NO, counted, failed
 from policyd.display import safe
-from policyd.model import Effect
+from policyd.model import Effect, Layer
 from policyd.policy import PolicyError
 from policyd.storage import places, policies
 from policyd.storage.filesystem import RealFilesystem
@@ -109,13 +109,16 @@ def summary(where: Places, project: ProjectFiles) -> tuple[list[str], str]:
     Raises:
         PolicyError: the files hold mistakes.
     """
-    found = policies.as_project(project, trusted=True)
+    found = policies.managed(where.managed_policies) + policies.as_project(project, trusted=True)
     policy, broken = policies.compose(found, where, fs=RealFilesystem(), version=policyd.__version__)
     lines: list[str] = []
     for name, data in project.files:
         lines += [f"--- {project.path(name)}", *(safe(line) for line in data.decode("utf-8", "replace").splitlines())]
-    looser = [rule.ref.label for rule in policy.rules if rule.ref.effect is Effect.ALLOW]
+    rules = [rule for rule in policy.rules if rule.ref.layer is Layer.PROJECT and not rule.void]
+    looser = [rule.ref.label for rule in rules if rule.ref.effect is Effect.ALLOW]
     lines.append("--- trusted, these rules begin to allow: " + (", ".join(looser) or "none"))
+    if why := policy.lock.voids(Layer.PROJECT, trusted=True):
+        lines.append(f"--- trusted or not, no rule of a project allows here: {why}")
     lines.append(f"--- {project.digest}")
     return lines, broken
 

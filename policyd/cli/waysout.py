@@ -9,21 +9,47 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import tomli_w
+from msgspec import Struct, field
 
 from policyd.cli.facts import shown_kind
 from policyd.display import safe
 from policyd.engine import MENU
 from policyd.grants import conditions, key
 from policyd.grants.literal import PLAIN, escape
-from policyd.model import Action, Decision, Effect, Judged, Layer, Role, WordKind
+from policyd.model import Action, Decision, Effect, Judged, Layer, Role, RuleRef, WordKind
+from policyd.policy import Policy
 
 WIDTH = 200
 USUAL = {"https": ":443/", "http": ":80/"}
 
 
-def ways_out(decision: Decision, effect: Effect, roots: tuple[str, ...]) -> Iterator[str]:
+class Ground(Struct, frozen=True):
+    """What stands in the way of a rule of the user's."""
+
+    policy: Policy = field(default_factory=Policy)
+    broken: str = ""
+    """Why everything in the session is at least ask."""
+
+    @property
+    def firm(self) -> set[RuleRef]:
+        """The managed defaults that no rule of a lower layer lifts."""
+        managed = [layer for layer in self.policy.defaults if layer.rank is Layer.MANAGED]
+        entries = {one.ref for layer in managed for one in layer.entries.values() if not one.delegate}
+        return entries | {one.ref for layer in managed for one in layer.rules if not one.delegate}
+
+    @property
+    def refused(self) -> str:
+        """Why no allow rule of the user counts, empty where it may."""
+        return self.policy.lock.voids(Layer.USER, trusted=True)
+
+
+def ways_out(decision: Decision, effect: Effect, roots: tuple[str, ...], ground: Ground | None = None) -> Iterator[str]:
     """Yield what would change a decision that came out as `effect`."""
     if effect is Effect.ALLOW:
+        return
+    ground = ground or Ground()
+    if effect is Effect.ASK and ground.broken:
+        yield f"repair the project's policy: {safe(ground.broken, limit=2 * WIDTH)}"
         return
     if effect is Effect.DENY:
         for rule in decision.rules:
@@ -34,7 +60,7 @@ def ways_out(decision: Decision, effect: Effect, roots: tuple[str, ...]) -> Iter
     told: set[str] = set()
     for judged in decision.actions:
         if judged.effect is Effect.ASK and not _comes_along(judged, decision):
-            line = way_of(judged, roots)
+            line = way_of(judged, roots, ground)
             if line not in told:
                 told.add(line)
                 yield line
@@ -42,14 +68,16 @@ def ways_out(decision: Decision, effect: Effect, roots: tuple[str, ...]) -> Iter
         yield MENU
 
 
-def way_of(judged: Judged, roots: tuple[str, ...]) -> str:
+def way_of(judged: Judged, roots: tuple[str, ...], ground: Ground) -> str:
     """Return what would allow one action that is asked about."""
-    action = judged.action
+    action, firm = judged.action, ground.firm
     reasons = {
         "only a managed rule can allow what touches policyd itself": bool(action.guarded),
         _beyond(action, "what is not understood", "opaque"): bool(action.opaque),
         _beyond(action, "what widens the agent's reach", "escalate"): bool(action.escalate),
         "an ask rule spoke: answer it, or change that rule": _asked_by_rule(judged),
+        "answer it: a managed default asks, and no rule of yours lifts it": not firm.isdisjoint(judged.defaults),
+        "answer it: the managed policy refuses allow rules of users": bool(ground.refused),
     }
     found = next((reason for reason, holds in reasons.items() if holds), "")
     return found or written(rule(action, roots)) or _unwritable(action)

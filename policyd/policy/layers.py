@@ -128,10 +128,10 @@ class Lock(Struct, frozen=True):
 
     def voids(self, layer: Layer, *, trusted: bool) -> str:
         """Return why an allow of a lower layer does not count, empty where it does."""
-        if layer is Layer.PROJECT and not trusted:
-            return "the project is not trusted: its files only tighten (`policyd trust`)"
         if layer is Layer.PROJECT and self.refuse & {"project.allow", "user.allow"}:
             return "`[lock]` refuses allow rules of projects"
+        if layer is Layer.PROJECT and not trusted:
+            return "the project is not trusted: its files only tighten"
         if layer is Layer.USER and "user.allow" in self.refuse:
             return "`[lock]` refuses allow rules of users"
         return ""
