@@ -12,6 +12,7 @@ from policyd.cli.advice import Advice, File
 from policyd.cli.inforce import InForce
 
 UNKNOWN = "unknown"
+CANCELLED = "where it offers no option to reject, the answer is `cancelled`: an agent that takes that for a yes is not held"
 DOORS = {"set_mode": "session/set_mode", "set_config_option": "session/set_config_option"}
 
 
@@ -89,7 +90,7 @@ def unsafe_words(mode: ModeTable) -> list[str]:
 def refusal_words(profile: Profile) -> str:
     """Say what a refusal does to the turn."""
     if profile.short == GENERIC:
-        return UNKNOWN
+        return f"{UNKNOWN}; {CANCELLED}"
     if not profile.data.refusal_ends_turn:
         return "the turn goes on: the model is told and may go another way"
     other = f", unless it offers `{profile.data.refuse[0]}`" if profile.data.refuse else ""
