@@ -156,7 +156,8 @@ def test_nothing_is_claimed_of_an_agent_nobody_described(home: Path) -> None:
     said = policyd("doctor", "--agent", "strange", "--json", cwd=home.parent / "work", home=home)
     assert said.returncode == 1
     told = json.loads(said.stdout)["agent"]
-    assert {told[key] for key in ("refusal", "fs_write", "statuses")} == {"unknown"}
+    assert {told[key] for key in ("fs_write", "statuses")} == {"unknown"}
+    assert told["refusal"].startswith("unknown; where it offers no way to reject")
 
 
 def test_opencode_is_to_mend_until_its_own_settings_make_it_ask(home: Path) -> None:
