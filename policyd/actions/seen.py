@@ -101,7 +101,7 @@ class Seen(Struct):
         if witness.steady and len(witness.answers) <= MOST_QUESTIONS:
             if len(self.known) >= KEPT:
                 del self.known[next(iter(self.known))]
-            self.known[key] = witness.answers, actions
+            self.known[key] = needed(witness.answers), actions
         return actions
 
 
@@ -113,6 +113,13 @@ def key_of(evidence: Evidence, profile: Profile) -> bytes | None:
     except (TypeError, ValueError, RecursionError):
         return None
     return key if len(key) <= LONGEST else None
+
+
+def needed(answers: Answers) -> Answers:
+    """Leave out what another answer tells: where no link leads to a path, none leads to what lies above it."""
+    plain = [path for (question, path), found in answers.items() if question == "resolve" and found == path]
+    above = {path for path in plain if any(other.startswith(f"{path}/") for other in plain)}
+    return {asked: found for asked, found in answers.items() if asked[0] != "resolve" or asked[1] not in above}
 
 
 def same(answers: Answers, fs: Filesystem) -> bool:

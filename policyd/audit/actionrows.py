@@ -24,9 +24,9 @@ def action_row(action: Action) -> Row:
     if len(kinds) > 1:
         row["kinds"] = kinds
     if action.path:
-        row.update(path_row(action.path))
+        add_path(row, action.path)
     if action.command:
-        row.update(command_row(action.command, action.cwd))
+        add_command(row, action.command, action.cwd)
     if action.cwd or action.command:
         row["cwd"] = list(action.cwd)
     if action.url:
@@ -43,7 +43,7 @@ def action_row(action: Action) -> Row:
         row["escalate"] = action.escalate
     if action.guarded:
         row["guarded"] = action.guarded
-    row.update(standing_row(action))
+    add_standing(row, action)
     return row
 
 
@@ -52,15 +52,14 @@ def in_order(kinds: Collection[str]) -> list[str]:
     return [*[kind for kind in KINDS if kind in kinds], *sorted({*kinds}.difference(KINDS))]
 
 
-def standing_row(action: Action) -> Row:
-    """Return what is unusual about where and how an action would happen."""
-    row: Row = {}
+def add_standing(row: Row, action: Action) -> None:
+    """Add what is unusual about where and how an action would happen."""
     if action.cwd and not action.cwd_inside:
         row["cwd_outside"] = True
     if action.strays:
         row["strays"] = list(action.strays)
     if action.within:
-        row["within"] = [None if ref is None else path_row(ref) for ref in action.within]
+        row["within"] = [None if ref is None else add_path({}, ref) for ref in action.within]
     if action.carrier is not None:
         row["carrier"] = action.carrier
     if action.mode:
@@ -69,12 +68,11 @@ def standing_row(action: Action) -> Row:
         row["idle"] = True
     if action.mcp:
         row["mcp"] = True
-    return row
 
 
-def path_row(ref: PathRef) -> Row:
-    """Return a path as it was written, and its other forms."""
-    row: Row = {"path": ref.text}
+def add_path(row: Row, ref: PathRef) -> Row:
+    """Add a path as it was written, and its other forms; return the row."""
+    row["path"] = ref.text
     if ref.forms[1:] and ref.forms[1] != ref.forms[0]:
         row["real"] = ref.forms[1]
     if ref.forms != (ref.text,):
@@ -94,12 +92,12 @@ def path_row(ref: PathRef) -> Row:
     return row
 
 
-def command_row(command: SimpleCommand, cwd: Sequence[str] = ()) -> Row:
-    """Return a command as its words; one that is not constant with its source text too.
+def add_command(row: Row, command: SimpleCommand, cwd: Sequence[str] = ()) -> Row:
+    """Add a command as its words, one that is not constant with its source text too; return the row.
 
     `cwd`: the directories the action has already; the command's own are added where they differ.
     """
-    row: Row = {"command": [word.text for word in command.argv]}
+    row["command"] = [word.text for word in command.argv]
     marks: list[list[object]] = [
         [at, *word_marks(word)] for at, word in enumerate(command.argv) if word.kind is not WordKind.CONST
     ]
@@ -123,7 +121,7 @@ def command_row(command: SimpleCommand, cwd: Sequence[str] = ()) -> Row:
     if command.strict_only:
         row["strict_only"] = True
     if command.inner:
-        row["inner"] = command_row(command.inner, command.cwd)
+        row["inner"] = add_command({}, command.inner, command.cwd)
     return row
 
 

@@ -41,7 +41,7 @@ class Undecidable(ValueError):  # noqa: N818 - it is a fact about a record, not 
 
 
 class PathRow(msgspec.Struct):
-    """A path as `actionrows.path_row` writes it."""
+    """A path as `actionrows.add_path` writes it."""
 
     path: str = ""
     real: str = ""
@@ -61,7 +61,7 @@ class PathRow(msgspec.Struct):
 
 
 class CommandRow(msgspec.Struct):
-    """A command as `actionrows.command_row` writes it."""
+    """A command as `actionrows.add_command` writes it."""
 
     command: list[str] | None = None
     text: str = ""

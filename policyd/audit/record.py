@@ -81,39 +81,34 @@ def record(
         "call": request.call_id if request else "",
         "title": request.title if request else "",
         "kind": request_kind(request),
-        **decision_row(decision),
-        "outcome": outcome,
-        "option": option,
-        "by": by,
-        "latency_ms": None if latency_ms is None else round(latency_ms, 3),
-        "revision": decision.revision,
-        **session_row(context),
-        **(request_row(request) if request else {}),
     }
+    add_decision(row, decision)
+    row["outcome"], row["option"], row["by"] = outcome, option, by
+    row["latency_ms"] = None if latency_ms is None else round(latency_ms, 3)
+    row["revision"] = decision.revision
+    add_session(row, context)
+    if request:
+        add_request(row, request)
     return tidy({**extra, **row} if extra else row)
 
 
-def decision_row(decision: Decision) -> dict[str, object]:
-    """Return what was decided, by which rules, of which actions."""
-    row: dict[str, object] = {
-        "effect": decision.effect.word,
-        "source": str(decision.source),
-        "rules": [rule_row(rule) for rule in decision.rules[:RULES_LISTED]],
-        "reason": decision.reason,
-        "actions": [judged_row(judged) for judged in decision.actions[:ACTIONS_LISTED]],
-    }
+def add_decision(row: dict[str, object], decision: Decision) -> None:
+    """Add what was decided, by which rules, of which actions."""
+    row["effect"], row["source"] = decision.effect.word, str(decision.source)
+    row["rules"] = [rule_row(rule) for rule in decision.rules[:RULES_LISTED]]
+    row["reason"] = decision.reason
+    row["actions"] = [judged_row(judged) for judged in decision.actions[:ACTIONS_LISTED]]
     if others := others_of(decision):
         row["matched"] = others
     if len(decision.actions) > ACTIONS_LISTED:
         row["actions_cut"] = len(decision.actions) - ACTIONS_LISTED
     if len(decision.rules) > RULES_LISTED:
         row["rules_cut"] = len(decision.rules) - RULES_LISTED
-    return row
 
 
-def session_row(context: Context) -> dict[str, object]:
-    """Return what else rules may ask about the session, where it is not the usual."""
-    space, row = context.workspace, dict[str, object]()
+def add_session(row: dict[str, object], context: Context) -> None:
+    """Add what else rules may ask about the session, where it is not the usual."""
+    space = context.workspace
     if context.mode:
         row["mode"] = context.mode.name
     if context.labels or context.managed_labels:
@@ -126,12 +121,10 @@ def session_row(context: Context) -> dict[str, object]:
         row["interactive"] = True
     if context.managed_labels:
         row["managed_labels"] = list(context.managed_labels)
-    return row
 
 
-def request_row(request: Request) -> dict[str, object]:
-    """Return what an answer depends on beside the actions: the door, the options, the tool's name."""
-    row: dict[str, object] = {}
+def add_request(row: dict[str, object], request: Request) -> None:
+    """Add what an answer depends on beside the actions: the door, the options, the tool's name."""
     if request.side_door:
         row["door"] = request.side_door
     elif request.options:
@@ -145,7 +138,6 @@ def request_row(request: Request) -> dict[str, object]:
     called = [action.name for action in request.actions if action.name]
     if called:
         row["called"] = {"tool": called[0].name, "splits": [list(pair) for pair in called[0].splits]}
-    return row
 
 
 def event(name: str, now: datetime, **fields: object) -> dict[str, object]:
