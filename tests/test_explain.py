@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from policyd import audit
 from policyd.authorizer import Authorizer
@@ -15,7 +16,7 @@ from policyd.cli import colour, main
 from policyd.cli.replay import Replay, Result
 from policyd.cli.trial import PLAIN, Trial
 from policyd.cli.waysout import ways_out
-from policyd.model import Effect, Layer, Request
+from policyd.model import Agent, Effect, Layer, Request, Source
 from policyd.policy import Policy, PolicySource, load
 from tests.told import MACHINE
 
@@ -231,13 +232,14 @@ def test_a_request_is_named_by_options(
     assert [part for part in expected if part not in said] == [], said
 
 
-def recorded(house: Path, text: str) -> str:
-    """Write an audit log with a denied request and return its path."""
+def recorded(house: Path, text: str, effect: Effect = Effect.ALLOW, by: str = "client", agent: str = "nobody") -> str:
+    """Write an audit log with a request that was asked about, and return its path."""
     trial = Trial.open(str(house / "home"), cwd=str(house / "app"))
     request = Request("s", "c", "push it", PLAIN, trial.actions(text))
-    context = trial.context()
-    decision = trial.decide(Policy(), request.actions, context)
-    rows = [audit.record(decision, request, context, id="5f3a", by="client"), audit.event("reload", context.now)]
+    context = replace(trial.context(), agent=Agent(agent, "2.1"))
+    asked = trial.decide(Policy(), request.actions, context)
+    decision = replace(asked, effect=effect, source=Source.PROMPT) if by else asked
+    rows = [audit.record(decision, request, context, id="5f3a", by=by or "policy"), audit.event("reload", context.now)]
     lines = [audit.line(row, number, "0" * 64) for number, row in enumerate(rows, 7)]
     (house / "audit.jsonl").write_bytes(b"".join(lines))
     return str(house / "audit.jsonl")
@@ -249,8 +251,9 @@ def test_a_record_is_explained_by_number_or_id(key: str, house: Path, capsys: py
     said = explain(house, "--record", key, "--log", log, capsys=capsys)
     first, second, *_ = said.splitlines()
     assert first.startswith("record 7 of ")
-    assert "ask by default, answered by client" in first
+    assert "ask by prompt, answered allow by client" in first
     assert second == "today: ask, as then"
+    assert "nobody 2.1, read by the profile `generic`" in said
     assert "rule user:push says ask" in said
 
 
@@ -258,7 +261,24 @@ def test_a_record_that_rules_decide_otherwise_today_says_so(house: Path, capsys:
     log = recorded(house, "execute git status")
     assert "today: allow, not as then" in explain(house, "--record", "7", "--log", log, capsys=capsys)
     facts = json.loads(explain(house, "--record", "7", "--log", log, "--json", capsys=capsys))
-    assert (facts["effect"], facts["record"]["effect"], facts["record"]["id"]) == ("allow", "ask", "5f3a")
+    assert (facts["effect"], facts["record"]["effect"], facts["record"]["id"]) == ("allow", "allow", "5f3a")
+
+
+@pytest.mark.parametrize(
+    ("effect", "by", "expected"),
+    [
+        (Effect.ALLOW, "client", "answered allow by client"),
+        (Effect.DENY, "inbox:dev", "answered deny by inbox:dev"),
+        (Effect.DENY, "timeout", "deny for nobody answered"),
+        (Effect.ASK, "", "ask by default"),
+    ],
+)
+def test_what_people_answered_is_not_what_rules_said(
+    effect: Effect, by: str, expected: str, house: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = explain(house, "--record", "7", "--log", recorded(house, "execute git push", effect, by), capsys=capsys)
+    assert expected in said.splitlines()[0]
+    assert "today: ask, as then" in said
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from policyd.cli.advice import Advice, File
 from policyd.cli.inforce import InForce
 
 UNKNOWN = "unknown"
-CANCELLED = "where it offers no way to reject, the answer is `cancelled`: an agent that takes that for a yes is not held"
+CANCELLED = "where it offers no way to reject, the answer is `cancelled`; an agent that takes that for a yes goes on"
 DOORS = {"set_mode": "session/set_mode", "set_config_option": "session/set_config_option"}
 
 

@@ -109,7 +109,17 @@ def then(record: Record) -> str:
     rules = record.get("rules")
     rows = [row for row in rules if isinstance(row, Mapping)] if isinstance(rules, list) else []
     by = ", ".join(f"{row.get('rule')} ({row.get('file')}:{row.get('line')})" for row in rows) or record.get("source")
-    who = record.get("by")
-    answered = f", answered by {who}" if who not in {None, "policy"} else ""
-    said = f"record {record.get('seq')} of {record.get('time')}: {record.get('effect')} by {by}{answered}"
+    said = f"record {record.get('seq')} of {record.get('time')}: {decided(record, str(by))}"
     return safe(said, limit=WIDTH)
+
+
+def decided(record: Record, by: str) -> str:
+    """Return what became of a record's request: what rules said, and who answered where they asked."""
+    effect, who = record.get("effect"), record.get("by")
+    if auditfilters.answered(record):
+        return f"ask by {by}, answered {effect} by {who}"
+    if record.get("source") == "prompt":
+        return f"ask by {by}, {effect} for nobody answered"
+    if record.get("source") == "grant":
+        return f"ask by {by}, {effect} by a remembered answer"
+    return f"{effect} by {by}"

@@ -21,15 +21,17 @@ from msgspec.structs import replace
 from policyd.acp import Answer
 from policyd.actions import Evidence
 from policyd.actions.examples import example_actions
+from policyd.audit.rebuild import Undecidable
 from policyd.authorizer import Authorizer
-from policyd.cli import asked, colour, loading, options
+from policyd.cli import asked, auditfilters, colour, loading, options
+from policyd.cli.auditreplay import said
 from policyd.cli.decide import opened, source
 from policyd.cli.ending import DONE, UsageError, complain, failed
 from policyd.cli.explaining import explain, nearly
 from policyd.cli.facts import result_facts
 from policyd.cli.replay import Replay, Result
 from policyd.cli.transcript import Line
-from policyd.model import Option, Request
+from policyd.model import Effect, Option, Request, Source
 from policyd.policy import PolicyError
 from policyd.storage.places import PlaceError
 
@@ -116,11 +118,14 @@ def settled(request: Request, args: argparse.Namespace, point: Authorizer, now: 
 
 def recorded(past: asked.Past, args: argparse.Namespace) -> Explained:
     """Decide a recorded request again: where it was made, by the agent that made it, under the rules of today."""
-    case, agent = past.case, past.record.get("agent")
+    case, agent = past.case, auditfilters.table(past.record.get("agent"))
+    name, version = str(agent.get("name") or ""), str(agent.get("version") or "")
     args.cwd = args.cwd or case.cwd
-    if not args.agent and isinstance(agent, Mapping):
-        args.agent = str(agent.get("profile") or agent.get("name") or "")
+    args.agent = args.agent or ("" if name else str(agent.get("profile") or ""))
     point = loading.authorizer(args, loading.load(args))
+    if not args.agent:
+        point.observe("c2a", {"id": 0, "method": "initialize", "params": {}})
+        point.observe("a2c", {"id": 0, "result": {"agentInfo": {"name": name, "version": version}}})
     request = replace(case.request, session_id="")
     return replace(settled(request, args, point, datetime.now(UTC)), past=past.record)
 
@@ -130,9 +135,18 @@ def in_words(each: Explained) -> str:
     text = explain(each.result, each.evidence, each.point)
     if each.past is not None:
         now = f"today: {each.result.answer.effect.word}"
-        same = each.past.get("effect") == each.result.answer.effect.word
+        same = as_then(each.past, each.result)
         text = f"{asked.then(each.past)}\n{now}, {'as then' if same else 'not as then'}\n{text}"
     return colour.painted(text) if colour.wanted() else text
+
+
+def as_then(record: Mapping[str, object], result: Result) -> bool:
+    """Say whether rules say of a recorded request what they said then, whoever answered where they asked."""
+    now = Effect.ASK if result.decision.source is Source.GRANT else result.answer.effect
+    try:
+        return said(record) is now
+    except Undecidable:
+        return record.get("effect") == now.word
 
 
 def as_json(each: Explained) -> str:
