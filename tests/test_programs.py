@@ -83,6 +83,7 @@ def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
         "remote-edit",
         "term",
         "undotted",
+        "place",
         *values.LISTS,
         "plugin",
     }

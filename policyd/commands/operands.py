@@ -28,6 +28,8 @@ from policyd.commands.programs import Called, Program, called
 from policyd.model import READ_KINDS, Filesystem, FileUse, Reach, Role, SimpleCommand, UrlUse, Word, WordKind
 
 FILE_ROLES = frozenset({"read", "search", "edit", "delete", "move"})
+PLACES = {**{role: role for role in FILE_ROLES}, "place": "search"}
+"""Values of options that name files, and what is done to them; `place` is a directory to run in."""
 LINKED = frozenset({"link", "copy"})
 """Operands that are read and, behind a hard link, written: of `ln` unless `-s`, of `cp` with `-l`."""
 _NO_FILE = re.compile(r"-?|/dev/(?:null|zero|tty|std(?:in|out|err)|fd/[0-9]+)").fullmatch
@@ -210,8 +212,8 @@ def _value(found: _Uses, program: Program, given: Given, value: Word, *, only_ru
         found.mention(value)
     elif role == "mount":
         _mount(found, value)
-    elif role in FILE_ROLES and not only_runs:
-        found.file(role, value)
+    elif role in PLACES and not only_runs:
+        found.file(PLACES[role], value)
 
 
 def _mount(found: _Uses, value: Word) -> None:

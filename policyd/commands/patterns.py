@@ -51,7 +51,7 @@ def trusted(command: SimpleCommand, env: tuple[str, ...]) -> bool:
         if level.tainted or level.strict_only:
             return False
         if (level.taint or level.env) and not all(
-            tolerated(assignment, env) for assignment in (*level.taint, *level.env)
+            tolerated(assignment, env, level.cwd) for assignment in (*level.taint, *level.env)
         ):
             return False
     return True

@@ -51,6 +51,8 @@ class SetEntry(Struct, frozen=True):
     """Variables it tolerates, as `env` of a rule."""
     shell: bool = False
     """A builtin: called by its bare name in the shell itself, no variable changes it."""
+    behind: bool = False
+    """Only behind a pipe, where a variable the entry tolerates is set: for what a test prints after `activate`."""
     writes: bool = False
     carries: bool = True
 
@@ -69,6 +71,8 @@ class SetEntry(Struct, frozen=True):
     def sure(self, command: SimpleCommand, env: tuple[str, ...] = ()) -> bool:
         """Say whether an allow rule with this entry (and `env`) holds for the command."""
         if not self._trusted(command, env) or (command.via and command.via[0] in foreign.SHELLS):
+            return False
+        if self.behind and not (command.fed == "|" and command.taint):
             return False
         if any(pattern.maybe(command, widen=False) for pattern in self.unless):
             return False
@@ -214,6 +218,7 @@ def _entry(name: str, key: str, entry: Table, whole: Table) -> SetEntry:
         unless=tuple(CommandPattern.compile(text, home="~") for text in _list(entry.get("unless"))),
         env=_list(both.get("env")),
         shell=bool(entry.get("shell")),
+        behind=bool(entry.get("behind")),
         writes=bool(both.get("writes")),
         carries=bool(both.get("carries", True)),
     )

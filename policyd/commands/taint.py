@@ -3,7 +3,7 @@
 Rules of this module:
 
 1. Setting a variable taints what follows, for allow rules, unless the name is harmless (`variables.HARMLESS`) or a
-   plain lower-case shell variable set by a statement, `for` or `read` (`loose`).
+   plain lower-case shell variable, or one of a few others, set by a statement, `for` or `read` (`loose`).
 2. Words that change what names mean (`TAINTS_ALL`) taint everything behind them, and no rule's `env` lifts that.
 3. The lists are closed: a name that is not known is not harmless.
 """
@@ -28,10 +28,33 @@ TAINTS_ALL = {
 }
 """Builtins that taint everything after them, with the reason people read."""
 
+_OWN = frozenset(
+    [
+        "BASE",
+        "BRANCH",
+        "BRANCHES",
+        "COMMIT",
+        "COMMITS",
+        "COUNT",
+        "DIRS",
+        "FILES",
+        "HASH",
+        "LINE",
+        "MERGE_BASE",
+        "RESULT",
+        "ROOT",
+        "SHA",
+        "SINCE",
+        "TOTAL",
+    ]
+)
+"""Names that scripts write for their own use, and that no usual program looks for."""
 _LOOSE = re.compile(r"[a-z][a-z0-9]*").fullmatch
 _NOT_LOOSE = frozenset({"path", "fpath", "cdpath", "manpath"})
 
 
 def loose(name: str) -> bool:
     """Say whether `name` is a plain shell variable: lower-case letters and digits, no `…proxy`, no search path."""
+    if name in _OWN:
+        return True
     return bool(_LOOSE(name)) and not name.endswith("proxy") and name not in _NOT_LOOSE

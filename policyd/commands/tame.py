@@ -27,7 +27,10 @@ _STAMP = r"\+%[YymdHMSsFj](?:%[YymdHMSsNjF]|[\w.:-])*"
 _SURE = re.compile(rf"date(?: -u)?(?: {_STAMP})?|nproc|id -[ug]|uname -[smr]|seq \d+(?: \d+)?(?: \d+)?").fullmatch
 _FRAIL = re.compile(
     rf"git rev-parse(?: --short(?:=\d+)?| --verify| -q| --quiet)* {_REV}"
-    rf"|git merge-base {_BRANCH} {_BRANCH}|git rev-list --count {_BRANCH}"
+    rf"|git rev-parse(?: --short(?:=\d+)?| -q| --quiet)* --verify(?: --short(?:=\d+)?| -q| --quiet)* {_BRANCH}"
+    rf"|git merge-base(?: --fork-point)? {_BRANCH} {_BRANCH}|git rev-list --count {_BRANCH}"
+    rf"|git log (?:-1|-n ?1) --(?:format|pretty)=(?:format:)?%[Hh](?: {_BRANCH})?"
+    rf"|git rev-list (?:-1|-n ?1|--max-count=1) {_BRANCH}"
 ).fullmatch
 
 

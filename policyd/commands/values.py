@@ -3,7 +3,8 @@
 Rules of this module:
 
 1. Only a constant value is known. A role the table of programs names is a closed list of values, or a rule here.
-2. A name from a list is what the program itself brings along (`format`), or what it would take anyway (`conf`); another
+2. A `place` is a directory below the one the command runs in: no more than a `cd` there would do.
+3. A name from a list is what the program itself brings along (`format`), or what it would take anyway (`conf`); another
    name may be a module to load.
 """
 
@@ -48,6 +49,7 @@ LISTS: Mapping[str, frozenset[str]] = {
     # a task that tests or lints
     "task": _set("check lint test tests type-check typecheck unit"),
     "off": _set("false 0 no"),
+    "vet": _set("off all"),
 }
 """Role -> the values that do no harm."""
 
@@ -64,6 +66,8 @@ def harmless_value(role: str, value: Word | None) -> bool:
         return not scripts.git_config(value)
     if role == "plugin":
         return value.text.startswith("no:")
+    if role == "place":
+        return not value.text.startswith(("/", "~", "-")) and ".." not in value.text.split("/")
     if role == "term":
         return value.text.startswith("term") or not value.text
     return role == "undotted" and "." not in value.text

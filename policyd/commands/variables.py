@@ -4,7 +4,7 @@ Rules of this module:
 
 1. The harmless list holds names that no usual program takes a path, a program or an option from.
 2. `NAME` tolerates every value, `NAME=glob` the constant values that match (`*` crosses neither `/` nor `:`, `**`
-   crosses all), `*` every name.
+   crosses all), `*` every name. A path in the directory the command runs in is written as if it were relative.
 """
 
 from __future__ import annotations
@@ -56,16 +56,27 @@ def harmless(name: str) -> bool:
     return name in HARMLESS
 
 
-def tolerated(assignment: Assignment, env: Iterable[str]) -> bool:
-    """Say whether an allow rule with the `env` entries may overlook `assignment`."""
-    return harmless(assignment.name) or any(_entry(entry, assignment) for entry in env)
+def tolerated(assignment: Assignment, env: Iterable[str], cwd: tuple[str, ...] = ()) -> bool:
+    """Say whether an allow rule with the `env` entries may overlook `assignment` where it may run in `cwd`."""
+    return harmless(assignment.name) or any(_entry(entry, assignment, cwd) for entry in env)
 
 
-def _entry(entry: str, assignment: Assignment) -> bool:
+def _entry(entry: str, assignment: Assignment, cwd: tuple[str, ...]) -> bool:
     name, equals, value = entry.partition("=")
     if name not in {assignment.name, "*"}:
         return False
     if not equals:
         return True
-    known = assignment.value.kind is WordKind.CONST
-    return known and glob(pieces(value), assignment.value.text, stops="/:")
+    if assignment.value.kind is not WordKind.CONST:
+        return False
+    wanted, text = pieces(value), assignment.value.text
+    if glob(wanted, text, stops="/:"):
+        return True
+    return bool(cwd) and text.startswith("/") and all(glob(wanted, _near(text, place), stops="/:") for place in cwd)
+
+
+def _near(text: str, place: str) -> str:
+    """Return a path as it is written in the directory `place`, unchanged where it lies elsewhere."""
+    if text == place:
+        return "."
+    return text[len(place) + 1 :] if text.startswith(place + "/") else text

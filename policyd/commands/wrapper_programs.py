@@ -134,7 +134,7 @@ def _source_file(name: str, words: Words, found: Unwrapped, fed: str) -> None:
 
 def interpreter(name: str, words: Words, found: Unwrapped, fed: str) -> None:
     spec = INTERPRETERS[language(name)]
-    at = 0
+    at, finds = 0, False
     while at < len(words):
         text = constant_text(words[at])
         if text is None:
@@ -145,8 +145,9 @@ def interpreter(name: str, words: Words, found: Unwrapped, fed: str) -> None:
         if not text.startswith("-") or text in {"-", "--"}:
             at += text == "--"
             break
+        finds = finds or text in spec.finds
         at += 2 if text in spec.valued else 1
-    if at >= len(words) or _is_input(words[at]):
+    if (at >= len(words) and not finds) or (at < len(words) and _is_input(words[at])):
         found.reasons.append(f"`{name}` runs what it reads from its input")
 
 

@@ -137,6 +137,14 @@ _RUN_UNIT_FLAGS = "-t -P -S -q -r -G --collect --pipe --pty --quiet --scope --sh
 _LOGIN_FLAGS = "-l -m -p -P --login --preserve-environment --pty"
 _LOGIN_VALUED = "-g -G -s -w --group --supp-group --shell --whitelist-environment"
 
+_TIMEOUT = _wrapper(
+    "-f -p -v --foreground --preserve-status --verbose",
+    "-k -s --kill-after --signal",
+    plain="-f -p -v --foreground --preserve-status --verbose -k -s --kill-after --signal",
+    transparent=True,
+    skip=1,
+)
+
 WRAPPERS: Mapping[str, Wrapper] = MappingProxyType(
     {
         # transparent: an allow rule may look through them, with the options listed as plain
@@ -147,13 +155,7 @@ WRAPPERS: Mapping[str, Wrapper] = MappingProxyType(
             transparent=True,
             kind="here assigns",
         ),
-        "timeout": _wrapper(
-            "-f -p -v --foreground --preserve-status --verbose",
-            "-k -s --kill-after --signal",
-            plain="-f -p -v --foreground --preserve-status --verbose -k -s --kill-after --signal",
-            transparent=True,
-            skip=1,
-        ),
+        **dict.fromkeys(("timeout", "gtimeout"), _TIMEOUT),
         "nice": _wrapper("", "-n --adjustment", plain="-n --adjustment", transparent=True, kind="numbers"),
         "nohup": _wrapper(transparent=True),
         "stdbuf": _wrapper(
@@ -341,6 +343,8 @@ class Interpreter(Struct, frozen=True):
     valued: frozenset[str]
     quiet: frozenset[str] = frozenset({"--version", "-V", "-v", "--help", "-h"})
     """Options with which it runs nothing."""
+    finds: frozenset[str] = frozenset()
+    """Options with which it looks for programs itself where none is named."""
 
 
 _PYTHON = Interpreter(_set("-c -m"), _set("-W -X -Q --check-hash-based-pycs"), _set("--version -V -VV --help -h -?"))
@@ -348,6 +352,7 @@ _NODE = Interpreter(
     _set("-e --eval -p --print -pe"),
     _set("-r --require --import --loader --experimental-loader -C --conditions --env-file --title"),
     _set("--version -v --help -h --v8-options"),
+    _set("--test"),
 )
 
 INTERPRETERS: Mapping[str, Interpreter] = MappingProxyType(
