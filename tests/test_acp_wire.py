@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from policyd import acp
 from policyd.acp import FrameLimitError, Lines, NotJsonError, ProtocolError
+from policyd.acp.json import CONTAINERS
 
 TRANSCRIPT = (
     '{"jsonrpc":"2.0","id":0,"method":"a"}\n\n{"t":"one\u2028two\u0085three\x0bfour\x0cfive"}\r\n'
@@ -418,7 +419,7 @@ REFUSED = {
     "deep": b'{"a":' + b"[" * 128 + b"]" * 128 + b"}",
     "very deep": b"[" * 200_000 + b"]" * 200_000,
     "many values": b"[" + b"0," * 500_000 + b"0]",
-    "many empty lists": b"[" + b"[]," * 500_000 + b"[]]",
+    "many empty lists": b"[" + b"[]," * CONTAINERS + b"[]]",
     "nothing": b"",
     "torn": b'{"a":',
 }
@@ -440,6 +441,7 @@ ACCEPTED = [
     b'{"a":' + b"[" * 126 + b"]" * 126 + b"}",
     b'["' + b"," * 600_000 + b'"]',
     b'{"a":"\\\\ud800"}',
+    b"[" + b"1.5e300," * 1_000 + b"1]",
     b"null",
 ]
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, Literal
 
 import msgspec
@@ -75,8 +76,10 @@ class _Members(list[tuple[str, Any]]):
     """The members of an object, in order, repetitions kept."""
 
 
-_MARKS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\]]', re.DOTALL)
-"""A whole string, or a bracket outside strings."""
+_MARKS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[{\[]+|[}\]]+', re.DOTALL)
+"""A whole string, or brackets outside strings that open or close."""
+_MOST_MARKS = 20_000
+"""Marks of a refused line that are looked at to find its id."""
 _PAIRS = json.JSONDecoder(object_pairs_hook=_Members)
 
 
@@ -217,17 +220,17 @@ def _loosely(line: bytes) -> bytes:
 def _shallow(line: bytes) -> bytes:
     """Return an object, nested however deep, with `0` for each of its structured values; `b""` for anything else."""
     kept, depth, start = [], 0, 0
-    for found in _MARKS.finditer(line):
-        mark = found.group()
-        if mark in (b"{", b"["):
-            depth += 1
-            if depth == 2:
-                kept.append(line[start : found.start()])
-        elif mark in (b"}", b"]"):
-            depth -= 1
-            if depth == 1:
+    for found in islice(_MARKS.finditer(line), _MOST_MARKS):
+        first, count = line[found.start()], found.end() - found.start()
+        if first in b"{[":
+            if depth < 2 <= depth + count:
+                kept.append(line[start : found.start() + 1 - depth])
+            depth += count
+        elif first in b"}]":
+            depth -= count
+            if depth <= 1 < depth + count:
                 kept.append(b"0")
-                start = found.end()
+                start = found.end() - (1 - depth)
     return b"".join((*kept, line[start:])) if kept and depth == 0 else b""
 
 
