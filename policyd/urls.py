@@ -28,6 +28,7 @@ PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21, "ssh": 22, "
 Matcher = Callable[[str], bool]
 LONGEST = 65_536
 """Characters of a URL that are read."""
+LONGEST_SCHEME = 31
 NESTED = 16
 """URLs inside a URL that are found."""
 
@@ -38,7 +39,7 @@ _QUAD = re.compile(r"((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(\.(?!\Z)|\Z)
 _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _PARAMETERS = re.compile(r";[^/]*")
 _SLASHES = re.compile(r"//+")
-_RUN = re.compile(r"[^\s<>\"'`\\^{|}]+")
+_BETWEEN = re.compile(r"[\s<>\"'`\\^{|}]")
 
 
 class OddUrl(ValueError):  # noqa: N818 - odd is what it is, whoever wrote it
@@ -169,13 +170,21 @@ def _fold(path: str) -> str:
 # ---- in prose --------------------------------------------------------------------------------------
 
 
-def find_urls(prose: str) -> tuple[str, ...]:
-    """Return the texts in `prose` that look like URLs, each once, in linear time; they serve deny and ask only.
+def find_urls(prose: str) -> Iterator[str]:
+    """Yield the texts in `prose` that look like URLs, each once, in linear time; they serve deny and ask only.
 
     A run of characters without blank or quote holds the URL it begins with and at most `NESTED` in its query.
     """
-    runs = (found for found in _RUN.findall(prose) if "://" in found)
-    return tuple(dict.fromkeys(url for run in runs for url in _found(run)))
+    seen: set[str] = set()
+    before, here = 0, prose.find("://")
+    while here >= 0:
+        blank = _BETWEEN.search(prose, here)
+        end = blank.start() if blank else len(prose)
+        for url in _found(prose[max(before, here - LONGEST_SCHEME) : end]):
+            if url not in seen:
+                seen.add(url)
+                yield url
+        before, here = end, prose.find("://", end)
 
 
 def _found(run: str) -> Iterator[str]:
@@ -185,7 +194,7 @@ def _found(run: str) -> Iterator[str]:
         if here < 0:
             return
         start = here
-        while start and here - start < 31 and (run[start - 1].isalnum() or run[start - 1] in "+.-"):
+        while start and here - start < LONGEST_SCHEME and (run[start - 1].isalnum() or run[start - 1] in "+.-"):
             start -= 1
         if start < here < end - 3:
             yield run[start:end]

@@ -223,7 +223,7 @@ PROSE = [
 @pytest.mark.parametrize(("prose", "urls"), PROSE)
 def test_urls_are_found_in_prose(prose: str, urls: tuple[str, ...] | None) -> None:
     expected = ("https://a.example/b_(c)", "http://d.example", "ftp://e.example/f") if urls is None else urls
-    assert find_urls(prose) == expected
+    assert tuple(find_urls(prose)) == expected
 
 
 def test_prose_of_any_shape_is_read_in_linear_time() -> None:
@@ -234,7 +234,7 @@ def test_prose_of_any_shape_is_read_in_linear_time() -> None:
         "https://" + ")" * 100_000,
         "x+" * 200_000 + "://a",
     ):
-        find_urls(prose)
+        assert len(list(find_urls(prose))) < len(prose)
 
 
 TEXTS = st.text(alphabet="ahtps:/.@\\%2e0x[]?#é\u202e-_~;", max_size=40)

@@ -1,7 +1,8 @@
 """The pieces actions are made of: paths, URLs, tools, opaque parts, each with where it was found.
 
 A `Builder` gathers the actions of one request. It resolves nothing by itself (`paths.ref` and the file system handed in
-do) and never drops a thing it cannot understand: what is not a path, a URL or a tool becomes an opaque action.
+do) and never drops a thing it cannot understand: what is not a path, a URL or a tool becomes an opaque action. So does
+what one request names beyond `MOST`: nobody is kept waiting by whoever names everything there is.
 """
 
 from __future__ import annotations
@@ -15,8 +16,18 @@ from policyd import paths, urls
 from policyd.actions.evidence import Evidence
 from policyd.model import TABLE, Action, Filesystem, PathRef, Reach, Role, Tool, Workspace
 
+MENTIONING = (str, list, Mapping)
 NOT_PATH = frozenset({"execute", "think", "switch_mode"})
 LONGEST_PATH = 4096
+MOST = 5_000
+"""Paths and URLs of one call that are looked at."""
+GLOB, DEEP = 150, 50
+"""For how many a glob counts, and a whole directory: each rule has to look closer at them."""
+STEPS = 16
+"""Directories of a path that count like another path."""
+MOST_TEXTS = 20_000
+"""Texts of one call in which mentions are looked for."""
+TOO_MANY = "it names more than is looked at"
 
 
 class Surroundings(Struct, frozen=True):
@@ -51,6 +62,10 @@ class Builder(Struct):
     """Spelling of a path -> the actions whose path has it: a request may name thousands."""
     looked: dict[tuple[object, ...], PathRef] = field(default_factory=dict)
     """Paths that were looked at for this call: every command of a compound runs in the same directory."""
+    left: int = MOST
+    texts: int = MOST_TEXTS
+    full: set[frozenset[str]] = field(default_factory=set)
+    """The kinds of what was not looked at any more."""
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -58,15 +73,38 @@ class Builder(Struct):
         return self.evidence.kinds
 
     def add(self, action: Action) -> int:
-        """Keep `action` and return its index."""
+        """Keep `action` and return its index; of more paths than are looked at, only that there are more."""
+        path = action.path
+        if path is not None:
+            weight = GLOB if path.glob else DEEP if path.reach is not Reach.ENTRY else 1 + path.text.count("/") // STEPS
+            if not self.spend(weight, action.kinds):
+                return len(self.actions) - 1
+            for form in path.forms:
+                self._name(form, action)
         self.actions.append(action)
-        for form in action.path.forms if action.path else ():
-            self.named.setdefault(form, []).append(action)
         return len(self.actions) - 1
+
+    def _name(self, form: str, action: Action) -> None:
+        """Note that `action` is of a path spelled so, unless one like it is noted."""
+        known = self.named.setdefault(form, [])
+        if not any(_alike(action, other) for other in known):
+            known.append(action)
+
+    def spend(self, weight: int, kinds: frozenset[str] = frozenset()) -> bool:
+        """Count something that is looked at; where too much was, note once for its kinds that there is more."""
+        self.left -= weight
+        if self.left >= 0:
+            return True
+        if kinds not in self.full:
+            self.full.add(kinds)
+            self.actions.append(Action(kinds or self.kinds, opaque=TOO_MANY, name=self.name, args=self.args))
+        return False
 
     def opaque(self, why: str, kinds: frozenset[str], origin: str = "") -> None:
         """Add an opaque action: something that cannot be told, and why."""
-        self.add(Action(kinds or self.kinds, opaque=why, name=self.name, args=self.args, origin=origin))
+        kinds = kinds or self.kinds
+        if self.spend(1, kinds):
+            self.actions.append(Action(kinds, opaque=why, name=self.name, args=self.args, origin=origin))
 
     def ref(
         self, text: object, base: tuple[str, ...], reach: Reach, *, glob: bool = False, expands: bool = False
@@ -76,6 +114,8 @@ class Builder(Struct):
             raise paths.OpaquePath("a path is no text, or longer than any path")
         key = (text, base, reach, glob, expands)
         if key not in self.looked:
+            if not self.spend(1 + text.count("/") // STEPS):
+                raise paths.OpaquePath(TOO_MANY)
             self.looked[key] = paths.ref(
                 text,
                 base=base,
@@ -120,6 +160,8 @@ class Builder(Struct):
 
     def url(self, text: object, kinds: frozenset[str], origin: str, *, role: Role = Role.PRIMARY) -> None:
         """Add a URL action; an odd URL is opaque, or nothing where it is only a mention."""
+        if not self.spend(1, kinds):
+            return
         try:
             url = urls.parse(text if isinstance(text, str) else "")
         except urls.OddUrl as error:
@@ -133,20 +175,41 @@ class Builder(Struct):
         """Add every path-like and URL-like text inside `value` (a table, list or text) as a mention."""
         if isinstance(value, TABLE):
             for name, item in value.items():
-                self.mentions(item, f"{origin}.{name}", str(name))
+                if isinstance(item, MENTIONING):
+                    self.mentions(item, f"{origin}.{name}", str(name))
         elif isinstance(value, list):
             for at, item in enumerate(value):
-                self.mentions(item, f"{origin}[{at}]", key)
+                if isinstance(item, MENTIONING):
+                    self.mentions(item, f"{origin}[{at}]", key)
         elif isinstance(value, str) and value:
-            for text in urls.find_urls(value):
-                self.url(text, frozenset(), origin, role=Role.MENTION)
-            if path_like(value, key):
-                self.path(value, frozenset(), origin, role=Role.MENTION)
+            self._mentioned(value, origin, key)
+
+    def _mentioned(self, value: str, origin: str, key: str) -> None:
+        self.texts -= 1
+        if self.texts < 0 and not self.spend(self.left + 1):
+            return
+        if "://" in value:
+            self.prose(value, origin)
+        if path_like(value, key):
+            self.path(value, frozenset(), origin, role=Role.MENTION)
+
+    def prose(self, text: str, origin: str) -> None:
+        """Add the URLs in free text as mentions."""
+        for url in urls.find_urls(text):
+            self.url(url, frozenset(), origin, role=Role.MENTION)
+            if self.left < 0:
+                return
 
     def bases(self) -> tuple[str, ...]:
         """Return where relative paths start: the session's cwd; nothing while none is known."""
         cwd = self.around.workspace.cwd
         return (cwd,) if cwd else ()
+
+
+def _alike(one: Action, other: Action) -> bool:
+    """Say whether two actions of a path are the same but for the command that carries them."""
+    carried = (one.carrier is None) is (other.carrier is None)
+    return carried and one.kinds == other.kinds and one.role is other.role and one.path == other.path
 
 
 def path_like(text: str, key: str = "") -> bool:

@@ -8,7 +8,7 @@ from typing import TypeGuard
 from msgspec import Struct
 from msgspec.structs import replace
 
-from policyd import paths, urls
+from policyd import paths
 from policyd.actions import shell
 from policyd.actions.builder import Builder, path_kinds
 from policyd.actions.fields import Found, each
@@ -27,11 +27,14 @@ STATED = {"delete": "delete", "remove": "delete", "deleted": "delete", "move": "
 def commands_of(build: Builder, spec: ToolSpec) -> None:
     """Add the actions of every command text and argument vector."""
     found = spec.found("command", build.evidence)
-    said: list[object] = []
+    said: set[object] = set()
     for item in found:
-        if item.value in said:
+        name = item.value if isinstance(item.value, str) else ("no text", repr(item.value))
+        if name in said:
             continue
-        said.append(item.value)
+        said.add(name)
+        if not build.spend(1, shell.EXECUTE):
+            return
         strict = not spec.table.every and item.rank != found[0].rank
         cwd, known = directories(build, spec)
         if isinstance(item.value, list):
@@ -153,7 +156,7 @@ def paths_of(build: Builder, profile: Profile, spec: ToolSpec) -> None:
     beside = spec.found("mention", evidence)
     named = spec.found("path", evidence)
     leading = [found for found in named if table.every or found.rank == named[0].rank]
-    beside += [found for found in named if found not in leading]
+    beside += [found for found in named if not (table.every or found.rank == named[0].rank)]
     kinds = path_kinds(build.kinds, table.kind or _written(build, spec))
     targets = {found.value: Target(kinds, found.origin) for found in leading if isinstance(found.value, str)}
     for found in leading:
@@ -296,6 +299,5 @@ def urls_of(build: Builder, spec: ToolSpec) -> None:
         build.url(found.value, kinds, found.origin)
     for found in spec.found("prose", build.evidence):
         if isinstance(found.value, str):
-            for text in urls.find_urls(found.value):
-                build.url(text, frozenset(), found.origin, role=Role.MENTION)
+            build.prose(found.value, found.origin)
             build.opaque("the tool takes its URLs from free text", kinds, found.origin)

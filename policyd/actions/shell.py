@@ -64,6 +64,9 @@ def argv_actions(
     known: bool = True,
 ) -> None:
     """Add the actions of an argument vector in both readings: as it is, and joined to text as some clients do."""
+    from policyd.commands.run import WORDS
+
+    argv = argv[: WORDS + 1]  # one more than are read tells that there are more
     if not argv or not all(isinstance(word, str) for word in argv):
         build.opaque("the command's arguments are no list of texts", EXECUTE, origin)
         return

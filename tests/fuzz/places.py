@@ -45,7 +45,7 @@ def check_path(data: bytes) -> None:
 def check_url(data: bytes) -> None:
     """A pattern and a URL."""
     first, _, rest = data.decode("utf-8", "surrogateescape").partition("\n")
-    find_urls(rest)
+    list(find_urls(rest))
     try:
         url = parse(rest)
     except OddUrl:

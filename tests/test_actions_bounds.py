@@ -1,0 +1,98 @@
+"""Requests that name more than anybody looks at: bounded work, never an allow. Counted, never timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from policyd.actions import Conversation, Machine
+from policyd.actions.builder import DEEP, GLOB, MOST, MOST_TEXTS, TOO_MANY
+from policyd.commands.run import LENGTH
+from policyd.model import Action, Reach
+from tests.fakes import FakeFilesystem
+
+Calls = Callable[[int], dict[str, Any]]
+OPTIONS = [{"optionId": "yes", "kind": "allow_once"}, {"optionId": "no", "kind": "reject_once"}]
+
+
+def places(kind: str, path: str = "a{}") -> Calls:
+    return lambda many: {"kind": kind, "locations": [{"path": path.format(at)} for at in range(many)]}
+
+
+def run(before: str, word: str, after: str = "") -> Calls:
+    return lambda many: {
+        "kind": "execute",
+        "rawInput": {"command": before + " ".join(word.format(at) for at in range(many)) + after},
+    }
+
+
+def field(name: str, make: Callable[[int], object], kind: str = "other") -> Calls:
+    return lambda many: {"kind": kind, "rawInput": {name: [make(at) for at in range(many)]}}
+
+
+def diffs(many: int) -> dict[str, Any]:
+    return {"kind": "edit", "content": [{"type": "diff", "path": f"a{at}", "newText": "x"} for at in range(many)]}
+
+
+CASES: dict[str, tuple[Calls, int]] = {
+    "places": (places("read"), MOST + 1),
+    "whole directories": (places("search"), MOST // DEEP + 1),
+    "spellings of one place": (places("read", "./{}/../a"), MOST + 1),
+    "long paths": (places("read", "a/" * 1_600 + "{}"), MOST // 100 + 1),
+    "diffs": (diffs, MOST + 1),
+    "globs": (run("cat ", "*{}*"), MOST // GLOB + 1),
+    "the same glob": (run("cat ", "*"), MOST // GLOB + 1),
+    "words that may be files": (run("foo ", "a/{}"), MOST + 1),
+    "paths in a field": (field("paths", "a/{}".format), MOST + 1),
+    "addresses in a field": (field("urls", "https://a{}.example/".format), MOST + 1),
+    "addresses in a text": (
+        lambda many: {"rawInput": {"x": " ".join(f"http://a{at}.example" for at in range(many))}},
+        MOST + 1,
+    ),
+    "texts in a field": (field("words", str), MOST_TEXTS + 1),
+    "words of a vector": (lambda many: {"kind": "execute", "rawInput": {"command": ["rm", *["a"] * many]}}, LENGTH),
+}
+
+
+def actions(call: dict[str, Any]) -> tuple[Action, ...]:
+    talk = Conversation(Machine("/home/dev", FakeFilesystem()), cwd="/home/dev/project")
+    params = {"sessionId": "s", "toolCall": {"toolCallId": "c", **call}, "options": OPTIONS}
+    return talk.request(params).actions
+
+
+def weight(found: tuple[Action, ...]) -> int:
+    """Return how much there is to be judged."""
+    paths = [action.path for action in found if action.path]
+    globs = sum(GLOB for path in paths if path.glob)
+    return len(found) + globs + sum(DEEP for path in paths if path.reach is not Reach.ENTRY)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_named_beyond_the_cap_is_not_looked_at_and_is_opaque(name: str) -> None:
+    make, enough = CASES[name]
+    found = actions(make(enough))
+    assert weight(found) <= 2 * MOST
+    assert any(action.opaque and ("looked at" in action.opaque or "not read" in action.opaque) for action in found)
+    assert len(found) >= 0.9 * min(len(actions(make(4 * enough))), MOST)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_named_below_the_cap_is_looked_at(name: str) -> None:
+    make, enough = CASES[name]
+    if "words of" not in name:
+        assert TOO_MANY not in [action.opaque for action in actions(make(enough // 4))]
+
+
+def test_each_kind_of_what_is_not_looked_at_is_told() -> None:
+    many = 3 * MOST
+    call = {
+        "kind": "edit",
+        "locations": [{"path": f"a{at}"} for at in range(many)],
+        "content": [
+            {"type": "diff", "path": f"a{at}", "newText": "", "_meta": {"kind": "delete"}} for at in range(many)
+        ],
+    }
+    kinds = [action.kinds for action in actions(call) if action.opaque == TOO_MANY]
+    assert any("delete" in each for each in kinds)
