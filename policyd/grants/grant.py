@@ -10,11 +10,11 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from hashlib import sha256
 
 from msgspec import Struct
 from msgspec.structs import astuple
 
+from policyd.digest import sha256
 from policyd.grants.keys import Key
 from policyd.model import Effect
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from hashlib import sha256
 
 from msgspec import Struct
 
+from policyd.digest import sha256
 from policyd.model import Action, Agent, Reach, Role, SimpleCommand, Url, WordKind
 
 RESOURCES = ("command", "path", "url", "tool")

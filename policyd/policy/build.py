@@ -10,13 +10,13 @@ Rules of this module:
 
 from __future__ import annotations
 
-import hashlib
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct, field
 
+from policyd.digest import sha256
 from policyd.model import KINDS, Effect, Filesystem, Layer, RuleRef
 from policyd.policy import shape
 from policyd.policy.blocks import Table, examples_of, normal
@@ -89,12 +89,11 @@ def named(parsed: Iterable[Parsed]) -> tuple[tuple[str, str], ...]:
 
 def revision(sources: Iterable[PolicySource], version: str) -> str:
     """Return the name of exactly these bytes under this version (whose shipped sets are part of it)."""
-    digest = hashlib.sha256(version.encode())
+    parts = [version.encode()]
     for source in sources:
-        for part in (source.layer.word, str(source.trusted), source.name):
-            digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
-        digest.update(len(source.data).to_bytes(8, "big") + source.data)
-    return f"sha256:{digest.hexdigest()[:16]}"
+        about = f"{source.layer.word}\0{source.trusted}\0{source.name}\0"
+        parts += (about.encode("utf-8", "surrogatepass"), len(source.data).to_bytes(8, "big"), source.data)
+    return f"sha256:{sha256(b''.join(parts)).hexdigest()[:16]}"
 
 
 def scopes(parsed: Iterable[Parsed]) -> Mapping[Group, Sets]:

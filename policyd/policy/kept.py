@@ -14,9 +14,9 @@ Rules of this module:
 from __future__ import annotations
 
 import marshal
-from hashlib import sha256
 from typing import Any, Protocol
 
+from policyd.digest import sha256
 from policyd.model import Layer
 from policyd.policy.blocks import normal
 from policyd.policy.parsed import Parsed, plain_file
@@ -63,11 +63,8 @@ def read(source: PolicySource, version: str) -> Parsed:
 
 def key_of(source: PolicySource, version: str) -> bytes:
     """Return the name of exactly these bytes, read by exactly this version."""
-    digest = sha256(FORMAT)
-    for part in (version, source.layer.word, marshal.version):
-        digest.update(f"{part}\0".encode())
-    digest.update(source.data)
-    return digest.digest()
+    about = f"{version}\0{source.layer.word}\0{marshal.version}\0"
+    return sha256(FORMAT + about.encode() + source.data).digest()
 
 
 def packed(parsed: Parsed) -> bytes | None:

@@ -12,11 +12,11 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from hashlib import sha256
 
 from msgspec import Struct, field
 
 from policyd import acp
+from policyd.digest import sha256
 from policyd.display import safe
 from policyd.model import Filesystem
 from policyd.prompts import Desk, Limits

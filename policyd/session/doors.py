@@ -10,8 +10,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from hashlib import sha256
 
+from policyd.digest import sha256
 from policyd.model import Action, Effect, Judged, Option, Role, SimpleCommand
 from policyd.session.core import text_of
 from policyd.session.ports import Verdict

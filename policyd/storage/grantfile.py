@@ -24,11 +24,11 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from hashlib import sha256
 
 from msgspec import DecodeError, Struct, field, msgpack
 from msgspec.structs import replace
 
+from policyd.digest import sha256
 from policyd.grants import Clock, Grant, Loaded, Project, dump, load
 from policyd.grants.text import BREAK, LONGEST_TEXT
 from policyd.model import Effect

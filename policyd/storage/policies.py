@@ -17,13 +17,13 @@ Rules of this module:
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from policyd.digest import sha256
 from policyd.model import Filesystem, Layer
 from policyd.policy import Diagnostic, Policy, PolicyError, PolicySource, load
 from policyd.storage.places import Places
@@ -212,7 +212,7 @@ def demoted(sources: Iterable[PolicySource], roots: Sequence[str], vouched: Sequ
 
 def demote(source: PolicySource, roots: Sequence[str], vouched: Sequence[str]) -> PolicySource:
     """Make a user's file a project file where whoever writes the workspace could have written it."""
-    if source.layer is not Layer.USER or f"sha256:{hashlib.sha256(source.data).hexdigest()}" in vouched:
+    if source.layer is not Layer.USER or f"sha256:{sha256(source.data).hexdigest()}" in vouched:
         return source
     places = {os.path.realpath(source.name), os.path.abspath(source.name)}
     for root in roots:

@@ -15,9 +15,9 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
-from hashlib import sha256
 
 import policyd
+from policyd.digest import sha256
 
 KEPT = 64
 LARGEST = 16 * 1024 * 1024
@@ -109,10 +109,10 @@ def name_of(key: str, rooms: tuple[str, ...] = ("policy",)) -> str:
 @cache
 def code(rooms: tuple[str, ...]) -> str:
     """Return a name for the code that reads: an edited one reads anew, whatever its version."""
-    digest = sha256(policyd.__version__.encode())
+    found = [policyd.__version__]
     for room in rooms:
         for entry in sorted(os.scandir(os.path.join(policyd.__path__[0], room)), key=lambda each: each.name):
             if entry.name.endswith(".py"):
                 status = entry.stat()
-                digest.update(f"{entry.name} {status.st_size} {status.st_mtime_ns}\0".encode())
-    return digest.hexdigest()[:16]
+                found.append(f"{entry.name} {status.st_size} {status.st_mtime_ns}")
+    return sha256("\0".join(found).encode()).hexdigest()[:16]

@@ -13,7 +13,6 @@ Rules of this module:
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from collections.abc import Iterable
@@ -21,6 +20,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from policyd.digest import sha256
 from policyd.storage.grantfile import flush_directory, write_whole
 from policyd.storage.strictfile import InsecureFileError, own_owners, read_all, read_strictly
 
@@ -47,11 +47,11 @@ class ProjectFiles(Struct, frozen=True):
 
 def digest(files: Iterable[tuple[str, bytes]]) -> str:
     """Return the hash over sorted names and contents; lengths keep two lists from looking alike."""
-    total = hashlib.sha256()
+    total: list[bytes] = []
     for name, data in sorted(files):
         coded = os.fsencode(name)
-        total.update(len(coded).to_bytes(8, "big") + coded + len(data).to_bytes(8, "big") + data)
-    return f"sha256:{total.hexdigest()}"
+        total += (len(coded).to_bytes(8, "big"), coded, len(data).to_bytes(8, "big"), data)
+    return f"sha256:{sha256(b''.join(total)).hexdigest()}"
 
 
 def read_project(root: str) -> ProjectFiles:
@@ -98,7 +98,7 @@ class TrustStore(Struct, frozen=True):
 
     def file(self, root: str) -> str:
         """Return the file that speaks about the project at `root`."""
-        real = hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()
+        real = sha256(os.fsencode(os.path.realpath(root))).hexdigest()
         return os.path.join(self.directory, real[:32] + ".toml")
 
     def trusts(self, project: ProjectFiles) -> bool:

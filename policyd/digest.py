@@ -1,0 +1,31 @@
+"""SHA-256: of few bytes by the interpreter's own code, of many by OpenSSL, which is faster but slow to load.
+
+An interpreter without code of its own has OpenSSL's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
+    from hashlib import sha256 as own
+else:
+    try:
+        from _sha256 import sha256 as own  # Python 3.11
+    except ImportError:
+        try:
+            from _sha2 import sha256 as own  # from Python 3.12 on
+        except ImportError:
+            from hashlib import sha256 as own
+
+MANY = 32 * 1024
+
+
+def sha256(data: bytes) -> _Hash:
+    """Return the hash of `data`, to be asked for its `digest` or `hexdigest`."""
+    if len(data) < MANY:
+        return own(data)
+    import hashlib
+
+    return hashlib.sha256(data)
