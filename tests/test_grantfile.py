@@ -19,8 +19,9 @@ from msgspec.structs import replace
 from policyd.grants import Clock, Grant
 from policyd.model import Effect
 from policyd.storage import clock as clocks
+from policyd.storage import grantfile
 from policyd.storage.grantfile import GrantFile, GrantFileError, name_of
-from policyd.storage.grants import Remembered, files
+from policyd.storage.grants import Remembered, files, shelf_in
 from policyd.storage.readings import Readings
 from tests.asking import CLOCK, NOW, asked, context, request, run
 from tests.test_grants import ASKED, grant
@@ -207,6 +208,17 @@ def test_a_large_file_is_read_once_for_all_processes_and_means_the_same(project:
     first, again = (GrantFile(state(project), str(project), lambda: CLOCK, shelf=shelf) for _ in range(2))
     assert first.grants(CLOCK) == again.grants(CLOCK) == file(project).grants(CLOCK)
     assert len(os.listdir(tmp_path / "kept")) == 1
+
+
+def test_a_process_that_decides_reads_a_large_file_as_it_was_kept(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file(project).change(lambda old: (*many(), DENY))
+    one, other = (Remembered(state(project), name, lambda: CLOCK, shelf=shelf_in(str(tmp_path))) for name in "ab")
+    found = one.book(str(project), CLOCK).grants
+    monkeypatch.setattr(grantfile, "_parse", lambda _: pytest.fail("it is read anew"))
+    assert other.book(str(project), CLOCK).grants == found and len(found) == 401
+    assert other.beside("c").shelf is other.shelf
 
 
 @pytest.mark.parametrize("kept", [b"", b"\x80", b"rubbish", bytes(32) + b"\x80", sha256(b"\xc0").digest() + b"\xc0"])

@@ -89,6 +89,25 @@ def test_grants_round_trip(written: list[Grant]) -> None:
     assert len(tomllib.loads(text).get("grant", [])) == len(written), "and it is TOML"
 
 
+def both_texts(one: Grant) -> tuple[str, str]:
+    """Return what the quick writer writes of a grant, empty where it leaves it, and what the other one writes."""
+    table = grants_text._grant_table(one)
+    return grants_text._usual_text(table), grants_text._any_text(table)
+
+
+@given(grants())
+@settings(max_examples=150)
+def test_the_quick_writer_writes_what_the_other_one_writes(one: Grant) -> None:
+    quick, other = both_texts(one)
+    assert quick in ("", other)
+
+
+def test_the_quick_writer_is_for_usual_grants() -> None:
+    told = [both_texts(one) for one in ALL]
+    assert sum(bool(quick) for quick, _ in told) >= 6
+    assert all(quick in ("", other) for quick, other in told)
+
+
 def test_the_quick_reader_reads_what_the_parser_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     text = dump(ALL, PROJECT, NOW)
     quick = sum(grants_text.USUAL.fullmatch(piece) is not None for piece in text.split(grants_text.BREAK)[1:])

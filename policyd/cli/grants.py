@@ -32,7 +32,7 @@ from policyd.model import Effect
 from policyd.storage import clock as clocks
 from policyd.storage import places
 from policyd.storage.grantfile import Change, GrantFile, GrantFileError
-from policyd.storage.grants import files, merged
+from policyd.storage.grants import files, merged, shelf_in
 from policyd.storage.readings import Readings
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -40,8 +40,6 @@ DURATION = re.compile(r"(\d{1,7})([smhd])")
 PROMOTED = ".policyd/promoted.toml"
 ID = "a grant's id as `policyd grants list` shows it, or four letters of its beginning or more"
 SHORTEST_ID = 4
-ROOMS = ("grants", "model")
-"""Where the code is that reads grants."""
 
 
 class Kept(Struct, frozen=True):
@@ -110,8 +108,7 @@ def run(args: argparse.Namespace) -> int:
     """Run one subcommand."""
     try:
         found = places.find(home=args.home)
-        shelf = Readings(f"{found.cache}/grants", ROOMS)
-        return int(args.run(args, Kept(found.grants, shelf)))
+        return int(args.run(args, Kept(found.grants, shelf_in(found.cache))))
     except (GrantFileError, places.PlaceError) as error:
         return failed("grants", error)
 

@@ -36,7 +36,7 @@ class Loaded(Struct):
 
     def machine(self) -> Machine:
         """Return the machine as the core sees it."""
-        own = (self.places.config, self.places.state, *self.places.managed)
+        own = (self.places.config, self.places.state, self.places.cache, *self.places.managed)
         return Machine(self.places.home, self.fs, self.places.tmpdir, self.args.shell, own)
 
     def session(self, session: Session) -> tuple[Policy, str]:
@@ -126,7 +126,7 @@ def authorizer(args: argparse.Namespace, loaded: Loaded) -> Authorizer:
 def _grants(args: argparse.Namespace, loaded: Loaded) -> Grants | None:
     if args.no_grants or not os.path.isdir(loaded.places.grants):
         return None
-    from policyd.storage.grants import Remembered
+    from policyd.storage.grants import Remembered, shelf_in
 
-    bind: Callable[..., object] = Remembered(loaded.places.grants, "").bind
+    bind: Callable[..., object] = Remembered(loaded.places.grants, "", shelf=shelf_in(loaded.places.cache)).bind
     return bind  # type: ignore[return-value]

@@ -37,7 +37,7 @@ from policyd.service.start import Choices, Ground, enforced, in_force, prepare
 from policyd.session import Connection, Note, Reloaded, Remember, Settings
 from policyd.session.judge import Judge
 from policyd.storage.auditlog import AuditError
-from policyd.storage.grants import Remembered
+from policyd.storage.grants import Remembered, shelf_in
 from policyd.storage.inbox import Inbox
 
 LEVELS = {"error": 0, "warn": 1, "info": 2, "debug": 3}
@@ -202,7 +202,8 @@ class Shared:
         """Return the grants of a uid as one peer sees them: the files are shared, session grants are its own."""
         if who.uid not in self._grant_files:
             longest = timedelta(days=self.settings.grants_max_age)
-            self._grant_files[who.uid] = Remembered(self.grants_of(who.uid), "", longest=longest)
+            shelf = shelf_in(self.ground.places.cache)
+            self._grant_files[who.uid] = Remembered(self.grants_of(who.uid), "", longest=longest, shelf=shelf)
         return self._grant_files[who.uid].beside(run)
 
     def grants_of(self, uid: int) -> str:

@@ -38,6 +38,8 @@ CACHED = 32_768
 _TEXT = r'"(?P<{0}>[^"\\\x00-\x1f\x7f]*)"'
 _TIME = r"(?P<{0}>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{{6}})?\+00:00)"
 _MAY = r"(?:{0} = " + _TEXT + r"\n)?"
+PLAIN_TEXT = re.compile(r'[^"\\\x00-\x1f\x7f]*')
+PLAIN_NUMBER = re.compile(r"\d{1,12}\.\d{1,17}")
 USUAL = re.compile(
     "".join(
         [
@@ -141,9 +143,37 @@ def _rule_table(key: Key) -> dict[str, object]:
 
 @lru_cache(CACHED)
 def _chunk(grant: Grant) -> str:
+    table = _grant_table(grant)
+    return _usual_text(table) or _any_text(table)
+
+
+def _any_text(table: Mapping[str, object]) -> str:
     import tomli_w
 
-    return "\n" + tomli_w.dumps({"grant": [_grant_table(grant)]})
+    return "\n" + tomli_w.dumps({"grant": [table]})
+
+
+def _usual_text(table: dict[str, object]) -> str:
+    """Return what `_any_text` returns for most grants, of which there may be thousands; empty for the others."""
+    (rule, *others) = _tables(table["rule"])
+    if others or list(rule) != ["kind", "command", "cwd"]:
+        return ""
+    lines = [_line(name, value) for name, value in table.items() if name != "rule"]
+    said = [_line("kind", rule["kind"]), _line("command", rule["command"]), _line("cwd", rule["cwd"])]
+    if not all(lines) or not all(said):
+        return ""
+    return "".join([BREAK, *lines, "\n[[grant.rule]]\n", *said])
+
+
+def _line(name: str, value: object) -> str:
+    """Return one line of TOML, or a list of one text; empty for what is not so plain."""
+    if type(value) is str and PLAIN_TEXT.fullmatch(value):
+        return f'{name} = "{value}"\n'
+    if type(value) is datetime and value.tzinfo is UTC:
+        return f"{name} = {value}\n"
+    if type(value) is list and len(value) == 1 and PLAIN_TEXT.fullmatch(value[0]):
+        return f'{name} = [\n    "{value[0]}",\n]\n'
+    return f"{name} = {value}\n" if type(value) is float and PLAIN_NUMBER.fullmatch(str(value)) else ""
 
 
 @lru_cache(CACHED)

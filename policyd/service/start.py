@@ -29,7 +29,7 @@ from policyd.storage import places as where
 from policyd.storage import settings as settings_files
 from policyd.storage.auditlog import AuditError, AuditLog
 from policyd.storage.filesystem import RealFilesystem
-from policyd.storage.grants import Remembered
+from policyd.storage.grants import Remembered, shelf_in
 from policyd.storage.places import PlaceError, Places
 from policyd.storage.settings import Loaded, SettingsError
 
@@ -84,7 +84,8 @@ def open_service(choices: Choices, note: Callable[[str], None]) -> Service:
     """
     ground = prepare(choices)
     settings = ground.loaded.settings
-    remembered = Remembered(ground.places.grants, os.urandom(8).hex(), longest=timedelta(days=settings.grants_max_age))
+    places, longest = ground.places, timedelta(days=settings.grants_max_age)
+    remembered = Remembered(places.grants, os.urandom(8).hex(), longest=longest, shelf=shelf_in(places.cache))
     authorizer = Authorizer(
         ground.book.policy,
         policies=lambda session: in_force(ground.book, session),

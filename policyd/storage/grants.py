@@ -22,6 +22,9 @@ from policyd.storage import clock as clocks
 from policyd.storage.grantfile import GrantFile, GrantFileError, name_of, project_of
 from policyd.storage.readings import Readings
 
+ROOMS = ("grants", "model")
+"""Where the code is that reads grants."""
+
 
 class Remembered(Struct):
     """Grants as one process sees them."""
@@ -33,6 +36,8 @@ class Remembered(Struct):
     clock: Callable[[], Clock] = clocks.now
     longest: timedelta = LONGEST
     """`grants.max_age`."""
+    shelf: Readings | None = None
+    """Where what was read of large files is kept."""
     _files: dict[str, GrantFile] = field(default_factory=dict)
     _books: dict[str, tuple[tuple[tuple[Grant, ...], ...], GrantBook]] = field(default_factory=dict)
     _roots: dict[str, str] = field(default_factory=dict)
@@ -41,7 +46,7 @@ class Remembered(Struct):
 
     def beside(self, run: str) -> Remembered:
         """Return the same files as another connection sees them: session grants are its own, under `run`."""
-        return Remembered(self.directory, run, self.clock, self.longest, self._files, {}, self._roots)
+        return Remembered(self.directory, run, self.clock, self.longest, self.shelf, self._files, {}, self._roots)
 
     def bind(self, request: Request, context: Context, *, allows: bool = True) -> Settle:
         """Return what is remembered of each action of `request`; see `GrantBook.bind`.
@@ -114,7 +119,7 @@ class Remembered(Struct):
 
     def _file(self, root: str) -> GrantFile:
         if root not in self._files:
-            self._files[root] = GrantFile(self.directory, root, self.clock)
+            self._files[root] = GrantFile(self.directory, root, self.clock, shelf=self.shelf)
             self._files[root].note_clock()
         return self._files[root]
 
@@ -126,6 +131,11 @@ class Remembered(Struct):
             boot_id=clock.boot_id,
             run=self.run if grant.scope == "session" else "",
         )
+
+
+def shelf_in(cache: str) -> Readings:
+    """Return where readings of grants are kept below the user's cache directory (`Places.cache`)."""
+    return Readings(f"{cache}/grants", ROOMS)
 
 
 def merged(old: Iterable[Grant], new: Iterable[Grant]) -> tuple[Grant, ...]:
