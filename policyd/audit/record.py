@@ -14,12 +14,12 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
-from hashlib import sha256
 
 import msgspec
 
 from policyd.audit import masks
 from policyd.audit.actionrows import action_row
+from policyd.digest import sha256
 from policyd.model import KINDS, Context, Decision, Judged, Request, RuleRef
 
 SCHEMA = 1
