@@ -67,8 +67,10 @@ class Conversation:
         """About how many bytes are kept of all calls."""
         self._forgot = False
         """Some session was forgotten, for there are too many: one that was not seen to open may be it."""
-        self._profile = (profiles.named(agent) if agent else None) or profiles.generic()
-        self._agent = Agent(agent, "", self._profile.short, self._profile.family)
+        self._known = profiles.named(agent) if agent else None
+        """None: `generic`, which is read when it is first asked about."""
+        short, family = (self._known.short, self._known.family) if self._known else (profiles.GENERIC, profiles.GENERIC)
+        self._agent = Agent(agent, "", short, family)
 
     @property
     def agent(self) -> Agent:
@@ -78,7 +80,9 @@ class Conversation:
     @property
     def profile(self) -> Profile:
         """The profile in force."""
-        return self._profile
+        if self._known is None:
+            self._known = profiles.generic()
+        return self._known
 
     # ---- observing -------------------------------------------------------------------------------
 
@@ -105,7 +109,7 @@ class Conversation:
             calls = self._named(session, asked)
             for call in calls:
                 call.asked = True
-                if self._profile.data.sticky_cwd:
+                if self.profile.data.sticky_cwd:
                     session.follow(call.call_id, {"rawInput": asked.get("rawInput")}, self.machine)
             return _Waiting(method, params, ident, tuple([call.call_id for call in calls]))
         return _Waiting(method, params, ident)
@@ -129,9 +133,9 @@ class Conversation:
         if not name:
             return
         profile = profiles.find(name, version)
-        if self._given and self._profile.short != profiles.GENERIC and not profile.same_agent(self._profile):
+        if self._given and self.profile.short != profiles.GENERIC and not profile.same_agent(self.profile):
             self.contradiction = f"the agent calls itself `{name}`, not `{self._given}`"
-        self._profile, self._agent = profile, Agent(name, version, profile.short, profile.family)
+        self._known, self._agent = profile, Agent(name, version, profile.short, profile.family)
 
     def _opened(self, asked: _Waiting, result: object) -> None:
         fields = result if isinstance(result, TABLE) else {}
@@ -144,7 +148,7 @@ class Conversation:
         if not ident or not isinstance(result, TABLE):
             return
         session = known if known and asked.method == "session/load" else self.open(ident, asked.params)
-        session.mode = current_mode(fields, self._profile.data.mode.option) or session.mode
+        session.mode = current_mode(fields, self.profile.data.mode.option) or session.mode
 
     def open(self, ident: str, params: Mapping[str, object]) -> Session:
         """Open session `ident` as the params of `session/new` say; one of this id that was known is forgotten."""
@@ -228,11 +232,11 @@ class Conversation:
     def mode(self, ident: str) -> Mode | None:
         """Return the mode session `ident` is in, None if nobody said."""
         name = self.session(ident).mode
-        return self._profile.mode(name) if name else None
+        return self.profile.mode(name) if name else None
 
     def _set(self, asked: _Waiting) -> None:
         """Take in that the agent accepted a mode or config option."""
-        session, option = self.sessions.get(asked.session), self._profile.data.mode.option
+        session, option = self.sessions.get(asked.session), self.profile.data.mode.option
         if session and asked.method == "session/set_mode":
             session.mode = str(asked.params.get("modeId", ""))
         elif session and asked.method == "session/set_config_option" and asked.params.get("configId") == option:
@@ -246,11 +250,11 @@ class Conversation:
         if sort == "current_mode_update":
             session.mode = str(update.get("currentModeId", ""))
         elif sort == "config_option_update":
-            session.mode = current_mode(update, self._profile.data.mode.option) or session.mode
+            session.mode = current_mode(update, self.profile.data.mode.option) or session.mode
         elif sort in ("tool_call", "tool_call_update") and not session.replaying:
             call_id = update.get("toolCallId")
             if isinstance(call_id, str):
-                if self._profile.data.sticky_cwd:
+                if self.profile.data.sticky_cwd:
                     session.follow(call_id, update, self.machine)
                 self._keep(session, session.told(call_id, update))
 
@@ -262,14 +266,14 @@ class Conversation:
         """Take in that not everything said of these calls is known: they, and where they took a shell, are not."""
         for call_id in calls:
             self.refuse(session_id, call_id, why)
-            if self._profile.data.sticky_cwd:
+            if self.profile.data.sticky_cwd:
                 self.session(session_id).lost = True
 
     # ---- requests --------------------------------------------------------------------------------
 
     def _named(self, session: Session, asked: Mapping[str, object]) -> list[Call]:
         """Return the calls a request is about: the one it names, or all that are open where the profile says so."""
-        call_id, covers = asked.get("toolCallId"), self._profile.data.covers
+        call_id, covers = asked.get("toolCallId"), self.profile.data.covers
         if covers and not (isinstance(call_id, str) and call_id in session.calls):
             return [call for call in session.calls.values() if call.open and not call.settled]
         return [session.call(call_id)] if isinstance(call_id, str) and call_id else []
@@ -284,10 +288,10 @@ class Conversation:
 
     def _races(self) -> bool:
         """Say whether details of any call may race its request."""
-        return self._profile.races or profiles.generic().races
+        return self.profile.races or profiles.generic().races
 
     def _late(self, call: Call, found: Evidence) -> tuple[str, ...]:
-        _, spec = identify(found, self._profile)
+        _, spec = identify(found, self.profile)
         return tuple(place for place in (spec.table.late if spec else ()) if place not in call.arrived)
 
     def evidence(self, params: Mapping[str, object]) -> tuple[Evidence, ...]:
@@ -298,12 +302,12 @@ class Conversation:
 
     def _found(self, calls: list[Call], asked: Mapping[str, object], options: list[object]) -> list[Evidence]:
         found = [self._merged(call, asked, options) for call in calls]
-        if self._profile.data.covers and asked.get("toolCallId") not in [call.call_id for call in calls]:
+        if self.profile.data.covers and asked.get("toolCallId") not in [call.call_id for call in calls]:
             found += [merge(Call(""), asked, options)] if says_more(asked) else []
         return found
 
     def _merged(self, call: Call, asked: Mapping[str, object], options: list[object]) -> Evidence:
-        covered = self._profile.data.covers and asked.get("toolCallId") != call.call_id
+        covered = self.profile.data.covers and asked.get("toolCallId") != call.call_id
         found = merge(call, {} if covered else asked, options)
         if self._races() and (late := self._late(call, merge(call, asked, options) if covered else found)):
             found = replace(found, missing=frozenset(late))
@@ -330,8 +334,8 @@ class Conversation:
 
     def _reader(self, options: list[object]) -> Profile:
         """Return the profile that reads a request; an agent without a name may be known by what it offers."""
-        if self._agent.name or self._profile.short != profiles.GENERIC:
-            return self._profile
+        if self._agent.name or self.profile.short != profiles.GENERIC:
+            return self.profile
         return profiles.nameless(option_of(item).id for item in options if isinstance(item, TABLE))
 
     def around(self, ident: str) -> Surroundings:
@@ -352,8 +356,8 @@ class Conversation:
         self, ident: str, asked: Mapping[str, object], options: list[object], actions: tuple[Action, ...]
     ) -> Request:
         offered = tuple([option_of(item) for item in options if isinstance(item, TABLE)])
-        data, title = self._profile.data, asked.get("title")
-        plain = self._profile.plain([option.id for option in offered]) if data.menu else None
+        data, title = self.profile.data, asked.get("title")
+        plain = self.profile.plain([option.id for option in offered]) if data.menu else None
         once = [option for option in offered if option.kind == "allow_once"]
         refusals = [option.id for option in offered if option.kind.startswith("reject")] if data.refuse else []
         return Request(
@@ -390,7 +394,7 @@ class Conversation:
     def _settle(self, asked: _Waiting, message: Mapping[str, object]) -> None:
         """Take in the answer to a permission request."""
         session = self.sessions.get(asked.session)
-        if session is None or (self._profile.data.covers and "error" in message):
+        if session is None or (self.profile.data.covers and "error" in message):
             return
         for ident in asked.calls:
             self._size += session.settle(ident)
