@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from policyd.model.requests import Action
-from policyd.model.words import Effect, Layer, Source
+from policyd.model.words import LAYER_WORDS, Effect, Layer, Source
 
 
 class RuleRef(Struct, frozen=True, cache_hash=True, gc=False):
@@ -24,7 +24,7 @@ class RuleRef(Struct, frozen=True, cache_hash=True, gc=False):
     @property
     def label(self) -> str:
         """The name shown everywhere: `user:push`."""
-        return f"{self.layer.word}:{self.id}"
+        return f"{LAYER_WORDS[self.layer]}:{self.id}"
 
 
 class Judged(Struct, frozen=True, gc=False):
