@@ -82,8 +82,7 @@ def decide(
         judged = judge_all(request.actions, policy, context, fs)
         found = settle(request, judged, policy, grant)
         verdict = keep(held, key, judged, policy)
-        unasked = found.effect is not ASK and found.source is not Source.GRANT
-        if verdict is not None and not request.menu and (grant is no_grants or unasked):
+        if verdict is not None and not request.menu and found.actions is judged:
             verdict.decision = found
         return found
     except Exception as error:
@@ -94,7 +93,9 @@ def decide(
 def repeated(verdict: Verdict, request: Request, policy: Policy, grant: Grants) -> Decision:
     """Decide as before, over the actions of this request; remembered answers are asked anew."""
     judged, known = again(verdict.judged, request.actions), verdict.decision
-    if known is None or request.menu or (known.effect is ASK and grant is not no_grants):
+    if known is None or request.menu:
+        return settle(request, judged, policy, grant)
+    if known.effect is ASK and grant is not no_grants and [one for one in judged if grant(one) is not None]:
         return settle(request, judged, policy, grant)
     return Decision(
         known.effect, known.source, known.reason, known.rules, known.matched, judged, known.revision, known.remember

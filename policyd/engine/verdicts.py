@@ -33,7 +33,7 @@ class Verdict(Struct, gc=False):
     """Those the key names by identity: kept, so that the identity stays theirs."""
     judged: tuple[Judged, ...]
     decision: Decision | None = None
-    """What followed for a request that is no menu, if no remembered answer was asked about."""
+    """What followed for a request that is no menu, where no remembered answer spoke of it."""
 
 
 class Verdicts(Struct):
