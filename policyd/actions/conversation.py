@@ -89,10 +89,11 @@ class Conversation:
     def observe(self, direction: str, message: Mapping[str, object]) -> None:
         """Take in one message; `direction` is `a2c` (agent to client) or `c2a`."""
         method, params = message.get("method"), message.get("params")
-        fields = params if isinstance(params, TABLE) else {}
         if not isinstance(method, str):
             self._answered(direction, message)
-        elif "id" in message:
+            return
+        fields = params if isinstance(params, TABLE) else {}
+        if "id" in message:
             self._waiting[direction, id_key(message["id"])] = self._asked(method, fields)
         elif method == "session/update" and direction == "a2c":
             self._update(fields)

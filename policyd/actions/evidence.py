@@ -247,7 +247,7 @@ def merge(call: Call, asked: Mapping[str, object], options: Iterable[object], la
         _once(location_paths(asked.get("locations")), call.locations),
         _union(content_diffs(content), call.diffs),
         (*content_texts(content), *call.texts),
-        {**call.meta, **(meta if isinstance(meta, TABLE) else {})},
+        {**call.meta, **(meta if meta is not None and isinstance(meta, TABLE) else {})},
         tuple([option for option in options if isinstance(option, TABLE)]),
         call.old,
         call.older,

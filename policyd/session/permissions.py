@@ -203,11 +203,10 @@ class Permissions:
         return decision, chosen
 
     def _rejection(self, verdict: Verdict, decision: Decision, chosen: str) -> str | None:
-        if any(option.id == chosen and option.kind in acp.REJECT_KINDS for option in verdict.request.options):
+        options = verdict.request.options
+        if chosen and any(option.id == chosen and option.kind in acp.REJECT_KINDS for option in options):
             return chosen
-        return acp.answer(
-            Effect.DENY, verdict.request.options, final=final(decision), refusal=verdict.request.refusal
-        ).option
+        return acp.answer(Effect.DENY, options, final=final(decision), refusal=verdict.request.refusal).option
 
     def client_answered(self, key: object, reply: acp.Envelope) -> bool:
         """Take the client's answer to a question; False if it was not asked this."""
