@@ -37,6 +37,8 @@ import policyd.proxy, policyd.proxy.options, policyd.proxy.agent
 print(sorted(set(sys.modules) - known))
 """
 NEVER = {"asyncio", "pydantic_settings", "typer", "rich", "acp", "argparse", "logging", "subprocess", "watchfiles"}
+LATER = {"hashlib", "pydantic", "tomllib", "policyd.commands.patterns", "policyd.policy.index", "policyd.policy.read"}
+"""What a start does without whose policy is plain and was read before."""
 RUNNING = """
 import os, sys
 from policyd.proxy.run import open_service, Choices
@@ -59,6 +61,14 @@ def test_the_proxy_runs_without_anything_that_costs_an_interpreter(scene: Scene)
     words = [sys.executable, "-c", RUNNING, str(scene.policy), str(scene.root / "home")]
     found = subprocess.run(words, capture_output=True, text=True, check=True)
     assert not NEVER & set(json.loads(found.stdout.replace("'", '"')))
+
+
+def test_a_start_with_a_policy_that_was_read_before_leaves_what_reads_policies_and_commands(scene: Scene) -> None:
+    scene.policy.write_text('[[rule]]\neffect = "deny"\ncommand = "git push **"\n')
+    words = [sys.executable, "-c", RUNNING, str(scene.policy), str(scene.root / "home")]
+    for _ in range(2):
+        found = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert not LATER & set(json.loads(found.stdout.replace("'", '"')))
 
 
 # ---- terminals -------------------------------------------------------------------------------------

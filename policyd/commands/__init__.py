@@ -7,14 +7,16 @@ grammar are loaded when they are first asked for.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from policyd.commands.patterns import CommandPattern, PatternError
-
 if TYPE_CHECKING:
+    from policyd.commands.patterns import CommandPattern, PatternError
     from policyd.commands.reading import read, read_argv
     from policyd.commands.sets import ShippedSet
 
+HOMES = {"read": "reading", "read_argv": "reading", "CommandPattern": "patterns", "PatternError": "patterns"}
+"""Where what is loaded when it is first asked for lives."""
 FOREIGN = frozenset({"powershell", "pwsh", "cmd"})
 """Shells of whose texts only the plainest are read (see `foreign`); a command found there was reached through one."""
 
@@ -22,13 +24,12 @@ __all__ = ["FOREIGN", "CommandPattern", "PatternError", "read", "read_argv", "sh
 
 
 def __getattr__(name: str) -> object:
-    """Load the readers of commands when one is first asked for: a start has no command to read."""
-    if name not in {"read", "read_argv"}:
+    """Load what reads commands and patterns when it is first asked for: a start has neither."""
+    if name not in HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from policyd.commands import reading
-
-    globals()["read"], globals()["read_argv"] = reading.read, reading.read_argv
-    return globals()[name]
+    found: object = getattr(import_module(f"{__name__}.{HOMES[name]}"), name)
+    globals()[name] = found
+    return found
 
 
 def shipped() -> Mapping[str, ShippedSet]:

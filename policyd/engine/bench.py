@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from policyd.model import Action, Context, Effect, Filesystem, Judged, Layer, PathRef, Role, Truth
-from policyd.policy import Entry, Index, LayerDefaults, Policy, Rule
+from policyd.policy import Entry, LayerDefaults, Policy, Rule
+
+if TYPE_CHECKING:
+    from policyd.policy.index import Index
 
 ALLOW, ASK = Effect.ALLOW, Effect.ASK
 NO, YES = Truth.NO, Truth.YES

@@ -13,7 +13,8 @@ Rules of this room, each with its test:
 2. A misspelt condition never makes a rule broader: unknown keys, words, sets and shapes refuse the whole policy.
 3. Every mistake of every file is told at once, with its line and with what to write.
 4. Order means nothing: of files, of rules, of conditions.
-5. `pydantic` is imported only to read a file that no shelf knows, so that whoever only asks rules does not pay for it.
+5. `pydantic` is imported only to read a file that no shelf knows, so that whoever only asks rules does not pay for it;
+   the index, and with it all of `commands`, only for the first decision, or for a rule that has to be compiled at once.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from typing import TYPE_CHECKING
 
 from policyd.policy.conditions import MET_IN_EXAMPLES
 from policyd.policy.errors import Diagnostic, PolicyError
-from policyd.policy.index import Index
 from policyd.policy.kept import Shelf
 from policyd.policy.layers import Entry, LayerDefaults, Lock
 from policyd.policy.policy import Policy
@@ -38,7 +38,6 @@ __all__ = [
     "Diagnostic",
     "Entry",
     "Example",
-    "Index",
     "LayerDefaults",
     "Lock",
     "Policy",

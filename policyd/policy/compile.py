@@ -12,7 +12,6 @@ from typing import Any, NoReturn, TypeVar
 
 from msgspec import Struct, field
 
-from policyd.commands.patterns import CommandPattern
 from policyd.model import KINDS, READ_KINDS, WRITE_KINDS, Effect, Filesystem, Layer, RuleRef
 from policyd.paths import PathPattern
 from policyd.policy.blocks import PLAIN, Table, normal
@@ -144,6 +143,8 @@ class Compiler(Struct, dict=True):
 
     def command(self, text: str) -> CommandMatcher:
         """Compile one command pattern."""
+        from policyd.commands.patterns import CommandPattern
+
         return CommandPattern.compile(text, home=self.home)
 
     def each(

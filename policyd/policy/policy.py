@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from policyd.model import Action, Context
-from policyd.policy.index import Index
 from policyd.policy.layers import LayerDefaults, Lock
 from policyd.policy.rules import Example, Rule
+
+if TYPE_CHECKING:
+    from policyd.policy.index import Index
 
 
 class Policy(Struct, frozen=True, eq=False, dict=True):
@@ -36,11 +39,15 @@ class Policy(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def index(self) -> Index:
         """The index over the rules that count, made when it is first needed."""
+        from policyd.policy.index import Index
+
         return Index([rule for rule in self.rules if not rule.void])
 
     @cached_property
     def ground(self) -> tuple[tuple[LayerDefaults, Index], ...]:
         """`defaults`, each with the index over its `[[default]]` blocks."""
+        from policyd.policy.index import Index
+
         return tuple((layer, Index(layer.rules)) for layer in self.defaults)
 
     def ready(self) -> None:
