@@ -11,7 +11,9 @@ from policyd.model import Source
 from tests.commandrows import data, decide, rows, table
 
 EVERYDAY: dict[str, Any] = table("everyday.toml")
+DAILY: dict[str, dict[str, list[str]]] = table("daily.toml")
 HOSTILE: dict[str, list[str]] = table("hostile.toml")
+NEIGHBOURS: dict[str, list[str]] = table("neighbours.toml")
 READERS = """
 version = 1
 
@@ -62,6 +64,27 @@ def test_everyday_commands_get(word: str, command: str) -> None:
 def test_most_everyday_commands_run_without_asking() -> None:
     total = sum(len(EVERYDAY[word]) for word in ("allow", "ask", "deny"))
     assert len(EVERYDAY["allow"]) >= 0.7 * total
+
+
+def _other_than(texts: list[str], *words: str) -> list[str]:
+    """Return the commands that get something else under the policy of every day."""
+    found = {text: decide(EVERYDAY["policy"], text).effect.word for text in texts}
+    return [f"{word}: {text}" for text, word in found.items() if word not in words]
+
+
+@pytest.mark.parametrize("group", DAILY["allow"])
+def test_what_agents_run_all_day_runs_without_asking(group: str) -> None:
+    assert _other_than(DAILY["allow"][group], "allow") == []
+
+
+@pytest.mark.parametrize(("verdict", "group"), [(word, group) for word in ("ask", "wished") for group in DAILY[word]])
+def test_what_writes_fetches_or_cannot_be_told_asks(verdict: str, group: str) -> None:
+    assert _other_than(DAILY[verdict][group], "ask") == []
+
+
+@pytest.mark.parametrize("group", NEIGHBOURS)
+def test_neighbours_of_what_the_sets_hold_for_are_not_allowed(group: str) -> None:
+    assert _other_than(NEIGHBOURS[group], "ask", "deny") == []
 
 
 @pytest.mark.parametrize("command", HOSTILE["published"])
