@@ -32,6 +32,7 @@ CAPTURED = {
     "hermes": {"hermes"},
     "kilo": {"kilo"},
     "kimi-cli": {"kimi"},
+    "kimi-code": {"kimi-code"},
     "mistral-vibe": {"vibe"},
     "opencode": {"opencode"},
     "openhands": {"openhands"},
@@ -86,6 +87,9 @@ def test_a_version_may_have_a_profile_of_its_own() -> None:
     assert find("@mistralai/mistral-vibe", "2.0.2").short == "vibe-2"
     assert find("@mistralai/mistral-vibe", "2.26.1").short == "vibe"
     assert find("@mistralai/mistral-vibe", "4.0.0").short == "vibe"
+    assert find("Kimi Code CLI", "1.51.0").short == "kimi"
+    assert find("Kimi Code CLI", "2.1.0").short == find("Kimi Code CLI", "0.34.0").short == "kimi-code"
+    assert find("Kimi Code CLI", "10.0.0").short == "kimi-code"
 
 
 @pytest.mark.parametrize(
