@@ -62,6 +62,7 @@ READ = [
             "Get-Content x\r\nrm y",
             "Get-Content \u201dx\u201d",
             "Get-Content .env.",
+            "Get-Content com1",
             "Get-Content SECRET~1",
             "Get-Content .env::x",
             "& x",
@@ -95,6 +96,10 @@ READ = [
             "dir.",
             "dir/b",
             "set PATH=x & dir",
+            "type \\x",
+            "dir \\s",
+            "type con",
+            "type src\\NUL.txt",
         )
     ),
     ("fish", "ls", None),

@@ -29,6 +29,8 @@ _LONGEST = 4_096
 _PROGRAM = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z]+)?").fullmatch
 _OPTION = {"powershell": re.compile(r"-[A-Za-z][A-Za-z-]*").fullmatch, "cmd": re.compile(r"/[A-RT-Za-rt-z]").fullmatch}
 """Options that are no path; `/s` of cmd looks into every directory below and is read of `dir` only."""
+_DEVICE = re.compile(r"(?:.*/)?(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:[. ].*)?", re.IGNORECASE).fullmatch
+"""Names that are a device in every directory."""
 _ODD = re.compile(r"[:~*?\[\]]|\.\.|[. ](?:/|\Z)|\A[/ ]|\A\Z")
 """What makes a path of Windows more than the names it shows."""
 _NOT_PLAIN = frozenset(
@@ -91,12 +93,13 @@ def others(words: tuple[Word, ...]) -> list[tuple[Word, ...]]:
 
 def _word(match: re.Match[str], language: str, before: list[Word]) -> Word | None:
     """Return the word, None where it is not plain; `before` are those of its command."""
-    bare, text = match[1] is not None, match[match.lastindex or 0].replace("\\", "/")
+    bare, raw = match[1] is not None, match[match.lastindex or 0]
+    text = raw.replace("\\", "/")
     if not before:
         fine = bare and bool(_PROGRAM(text)) and text.lower() not in _NOT_PLAIN
-    elif bare and language == "cmd" and text.lower() == "/s":
+    elif bare and language == "cmd" and raw.lower() == "/s":
         fine = before[0].text.lower() == "dir"
     else:
         odd = _ODD.search(text.removeprefix("./")) is not None or (bare and text.startswith("--"))
-        fine = not odd or (bare and bool(_OPTION[language](text)))
+        fine = _DEVICE(text) is None and (not odd or (bare and bool(_OPTION[language](raw))))
     return constant(text) if fine else None
