@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyd import audit
+from policyd.audit import masks
 from policyd.audit.masks import CONTEXTS, TOKENS, find
+from policyd.audit.record import SEARCHED, SHORT, VALUES_LISTED, tidy
 from policyd.model import (
     Action,
     Agent,
@@ -226,3 +228,29 @@ def test_a_changed_line_breaks_the_chain() -> None:
     assert audit.broken(second, 2, audit.digest(first.replace(b"allow", b"allaw"))) != ""
     assert "number 2, expected 3" in audit.broken(second, 3, audit.digest(first))
     assert audit.broken(b"not json", 3, audit.digest(first)) == "no JSON record"
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"input": {f"p{at}": [f"password=hunter{at} " * 3_000] for at in range(100)}},
+        {"actions": [{"command": ["x", f"password=hunter{at} " * 15_000]} for at in range(100)]},
+        {"input": {f"a{at}": {f"b{below}": ["w"] * 200 for below in range(100)} for at in range(100)}},
+        {"title": "password=hunter22 " * 400_000},
+        {f"k{at}": "secret=" + "x" * 200_000 for at in range(20)},
+    ],
+    ids=["texts", "commands", "values", "title", "members"],
+)
+def test_however_much_a_record_says_so_much_of_it_is_searched_and_nothing_else_is_kept(
+    row: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[int] = []
+
+    def counted(text: str) -> list[masks.Span]:
+        searched.append(len(text))
+        return find(text)
+
+    monkeypatch.setattr(masks, "find", counted)
+    kept = json.dumps(tidy({**row, "outcome": "selected"}))
+    assert sum(searched) <= 5 * SEARCHED * len(row) + 5 * SHORT * VALUES_LISTED
+    assert "hunter" not in kept and '"outcome": "selected"' in kept and len(kept) < 2_000_000

@@ -32,8 +32,14 @@ RULES_LISTED = 50
 """Rules that are listed by name."""
 ACTIONS_LISTED = 100
 """Actions that are listed."""
-LONGEST_MASKED = 64 * 1024
+LONGEST_MASKED = 16 * 1024
 """Characters of one string that are searched for secrets; what is cut before lies far from what is kept."""
+SEARCHED = 40 * 1024
+"""Characters of one member of a record that are searched for secrets; longer texts behind them are not kept."""
+SHORT = 64
+"""Characters of a text that is always searched, and kept."""
+VALUES_LISTED = 5_000
+"""Values of one member of a record that are kept."""
 SECRETS_KEPT = 64
 """Secrets of one record that are looked for in all its fields."""
 LINE_LIMIT = 16 * 1024
@@ -205,10 +211,9 @@ def tidy(row: dict[str, object]) -> dict[str, object]:
     if data is not None and len(data) <= TEXT_LIMIT * 2 and not masks.suspicious_json(data):
         return row
     found = Findings()
-    cleaned = found.clean(row)
+    cleaned = found.clean_row(row)
     if found.secrets:
-        cleaned = found.clean(row)  # again: what one field showed to be secret is masked in all of them
-    assert isinstance(cleaned, dict)  # noqa: S101 - a mapping is cleaned to a mapping
+        cleaned = found.clean_row(row)  # again: what one field showed to be secret is masked in all of them
     if found.kinds:
         cleaned["masked"] = sorted(found.kinds)
     return cleaned
@@ -232,9 +237,22 @@ class Findings:
         self.kinds: set[str] = set()
         self._spans: dict[str, list[masks.Span]] = {}
         """Text -> where its secrets stand: the same names and paths stand in a record many times."""
+        self._room = SEARCHED
+        self._values = VALUES_LISTED
+
+    def clean_row(self, row: Mapping[str, object]) -> dict[str, object]:
+        """Return the members of a record cleaned, each as if it were the only one to be long."""
+        cleaned: dict[str, object] = {}
+        for name, value in row.items():
+            self._room, self._values = SEARCHED, VALUES_LISTED
+            cleaned[self.clean_text(name, "")] = self.clean(value, name)
+        return cleaned
 
     def clean(self, value: object, key: str = "") -> object:
         """Return `value` masked and cut. `key` is the name it stands under."""
+        self._values -= 1
+        if self._values < 0 and not isinstance(value, int | float | None):
+            return "[cut]"
         if isinstance(value, str):
             return self.clean_text(value, key)
         if isinstance(value, Mapping):
@@ -248,7 +266,8 @@ class Findings:
         """Return the entries cleaned; the words of a command are judged together."""
         kept = values[:LIST_LIMIT]
         if key == "command":
-            words = [masks.clean(str(word)) for word in kept]
+            words = [masks.clean(cut(str(word), LONGEST_MASKED)) for word in kept]
+            words = [word if self._fits(word) else f"[cut {len(word)} characters]" for word in words]
             for kind, secret in masks.find_words(words):
                 self.learn(secret, kind)
             cleaned: list[object] = [self.without_known(word) for word in masks.mask_words(words)]
@@ -258,7 +277,9 @@ class Findings:
 
     def clean_text(self, text: str, key: str) -> str:
         """Return one string cleaned."""
-        text = cut(masks.clean(text), LONGEST_MASKED)
+        text = masks.clean(cut(text, LONGEST_MASKED))
+        if not self._fits(text):
+            return f"[cut {len(text)} characters]"
         if key and text and masks.names_a_secret(key) and masks.is_secret_value(text):
             self.learn(text, "secret-value")
         spans = self._spans.get(text)
@@ -267,6 +288,13 @@ class Findings:
         for span in spans:
             self.learn(text[span.start : span.end], span.kind)
         return self.without_known(masks.replaced(text, spans))
+
+    def _fits(self, text: str) -> bool:
+        """Say whether a text is searched: it is short, or there is room."""
+        if len(text) <= SHORT:
+            return True
+        self._room -= len(text)
+        return self._room >= 0
 
     def without_known(self, text: str) -> str:
         """Return a text, masked by itself, without what other texts showed to be secret, and cut."""
