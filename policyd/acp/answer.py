@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 
 from msgspec import Struct
 
@@ -26,8 +27,6 @@ MOST_OPTIONS = 32
 LONGEST_ID = 256
 SURE = LONGEST_ID // 4
 """Characters that are never more bytes than that."""
-_NO = re.compile(r"\s*(reject|deny|denied|no|cancel|refuse|decline|block|don['’]?t|do not|stop|never|disallow)\b", re.I)
-_YES = re.compile(r"\s*(allow|yes|approve|accept|always allow|ok|okay|proceed|permit|grant|run|continue)\b", re.I)
 
 
 class Answer(Struct, frozen=True):
@@ -72,14 +71,26 @@ def unsound(options: Sequence[Option]) -> str:
     return "" if known else "no option has a known kind"
 
 
+@cache
+def _refusals() -> re.Pattern[str]:
+    return re.compile(
+        r"\s*(reject|deny|denied|no|cancel|refuse|decline|block|don['’]?t|do not|stop|never|disallow)\b", re.I
+    )
+
+
+@cache
+def _consents() -> re.Pattern[str]:
+    return re.compile(r"\s*(allow|yes|approve|accept|always allow|ok|okay|proceed|permit|grant|run|continue)\b", re.I)
+
+
 def mislabelled(options: Sequence[Option]) -> tuple[Option, ...]:
     """Return the options whose name says the opposite of their kind, for the person and the record."""
     return tuple(
         [
             option
             for option in options
-            if (option.kind in ALLOW_KINDS and _NO.match(option.name))
-            or (option.kind in REJECT_KINDS and _YES.match(option.name))
+            if (option.kind in ALLOW_KINDS and _refusals().match(option.name))
+            or (option.kind in REJECT_KINDS and _consents().match(option.name))
         ]
     )
 

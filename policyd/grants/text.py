@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from msgspec import Struct
 
@@ -40,20 +40,25 @@ _TIME = r"(?P<{0}>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{{6}})?\+00:00)"
 _MAY = r"(?:{0} = " + _TEXT + r"\n)?"
 PLAIN_TEXT = re.compile(r'[^"\\\x00-\x1f\x7f]*')
 PLAIN_NUMBER = re.compile(r"\d{1,12}\.\d{1,17}")
-USUAL = re.compile(
-    "".join(
-        [
-            *(f"{name} = {_TEXT.format(name)}\n" for name in ("id", "effect", "scope", "agent", "covers")),
-            *(f"{name} = {_TIME.format(name)}\n" for name in ("created", "until")),
-            r"(?:boot = (?P<boot>\d{1,12}\.\d{1,17})\n)?",
-            *(_MAY.format(name) for name in OPTIONAL),
-            r"\n\[\[grant\.rule\]\]\n",
-            rf"kind = \[\n    {_TEXT.format('kind')},\n\]\n",
-            f"command = {_TEXT.format('command')}\n",
-            rf"cwd = \[\n    {_TEXT.format('cwd')},\n\]\n?",
-        ]
+
+
+@cache
+def usual() -> re.Pattern[str]:
+    """Return what finds the parts of a grant in its usual shape; made when there is a grant to read."""
+    return re.compile(
+        "".join(
+            [
+                *(f"{name} = {_TEXT.format(name)}\n" for name in ("id", "effect", "scope", "agent", "covers")),
+                *(f"{name} = {_TIME.format(name)}\n" for name in ("created", "until")),
+                r"(?:boot = (?P<boot>\d{1,12}\.\d{1,17})\n)?",
+                *(_MAY.format(name) for name in OPTIONAL),
+                r"\n\[\[grant\.rule\]\]\n",
+                rf"kind = \[\n    {_TEXT.format('kind')},\n\]\n",
+                f"command = {_TEXT.format('command')}\n",
+                rf"cwd = \[\n    {_TEXT.format('cwd')},\n\]\n?",
+            ]
+        )
     )
-)
 
 
 class Project(Struct, frozen=True):
@@ -185,7 +190,7 @@ def _read(piece: str) -> Grant | str:
     """
     import tomllib
 
-    if quick := USUAL.fullmatch(piece):
+    if quick := usual().fullmatch(piece):
         return _checked(lambda: _usual(*quick.groups()))
     table = tomllib.loads(f"[[grant]]\n{piece}")
     entries = _tables(table.get("grant"))

@@ -18,18 +18,15 @@ from msgspec import Struct, field
 
 from policyd.digest import sha256
 from policyd.model import KINDS, Effect, Filesystem, Layer, RuleRef
-from policyd.policy import shape
 from policyd.policy.blocks import Table, examples_of, normal
 from policyd.policy.compile import EFFECTS, Compiler
 from policyd.policy.errors import Mistake, PolicyError
-from policyd.policy.hints import KINDS as KIND_HINTS
 from policyd.policy.kept import Shelf, recalled
 from policyd.policy.layers import Entry, LayerDefaults, Lock, merged
 from policyd.policy.parsed import Parsed
 from policyd.policy.policy import Policy
 from policyd.policy.rules import Compiled, Example, Rule
 from policyd.policy.sets import NAME, RESERVED, Sets, shipped
-from policyd.policy.shape import fits
 from policyd.policy.source import PolicySource
 from policyd.policy.together import mistakes, resource_of
 
@@ -288,11 +285,15 @@ def example_mistake(key: str, value: object) -> Mistake | None:
             if rest.strip() or kind in {"think", "switch_mode", "other"}:
                 return None
             return Mistake(f'the example "{value}" names no resource', f'write it as "{kind} …"', key=key, text=value)
-        wanted = f'write it as "{KIND_HINTS.get(kind.lower(), "execute")} …"'
+        from policyd.policy import hints
+
+        wanted = f'write it as "{hints.KINDS.get(kind.lower(), "execute")} …"'
         return Mistake(f'the example "{value}" does not begin with a kind', wanted, key=key, text=value)
     if not isinstance(value, dict):
         return Mistake("an example is a text or a table", 'write `"execute git status"`', key=key)
-    if fits(value, shape.ExampleTable):
+    from policyd.policy import shape
+
+    if shape.fits(value, shape.ExampleTable):
         return None
     from pydantic import ValidationError
 

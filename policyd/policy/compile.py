@@ -33,8 +33,6 @@ from policyd.policy.conditions import (
     UrlCondition,
 )
 from policyd.policy.errors import Mistake, listed, nearest
-from policyd.policy.hints import KINDS as KIND_HINTS
-from policyd.policy.hints import refuse_foreign
 from policyd.policy.rules import Compiled
 from policyd.policy.sets import OUTSIDE, Sets
 from policyd.policy.together import NARROW
@@ -158,6 +156,8 @@ class Compiler(Struct, dict=True):
                     if key in PLAIN and PLAIN[key](text):
                         yield build(text)
                         continue
+                    from policyd.policy.hints import refuse_foreign
+
                     refuse_foreign(key, text)
                     known = self.known[key, text] = build(text)
                 except Mistake as mistake:
@@ -232,7 +232,9 @@ def kinds_of(word: str) -> frozenset[str]:
         return WRITE_KINDS
     if word == "@read":
         return READ_KINDS
-    near = KIND_HINTS.get(word.lower()) or nearest(word.lower(), (*KINDS, "@write", "@read"))
+    from policyd.policy import hints
+
+    near = hints.KINDS.get(word.lower()) or nearest(word.lower(), (*KINDS, "@write", "@read"))
     wanted = f"write `{near}`" if near else f"known are {listed((*KINDS, '@write', '@read', '*'))}, or a custom `_kind`"
     raise Mistake(f"unknown kind `{word}`", wanted, key="kind", text=word)
 

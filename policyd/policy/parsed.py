@@ -10,11 +10,11 @@ from msgspec import Struct, field
 
 from policyd.policy.blocks import Table, as_list, heads, plain_resource
 from policyd.policy.errors import Diagnostic, Mistake
-from policyd.policy.lines import Locator, default_keys, headers
 from policyd.policy.source import PolicySource
 
 if TYPE_CHECKING:
     from policyd.policy.file import PolicyFile
+    from policyd.policy.lines import Locator
 
 FILE: dict[str, Any] = {"name": None, "revision": None, "defaults": {}, "sets": {}, "lock": None}
 
@@ -47,16 +47,22 @@ class Parsed(Struct, dict=True):
     @cached_property
     def lines(self) -> Locator:
         """Finds lines; built when first needed."""
+        from policyd.policy.lines import Locator
+
         return Locator(self.text)
 
     @cached_property
     def headers(self) -> dict[str, list[int]]:
         """Lines of the `[[rule]]` and `[[default]]` headers."""
+        from policyd.policy.lines import headers
+
         return headers(self.text)
 
     @cached_property
     def default_keys(self) -> dict[str, int]:
         """Lines of the keys of `[defaults]`."""
+        from policyd.policy.lines import default_keys
+
         return default_keys(self.text)
 
     @cached_property
