@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 
 from policyd.session import Command, Connection, Frame, Record, Send, Settings, Side, Tick
+from policyd.session.connection import MOST_LISTED
 from tests.playbook import MACROS, Play, ScriptedDecider, moment
 
 
@@ -144,3 +145,20 @@ def test_an_agents_title_cannot_push_what_always_covers_out_of_sight() -> None:
     assert "\x1b" not in shown and "\n" not in shown
     assert shown.endswith(" in this project]")
     assert params["toolCall"]["content"] == [], "no diff of an earlier update is shown in its place"
+
+
+@pytest.mark.parametrize(
+    ("side", "method", "name"),
+    [
+        (Side.AGENT, "session/request_permission", "options"),
+        (Side.CLIENT, "session/new", "additionalDirectories"),
+        (Side.CLIENT, "session/load", "mcpServers"),
+    ],
+)
+def test_a_list_longer_than_is_looked_at_is_refused_and_never_passes(side: Side, method: str, name: str) -> None:
+    connection = Connection(ScriptedDecider(), Settings(), nonce="n")
+    told = {"sessionId": "s1", "cwd": "/w", name: [{}] * (MOST_LISTED + 1)}
+    commands = frame(connection, side, {"id": 1, "method": method, "params": told})
+    assert sent(commands, side.other) == []
+    assert [one["id"] for one in sent(commands, side)] == [1]
+    assert "selected" not in json.dumps(sent(commands, side))

@@ -94,7 +94,7 @@ class Control:
 
     def _grants(self, params: Mapping[str, object]) -> dict[str, object]:
         place = self._shared.grants_of(self._who.uid)
-        revoke = wire.listed(params, "revoke")
+        revoke = frozenset(wire.listed(params, "revoke"))
         clock, rows, gone = clocks.now(), [], []
         for file in files(place):
             held = file.grants(clock)

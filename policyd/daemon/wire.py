@@ -15,8 +15,11 @@ from msgspec import Struct, field
 
 from policyd import acp
 from policyd.acp import messages
+from policyd.service.relayed import FRAME
 
 PROTOCOL = 1
+MOST_LISTED, MOST_LABELS = 1_000, 100
+"""What one list, and one table of labels, may hold: it is looked at with every request."""
 OBSERVE = "_policyd/observe"
 SESSION = "_policyd/session"
 ASK = "_policyd/ask"
@@ -98,8 +101,8 @@ def read_session(params: Mapping[str, object]) -> Opened:
     return Opened(
         session,
         cwd or None,
-        listed(params, "additionalDirectories"),
-        listed(params, "mcpServers"),
+        listed(params, "additionalDirectories", MOST_LISTED),
+        listed(params, "mcpServers", MOST_LISTED),
         text(params, "mode"),
         named(params, "agent"),
         texts(params, "labels"),
@@ -130,17 +133,21 @@ def texts(params: Mapping[str, object], name: str) -> dict[str, str]:
     value = params.get(name) or {}
     if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
         raise WireError(f"`{name}` must be a table of texts")
+    if len(value) > MOST_LABELS:
+        raise WireError(f"`{name}` holds more than {MOST_LABELS} texts")
     return value
 
 
-def listed(params: Mapping[str, object], name: str) -> tuple[str, ...]:
-    """Return a list of texts, or of tables with a `name`; empty if it is missing."""
+def listed(params: Mapping[str, object], name: str, most: int = FRAME) -> tuple[str, ...]:
+    """Return a list of at most `most` texts, or of tables with a `name`; empty if it is missing."""
     value = params.get(name) or []
     if not isinstance(value, list):
         raise WireError(f"`{name}` must be a list")
     found = [one.get("name") if isinstance(one, dict) else one for one in value]
     if not all(isinstance(one, str) for one in found):
         raise WireError(f"`{name}` must be a list of texts")
+    if len(found) > most:
+        raise WireError(f"`{name}` holds more than {most} texts")
     return tuple(map(str, found))
 
 

@@ -3,7 +3,7 @@
 1. What is not ours leaves with the bytes it came with, in order. A block is glanced at in C; only what may be ours is
    looked at.
 2. A line that could be read in two ways, a batch, a request from the wrong side, a permission request or side door
-   without an id, an answer nobody asked for: never forwarded.
+   without an id, an answer nobody asked for, a list longer than is looked at: never forwarded.
 3. An exception while a line is handled undoes what was put for it and refuses the line.
 """
 
@@ -39,6 +39,9 @@ CANCEL_REQUEST = "$/cancel_request"
 NULL = ("null", None)
 ASKS = b'{"jsonrpc":"2.0","id":'
 """How requests and responses mostly begin."""
+MOST_LISTED = 1_000
+"""Options of a request, and directories, servers of a session: what comes back to each of them is bounded."""
+LISTED = ("options", "additionalDirectories", "mcpServers")
 LAST = "put policyd last: policyd proxy -- AGENT"
 
 
@@ -216,7 +219,12 @@ class Connection:
     def _object(self, message: acp.Envelope) -> dict[str, Any]:
         if message.params is None:
             raise acp.ProtocolError("no params")
-        return acp.strict_object(message.params, self._core.decider.names())
+        params = acp.strict_object(message.params, self._core.decider.names())
+        for name in LISTED:
+            found = params.get(name)
+            if isinstance(found, list) and len(found) > MOST_LISTED:
+                raise acp.ProtocolError(f"more than {MOST_LISTED} {name}")
+        return params
 
     def _observe(self, side: Side, message: acp.Envelope, params: Mapping[str, object]) -> None:
         whole: dict[str, object] = {"jsonrpc": "2.0", "method": message.method, "params": params}
