@@ -440,6 +440,26 @@ def test_a_shell_is_followed_however_it_is_moved(command: str, stands: str, told
     assert line == "execute $ rm x" + (f" (in {stands})" if stands else "")
 
 
+@pytest.mark.parametrize(
+    ("outcome", "moved"),
+    [
+        ({"outcome": {"outcome": "selected", "optionId": "yes"}}, True),
+        ({"outcome": {"outcome": "selected", "optionId": "unknown"}}, True),
+        ({"outcome": {"outcome": "selected", "optionId": "no"}}, False),
+        ({"outcome": {"outcome": "cancelled"}}, False),
+    ],
+)
+def test_a_shell_may_stand_where_a_command_leads_that_may_run_now(outcome: dict[str, Any], moved: bool) -> None:
+    talk = opened("@agentclientprotocol/claude-agent-acp")
+    fields: dict[str, Any] = {"name": "Bash", "kind": "execute", "rawInput": {"command": "cd sub && ls"}}
+    update(talk, toolCallId="a", **fields)
+    params = {"sessionId": "s", "toolCall": {"toolCallId": "a", **fields}, "options": ONCE}
+    talk.observe("a2c", {"id": 5, "method": "session/request_permission", "params": params})
+    talk.observe("c2a", {"id": 5, "result": outcome})
+    update(talk, name="Bash", kind="execute", rawInput={"command": "make"}, toolCallId="c")
+    assert ("/home/dev/project/sub" in asked(talk, toolCallId="c")[0]) is moved
+
+
 def test_a_refused_command_moved_no_shell() -> None:
     talk = opened("@agentclientprotocol/claude-agent-acp")
     params = {

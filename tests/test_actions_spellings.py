@@ -246,3 +246,38 @@ def test_cline_takes_its_arguments_in_several_shapes(tool: str, raw: dict[str, A
     kind = "execute" if tool == "run_commands" else "read"
     found = asked(opened("cline"), title=f"{tool}: x", kind=kind, rawInput=raw)
     assert all(any(line.startswith(start) for line in found) for start in expected), found
+
+
+@pytest.mark.parametrize("agent", ["nobody", "@agentclientprotocol/claude-agent-acp"])
+@pytest.mark.parametrize(
+    ("switch", "on", "widens"),
+    [
+        ("dangerously_disable_sandbox", True, True),
+        ("noSandbox", True, True),
+        ("no_sandbox", False, False),
+        ("sandbox", False, True),
+        ("sandbox", True, False),
+        ("runInSandbox", True, False),
+        ("run_in_sandbox", False, True),
+        ("elevated", True, True),
+        ("skipPermissions", True, True),
+        ("privileged", 1, True),
+        ("recursive", True, False),
+        ("requires_approval", False, False),
+    ],
+)
+def test_a_switch_that_nobody_described_widens_if_its_name_says_so(
+    agent: str, switch: str, on: bool, widens: bool
+) -> None:
+    found = asked(opened(agent), kind="execute", rawInput={"command": "ls", switch: on}, _meta=BASH)
+    assert ([one for one in found if f"escalate {switch}" in one] != []) is widens
+
+
+BASH = {"claudeCode": {"toolName": "Bash"}}
+
+
+@pytest.mark.parametrize("stated", ["read", "search", "think", "edit"])
+def test_a_tool_that_writes_is_one_that_writes_whatever_kind_is_stated(stated: str) -> None:
+    fields: dict[str, Any] = {"rawInput": {"file_path": "a.py", "content": "x"}, "kind": stated}
+    (found,) = asked(opened(ADAPTER), **fields, _meta={"claudeCode": {"toolName": "Write"}})
+    assert "edit" in found.split()[0]

@@ -399,9 +399,10 @@ class Conversation:
             return
         for ident in asked.calls:
             self._size += session.settle(ident)
-        if session.leaving and not allows(asked.params, message):
+        if session.leaving:
+            yes = allows(asked.params, message)
             for ident in asked.calls:
-                session.leaving.pop(ident, None)
+                session.may_run(ident, yes=yes)
 
 
 def _shifted(actions: tuple[Action, ...], by: int) -> list[Action]:

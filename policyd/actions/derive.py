@@ -6,7 +6,8 @@ Rules:
    a fetch, the tool of an MCP call. A command found under any kind is an execute, a diff under any kind an edit.
 2. Everything else that names a path or URL is a mention: only deny and ask rules look at it.
 3. A field of `rawInput`, or a part of one, that the profile neither uses nor calls inert makes an opaque action
-   (`unread`); one that widens the agent's reach is an action of its own.
+   (`unread`); one that widens the agent's reach is an action of its own, as is a switch whose name says so. A kind that
+   a tool's own table knows to write stands beside what the agent states.
 4. Opaque is added, never put in place of what was understood. Nothing primary found: one opaque action.
 5. What touches policyd itself is marked (`guard`), whoever asks and however it is named.
 """
@@ -21,7 +22,15 @@ from policyd.actions.evidence import Evidence
 from policyd.actions.identity import arguments, identify, mcp_tool
 from policyd.actions.profiles import Profile, ToolSpec
 from policyd.actions.unread import unread
-from policyd.model import TABLE, Action, Mode, Role, Tool
+from policyd.model import TABLE, WRITE_KINDS, Action, Mode, Role, Tool
+
+OFF = frozenset(
+    {"no", "off", "disable", "disabled", "skip", "without", "outside", "bypass", "escape", "leave", "dangerously"}
+)
+WIDE = (
+    *("escalate", "elevate", "privileged", "bypass", "dangerous", "unsafe", "unrestricted", "sudo", "asroot"),
+    *("fullaccess", "allowall", "autoapprove", "skippermission", "skipapproval", "noapproval", "yolo"),
+)
 
 
 def derive(evidence: Evidence, profile: Profile, around: Surroundings) -> tuple[Action, ...]:
@@ -29,6 +38,8 @@ def derive(evidence: Evidence, profile: Profile, around: Surroundings) -> tuple[
     name, spec = identify(evidence, profile)
     if spec and spec.table.kind and (spec.table.resource or evidence.kinds == {"other"}):
         evidence = replace(evidence, kinds=frozenset({spec.table.kind}))
+    elif spec and spec.table.kind in WRITE_KINDS - evidence.kinds and not spec.table.mcp:
+        evidence = replace(evidence, kinds=evidence.kinds | {spec.table.kind})
     build = Builder(evidence, around, Tool(name) if name else None)
     build.args = evidence.raw if evidence.detailed and not (evidence.fault or evidence.missing) else None
     if evidence.fault:
@@ -117,6 +128,21 @@ def _widening(build: Builder, spec: ToolSpec) -> None:
             origin = f"rawInput.{key}"
             build.add(Action(build.kinds, name=build.name, args=build.args, escalate=key, origin=origin))
             build.mentions(value, origin)
+    for key, value in build.evidence.raw.items():
+        if isinstance(value, bool | int | float) and key not in spec.claimed and widens_by_name(key, on=bool(value)):
+            origin = f"rawInput.{key}"
+            build.add(Action(build.kinds, name=build.name, args=build.args, escalate=key, origin=origin))
+
+
+def widens_by_name(key: str, *, on: bool) -> bool:
+    """Say whether a switch that no profile describes means more reach by its name, in any spelling."""
+    words = (
+        "".join(f" {char}" if char.isupper() else char if char.isalpha() else " " for char in key).casefold().split()
+    )
+    letters = "".join(words)
+    if "sandbox" in letters:
+        return on is any(word in OFF or word.startswith(("nosandbox", "unsandbox")) for word in words)
+    return on and any(word in letters for word in WIDE)
 
 
 def _unclaimed(build: Builder, spec: ToolSpec) -> None:

@@ -30,17 +30,20 @@ def tool_call(params: Mapping[str, object]) -> tuple[Mapping[str, object], str]:
 
 
 def allows(params: Mapping[str, object], message: Mapping[str, object]) -> bool:
-    """Say whether an answer chose an option that lets the call run; an answer that cannot be read may."""
+    """Say whether an answer may let the call run: anything but a refusal, or an outcome that selects nothing, may."""
+    if "error" in message:
+        return False
     result = message.get("result")
     outcome = result.get("outcome") if isinstance(result, TABLE) else None
-    chosen = outcome.get("optionId") if isinstance(outcome, TABLE) else None
-    options = params.get("options")
+    if not isinstance(outcome, TABLE) or outcome.get("outcome") == "cancelled":
+        return False
+    options, chosen = params.get("options"), outcome.get("optionId")
     kinds = [
-        option.get("kind")
+        str(option.get("kind"))
         for option in (options if isinstance(options, list) else [])
         if isinstance(option, TABLE) and option.get("optionId") == chosen
     ]
-    return any(isinstance(kind, str) and not kind.startswith("reject") for kind in kinds)
+    return not kinds or not all(kind.startswith("reject") for kind in kinds)
 
 
 def option_of(item: Mapping[str, object]) -> Option:

@@ -108,8 +108,8 @@ class Session(Struct):
     def follow(self, ident: str, update: Mapping[str, object], machine: Machine) -> None:
         """Note where the command of a call takes the shell, once it is known to have run."""
         text = table(update.get("rawInput"))[0].get("command")
-        if isinstance(text, str):
-            self.leaving[ident] = self._leads(text, machine)
+        if text:
+            self.leaving[ident] = self._leads(text, machine) if isinstance(text, str) else None
             if self.leaving[ident] == ():
                 del self.leaving[ident]
             if len(self.leaving) > MOST_CALLS:
@@ -117,6 +117,13 @@ class Session(Struct):
                 self.lost = True
         if update.get("status") in FINISHED and ident in self.leaving:
             self._moved(self.leaving.pop(ident))
+
+    def may_run(self, ident: str, *, yes: bool) -> None:
+        """Take in whether a call that was asked about may run: from then on the shell may go where it leads."""
+        if not yes:
+            self.leaving.pop(ident, None)
+        elif ident in self.leaving:
+            self._moved(self.leaving[ident])
 
     def stands(self) -> tuple[str, ...]:
         """Return every directory the shell may stand in; empty = unknown."""
