@@ -209,7 +209,6 @@ def test_messages_are_one_line_of_json_each() -> None:
         messages.cancel_session("s"),
         messages.refused_call("s", "policyd-1", "t", "why"),
         messages.mode_update("s", "m"),
-        messages.config_update("s", []),
     ):
         assert line.endswith(b"\n")
         assert line.count(b"\n") == 1

@@ -85,9 +85,3 @@ def mode_update(session_id: str, mode: str) -> bytes:
     """Return the update that tells a client which mode is in force."""
     update = {"sessionUpdate": "current_mode_update", "currentModeId": mode}
     return notification("session/update", {"sessionId": session_id, "update": update})
-
-
-def config_update(session_id: str, options: object) -> bytes:
-    """Return the update that tells a client which options are in force."""
-    update = {"sessionUpdate": "config_option_update", "configOptions": options}
-    return notification("session/update", {"sessionId": session_id, "update": update})

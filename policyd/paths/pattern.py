@@ -155,11 +155,6 @@ class PathPattern(Struct, frozen=True):
         return any(each.relative for each in self.alternatives)
 
     @property
-    def floating(self) -> bool:
-        """Whether some alternative holds at any depth in a strict rule."""
-        return any(each.floats is not None for each in self.alternatives)
-
-    @property
     def head(self) -> str:
         """The literal head of the first relative alternative that has one, else empty."""
         return next(iter(self.heads), "")
