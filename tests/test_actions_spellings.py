@@ -281,3 +281,31 @@ def test_a_tool_that_writes_is_one_that_writes_whatever_kind_is_stated(stated: s
     fields: dict[str, Any] = {"rawInput": {"file_path": "a.py", "content": "x"}, "kind": stated}
     (found,) = asked(opened(ADAPTER), **fields, _meta={"claudeCode": {"toolName": "Write"}})
     assert "edit" in found.split()[0]
+
+
+@pytest.mark.parametrize(
+    ("agent", "name", "servers", "splits"),
+    [
+        ("OpenCode", "notes_delete_note", ("notes",), "notes/delete_note"),
+        ("OpenCode", "notes_delete_note", (), "notes/delete_note|notes_delete/note"),
+        ("OpenCode", "notes__delete_note", ("notes",), "notes/_delete_note|notes/delete_note"),
+        ("OpenCode", "notes.delete_note", ("notes",), "notes.delete/note|notes/delete_note"),
+        ("OpenCode", "notes/delete_note", ("notes",), "notes/delete/note|notes/delete_note"),
+        ("OpenCode", "notes:delete_note", (), "notes:delete/note|notes/delete_note"),
+        ("OpenCode", "notes-delete_note", ("notes",), "notes-delete/note|notes/delete_note"),
+        ("OpenCode", "mcp_docs_find", (), "mcp/docs_find|mcp_docs/find|docs/find"),
+        ("OpenCode", "mcp_docs_find", ("mcp_docs", "docs"), "mcp_docs/find|docs/find"),
+        ("OpenCode", "mcp_docs_find", ("mcp_docs",), "mcp_docs/find"),
+        ("Copilot", "my-notes-find", ("notes",), "my/notes-find|my-notes/find"),
+        ("@agentclientprotocol/claude-agent-acp", "mcp__notes__a__b", (), "notes/a__b|notes__a/b"),
+        ("@agentclientprotocol/claude-agent-acp", "mcp__my-server__a", ("my",), "my-server/a|my/server__a"),
+        ("@agentclientprotocol/claude-agent-acp", "mcp__notes__a", ("other",), "notes/a"),
+    ],
+)
+def test_a_joined_name_is_split_wherever_it_may_be(
+    agent: str, name: str, servers: tuple[str, ...], splits: str
+) -> None:
+    talk = opened(agent, servers=servers)
+    update(talk, title=name, kind="other", rawInput={}, _meta={"claudeCode": {"toolName": name}})
+    line = next(one for one in asked(talk, kind="other", rawInput={"id": "1"}) if "tool " in one)
+    assert sorted(line.split(" tool ")[1].split()[0].split("|")) == sorted(splits.split("|"))

@@ -1,7 +1,8 @@
 """Which tool a call is of, and which MCP server a joined name may mean.
 
 A joined name (`mcp__notes__delete_note`, `notes_delete_note`) is split wherever the joint stands. Where the client
-named servers and some split fits one of them, only those splits count; else all do, and an allow needs every one.
+named servers and some split fits one of them, only those splits count; else all do, beside those at a joint that the
+agent was not known to use, and an allow needs every one.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from policyd.actions.readers import Fault, json_text
 from policyd.model import Tool
 
 PREFIXES = ("mcp__", "mcp_")
+MCP_TOOLS = "tool.mcp"
+"""How the tables of names begin in which that prefix says nothing."""
+JOINING = frozenset("_-./: ")
 LONGEST_NAME = 256
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -74,7 +78,8 @@ def mcp_tool(evidence: Evidence, spec: ToolSpec, name: str, servers: tuple[str, 
     server, tool = (_first(spec.refs[part], evidence) for part in ("server", "tool"))
     if spec.table.mcp != "fields":
         told = tool if spec.refs["tool"] and not spec.refs["server"] else name
-        found = joined(told, spec.table.mcp, servers) if told else None
+        prefixed = spec.label.startswith(MCP_TOOLS)
+        found = joined(told, spec.table.mcp, servers, prefixed=prefixed) if told else None
         return _chosen(found, server, tool, evidence, spec) if found and server else found
     if not tool:
         return None
@@ -93,19 +98,38 @@ def _chosen(found: Tool, server: str, tool: str, evidence: Evidence, spec: ToolS
     return Tool(f"{server}/{tool}", ((server, tool),)) if fits and args is not None and "command" not in args else found
 
 
-def joined(name: str, joint: str, servers: tuple[str, ...]) -> Tool | None:
-    """Return the tool of the joined `name`, with every split that fits; None if the joint is not in it."""
-    bare = name
-    for prefix in PREFIXES:
-        if bare.startswith(prefix):
-            bare = bare[len(prefix) :]
-            break
-    splits = tuple(_splits(bare, joint))
+def joined(name: str, joint: str, servers: tuple[str, ...], *, prefixed: bool = True) -> Tool | None:
+    """Return the tool of the joined `name`, with every split that fits; None if the joint is not in it.
+
+    `prefixed`: a name that begins with `mcp_` says nothing by it; else it may be a server's name that does.
+    """
+    bare = next((name[len(prefix) :] for prefix in PREFIXES if name.startswith(prefix)), name)
+    texts = (bare,) if prefixed or name.startswith(PREFIXES[0]) else tuple(dict.fromkeys((name, bare)))
+    splits = tuple(split for text in texts for split in _splits(text, joint))
     if not splits:
         return None
-    fitting = tuple((known, tool) for told, tool in splits for known in servers if told in _spellings(known))
-    kept = fitting or splits
+    fitting = tuple(
+        (known, part)
+        for told, tool in splits
+        for known in servers
+        if told in _spellings(known)
+        for part in {tool, tool.lstrip(joint) or tool}
+    )
+    kept = tuple(dict.fromkeys(fitting or (*splits, *_otherwise(name, bare, joint, servers))))
     return Tool("/".join(kept[0]) if len(kept) == 1 else name, kept)
+
+
+def _otherwise(name: str, bare: str, joint: str, servers: tuple[str, ...]) -> Iterable[tuple[str, str]]:
+    """Yield how a name that fits no server by its joint may be split too: at other joints, a known server first."""
+    if len(joint) == 1:
+        for other in set("/.:") & set(bare):
+            yield from _splits(bare, other)
+    for text in {name, bare, name[4:] if name[:3] == "mcp" else bare}:
+        for known in servers:
+            for spelling in set(_spellings(known)):
+                rest = text[len(spelling) :]
+                if text.startswith(spelling) and rest[:1] in JOINING and rest.lstrip("_-./: "):
+                    yield known, rest.lstrip("_-./: ")
 
 
 def _spellings(server: str) -> tuple[str, str, str]:
