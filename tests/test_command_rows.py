@@ -87,6 +87,11 @@ def test_neighbours_of_what_the_sets_hold_for_are_not_allowed(group: str) -> Non
     assert _other_than(NEIGHBOURS[group], "ask", "deny") == []
 
 
+@pytest.mark.parametrize(("command", "reason"), table("reasons.toml")["reason"].items())
+def test_an_ask_says_what_it_is_about_and_what_nearly_allowed_it(command: str, reason: str) -> None:
+    assert decide(EVERYDAY["policy"], command).reason == reason
+
+
 @pytest.mark.parametrize("command", HOSTILE["published"])
 def test_published_tricks_are_not_allowed_to_readers(command: str) -> None:
     assert decide(READERS, command).effect.word != "allow"

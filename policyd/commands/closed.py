@@ -15,7 +15,7 @@ import re
 
 from policyd.commands import programs, scripts
 from policyd.commands.operands import slots
-from policyd.commands.options import Parsed, becomes_several, may_be_option, parse
+from policyd.commands.options import Parsed, becomes_several, may_be_option, parse, unread
 from policyd.commands.programs import Called, Program
 from policyd.commands.values import harmless_value
 from policyd.model import Word, WordKind
@@ -58,7 +58,7 @@ def options_reason(program: Program, parsed: Parsed, *, writes: bool) -> str:
             return f"`{given.word.text}` is an abbreviation"
         fine = harmless_value(given.role, given.value) or (writes and given.role == "edit")
         if given.option.unsafe and not fine:
-            return f"`{given.word.text}` makes {program.name} write or run something"
+            return f"`{given.word.text}` may make {program.name} write, run or read something else"
         if given.apart and given.value is not None and _dashed(given.value):
             return f"`{given.value.text}` may be an option of its own"
         if given.apart and given.value is not None and becomes_several(given.value):
@@ -74,7 +74,9 @@ def options_reason(program: Program, parsed: Parsed, *, writes: bool) -> str:
     if program.words:
         return ""
     for word in parsed.loose:
-        if word.kind is WordKind.UNKNOWN or program.can_harm:
+        if word.kind is WordKind.UNKNOWN:
+            return f"{unread(word)} is not known before it runs"
+        if program.can_harm:
             return f"`{word.text}` may become an option"
     return ""
 
@@ -100,7 +102,7 @@ def _operands_reason(call: Called, parsed: Parsed, *, writes: bool) -> str:
 def _slots_reason(call: Called, parsed: Parsed, *, writes: bool) -> str:
     program = call.program
     if program.listing and parsed.operands and not parsed.has(*program.listing):
-        return "an operand makes it more than a listing"
+        return f"`{parsed.operands[0].text}` makes it more than a listing"
     mixed = parsed.mixed and not writes and not program.mixes
     if mixed and any(role.rstrip("*") in WRITTEN for role in program.operands):
         return "an option behind an operand, where another operand is written"

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from policyd.commands import foreign, scripts, views
 from policyd.commands.mentions import file_url, mounted, parts
-from policyd.commands.options import Given, Parsed, constant, key, parse, tail
+from policyd.commands.options import Given, Parsed, constant, key, parse, tail, unread
 from policyd.commands.patterns import plain_name
 from policyd.commands.programs import Called, Program, called
 from policyd.model import READ_KINDS, Filesystem, FileUse, Reach, Role, SimpleCommand, UrlUse, Word, WordKind
@@ -69,7 +69,7 @@ class _Uses(Struct):
                 0,
                 reach,
                 carried=self.carries(kind),
-                unknown=f"`{word.text}` is not known before it runs" if word.kind is WordKind.UNKNOWN else "",
+                unknown=f"{unread(word)} is not known before it runs" if word.kind is WordKind.UNKNOWN else "",
                 skips_hidden=self.skips_hidden and kind in READ_KINDS,
             )
         )

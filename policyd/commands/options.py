@@ -163,6 +163,11 @@ def may_be_option(word: Word) -> bool:
     return word.many or not head or head.startswith("-")
 
 
+def unread(word: Word) -> str:
+    """Return how a word that is not constant is called in a reason; `…` stands for the words `xargs` reads."""
+    return "what is read from the input" if word.text == "…" else f"`{word.text}`"
+
+
 def becomes_several(word: Word) -> bool:
     """Say whether a word may become several words, or none: the unquoted unknown, and what a glob finds."""
     return word.many or word.kind is WordKind.GLOB

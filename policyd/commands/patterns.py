@@ -21,7 +21,17 @@ from policyd.commands.patternwords import PatternError, PatternWord, fits, fold,
 from policyd.commands.variables import tolerated
 from policyd.model import SimpleCommand, Truth, Word, WordKind
 
-__all__ = ["SYSTEM", "CommandPattern", "PatternError", "exactly", "levels", "plain_name", "program_names", "trusted"]
+__all__ = [
+    "SYSTEM",
+    "CommandPattern",
+    "PatternError",
+    "exactly",
+    "levels",
+    "plain_name",
+    "program_names",
+    "trusted",
+    "untrusted",
+]
 
 SYSTEM = frozenset(
     {
@@ -55,6 +65,17 @@ def trusted(command: SimpleCommand, env: tuple[str, ...]) -> bool:
         ):
             return False
     return True
+
+
+def untrusted(command: SimpleCommand, env: tuple[str, ...]) -> str:
+    """Return what around the command keeps an allow rule with `env` from holding, in words."""
+    for level in levels(command):
+        if level.tainted:
+            return level.tainted
+        for assignment in (*level.taint, *level.env):
+            if not tolerated(assignment, env, level.cwd):
+                return f"the variable `{assignment.name}` may change what it runs"
+    return ""
 
 
 def plain_name(word: Word) -> str:
@@ -116,6 +137,16 @@ class CommandPattern(Struct, frozen=True):
                     return True
             here = here.inner
         return False
+
+    @property
+    def text(self) -> str:
+        """How a policy writes it."""
+        return self.source
+
+    def short(self, command: SimpleCommand, env: tuple[str, ...] = ()) -> str:
+        """Return why the pattern does not hold for a command whose words it matches; nothing for others."""
+        matches = any(exactly(words, level) for level in levels(command) for words in self.alternatives)
+        return untrusted(command, env) if matches else ""
 
     def maybe(self, command: SimpleCommand, *, widen: bool) -> Truth:
         """Say whether the command may be what the pattern means.

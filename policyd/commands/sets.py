@@ -21,7 +21,7 @@ from msgspec import Struct, field
 
 from policyd.commands import closed, foreign, programs
 from policyd.commands.options import key, parse
-from policyd.commands.patterns import CommandPattern, exactly, levels, plain_name, trusted
+from policyd.commands.patterns import CommandPattern, exactly, levels, plain_name, trusted, untrusted
 from policyd.commands.patternwords import PatternWord, glob, pieces
 from policyd.commands.programs import Called, Program
 from policyd.model import SimpleCommand, Truth, Word, WordKind
@@ -78,6 +78,22 @@ class SetEntry(Struct, frozen=True):
             return False
         return any(self._known(level) for level in levels(command))
 
+    def short(self, command: SimpleCommand, env: tuple[str, ...] = ()) -> str:
+        """Return why the entry does not hold for a command it is about; nothing where it is about others."""
+        found = [reason for level in levels(command) for reason in self._reasons(level)]
+        return (min(found) or untrusted(command, (*self.env, *env))) if found else ""
+
+    def _reasons(self, level: SimpleCommand) -> Iterator[str]:
+        """Yield, for every pattern the command is about, why the table does not vouch for it."""
+        for pattern in self.patterns:
+            for words in pattern.alternatives:
+                if self.closed and words[-1].many:
+                    called = self._called(words, level)
+                    if called is not None:
+                        yield self._reason(called)
+                elif exactly(words, level):
+                    yield ""
+
     def maybe(self, command: SimpleCommand, *, widen: bool) -> Truth:
         """Say whether the command may be what the entry means."""
         return max((pattern.maybe(command, widen=widen) for pattern in self.patterns), default=Truth.NO)
@@ -128,10 +144,10 @@ class SetEntry(Struct, frozen=True):
             return reason
         parsed = parse(called.program.syntax, called.after)
         given = parsed.operands if parsed.split < 0 else parsed.operands[: parsed.split]
+        text = " ".join(word.text for word in given)
         if not given or any(word.kind is not WordKind.CONST for word in given):
-            return "the operand decides what it runs"
-        fits = self._named(tuple(word.text for word in given))
-        return "" if fits else f"`{' '.join(word.text for word in given)}` is not what the entry names"
+            return f"`{text}` decides what it runs" if given else "without a name it may run anything"
+        return "" if self._named(tuple(word.text for word in given)) else f"it does not name `{text}`"
 
     def _named(self, given: tuple[str, ...]) -> bool:
         """Say whether the operands, or each of them where the entry takes several, are what it names."""

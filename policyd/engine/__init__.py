@@ -177,13 +177,18 @@ def decision(
 ) -> Decision:
     """Put together effect, source, deciding rules, all matched rules and the reason."""
     one = judged[0] if len(judged) == 1 else None
-    if one is None or one.floors or words or source is not None:
-        found = said(effect, judged, words, source)
+    if one is None or one.floors or words or source is not None or (effect is ASK and unspoken(one)):
+        found = said(effect, judged, words, source, policy.rules)
     else:
         found = said_of_rules(effect, one.hits, one.possible, one.defaults)
     return Decision(
         effect, found.source, found.reason, found.rules, found.matched, judged, policy.revision, found.remember
     )
+
+
+def unspoken(one: Judged) -> bool:
+    """Say whether nothing speaks about a command: what nearly did is worth a word then."""
+    return one.action.command is not None and not (one.hits or one.possible or one.defaults)
 
 
 def rule_holds(

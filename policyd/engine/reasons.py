@@ -12,12 +12,14 @@ from typing import TypeVar
 from msgspec import Struct
 
 from policyd.display import safe, sentences
-from policyd.model import Action, Effect, Judged, RuleRef, Source
+from policyd.model import Action, Effect, Judged, Role, RuleRef, Source
+from policyd.policy import Rule
 
 ALLOW, ASK = Effect.ALLOW, Effect.ASK
 MEMORY = {"never": 0, "session": 1, "project": 2}
 LONGEST_FLOOR = 300
 NOBODY = Action(frozenset())
+LONGEST_NAME = 60
 SILENCE = "no rule speaks about it"
 Item = TypeVar("Item", bound=Hashable)
 
@@ -27,10 +29,29 @@ def unique(items: list[Item]) -> list[Item]:
     return items if len(items) < 2 else list(dict.fromkeys(items))
 
 
-def deciding(effect: Effect, judged: tuple[Judged, ...]) -> tuple[list[RuleRef], list[str]]:
-    """Return the rules and defaults that made the effect what it is, and their reasons."""
-    rules: list[RuleRef] = []
+def silence(judged: Judged, rules: Iterable[Rule], *, alone: bool) -> str:
+    """Say that no rule speaks about an action: which, where it is not the only one, and what nearly did."""
+    action = judged.action
+    near = safe(next(filter(None, (rule.short(action) for rule in rules)), ""), limit=LONGEST_FLOOR)
+    if alone:
+        return near or SILENCE
+    if action.command is not None:
+        about = action.command.text
+    elif action.path is not None and action.kinds:
+        about = f"{min(action.kinds)} {action.path.text}"
+    else:
+        return SILENCE
+    return f"no rule speaks about `{safe(about, limit=LONGEST_NAME)}`" + (f" ({near})" if near else "")
+
+
+def deciding(effect: Effect, judged: tuple[Judged, ...], rules: Sequence[Rule] = ()) -> tuple[list[RuleRef], list[str]]:
+    """Return the rules and defaults that made the effect what it is, and their reasons.
+
+    Among `rules` is looked for what nearly allowed an action nothing speaks about.
+    """
+    refs: list[RuleRef] = []
     words: list[str] = []
+    alone = len([one for one in judged if one.action.role is not Role.MENTION and not one.action.idle]) < 2
     for one in judged:
         if one.effect is not effect:
             continue
@@ -38,13 +59,13 @@ def deciding(effect: Effect, judged: tuple[Judged, ...]) -> tuple[list[RuleRef],
         if effect is ASK:
             own += one.possible
         own = own or [ref for ref in one.defaults if ref.effect is effect]
-        rules += own
+        refs += own
         words += [ref.reason or f"{verb(ref, effect)} by `{ref.label}`" for ref in own]
         if effect is ASK:
             words += [safe(floor, limit=LONGEST_FLOOR) for floor in one.floors]
             if not own and not one.floors:
-                words.append(SILENCE)
-    return unique(rules), words
+                words.append(silence(one, rules, alone=alone))
+    return unique(refs), words
 
 
 def verb(ref: RuleRef, effect: Effect) -> str:
@@ -64,9 +85,18 @@ class Said(Struct, frozen=True, gc=False):
     remember: str
 
 
-def said(effect: Effect, judged: tuple[Judged, ...], words: Sequence[str] = (), source: Source | None = None) -> Said:
-    """Put together source, reason, deciding rules, all matched rules and the longest memory."""
-    rules, reasons = deciding(effect, judged)
+def said(
+    effect: Effect,
+    judged: tuple[Judged, ...],
+    words: Sequence[str] = (),
+    source: Source | None = None,
+    near: Sequence[Rule] = (),
+) -> Said:
+    """Put together source, reason, deciding rules, all matched rules and the longest memory.
+
+    `near`: rules among which is looked for what nearly allowed an action nothing speaks about.
+    """
+    rules, reasons = deciding(effect, judged, near)
     return Said(
         source or source_of(effect, rules, judged),
         sentences(unique([*words, *reasons])) or SILENCE,

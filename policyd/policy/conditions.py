@@ -81,6 +81,13 @@ class CommandMatcher(Protocol):
     def maybe(self, cmd: SimpleCommand, *, widen: bool) -> Truth:
         """Say whether a strict rule must count it."""
 
+    @property
+    def text(self) -> str:
+        """How a policy writes it."""
+
+    def short(self, cmd: SimpleCommand, env: tuple[str, ...] = ()) -> str:
+        """Return why it does not hold for a command it is about, in words; nothing for others."""
+
 
 class Condition(Protocol):
     """One condition, compiled for its place."""
@@ -200,6 +207,18 @@ class CommandCondition(Struct, frozen=True):
         """Say whether an entry that holds for the command also carries the files it names."""
         cmd = action.command
         return cmd is not None and any(entry.carries and entry.sure(cmd, self.env) for entry in self.entries)
+
+    def short(self, action: Action) -> str:
+        """Return why an allow rule with it does not hold for a command that one of its entries is about."""
+        cmd = action.command
+        if cmd is None:
+            return ""
+        for entry in self.entries:
+            if why := entry.short(cmd, self.env):
+                return f"`{entry.text}` does not hold: {why}"
+            if self.cwd is None and not action.cwd_inside and entry.sure(cmd, self.env):
+                return f"`{entry.text}` holds inside the workspace only"
+        return ""
 
     def in_place(self, action: Action, context: Context) -> bool:
         """Say whether every possible working directory fits `cwd`; without one, lies in the workspace."""
