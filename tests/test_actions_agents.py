@@ -520,6 +520,27 @@ def test_a_request_that_covers_calls_speaks_for_itself_too(
     assert not pending or lines[0] == "read /home/dev/project/a.py"
 
 
+def test_a_request_may_stand_for_open_calls_beside_the_one_it_names() -> None:
+    talk = opened("@factory/cli")
+    for ident in ("a", "b", "c"):
+        update(talk, toolCallId=ident, title="Execute", kind="execute", status="pending", rawInput={})
+    unsaid = "execute opaque: the request does not say what it would do"
+    assert asked(talk, toolCallId="a", rawInput={"command": "make"}) == ["execute $ make", unsaid, unsaid]
+
+    answer(talk, toolCallId="a", rawInput={"command": "make"})
+    update(talk, sessionUpdate="tool_call_update", toolCallId="a", status="completed")
+    assert asked(talk, toolCallId="c", rawInput={"command": "make"}) == [unsaid, "execute $ make"]
+    update(talk, sessionUpdate="tool_call_update", toolCallId="b", status="failed")
+    assert asked(talk, toolCallId="c", rawInput={"command": "make"}) == ["execute $ make"]
+
+
+def answer(talk: Conversation, **call: Any) -> None:
+    talk.observe(
+        "a2c", {"id": 7, "method": "session/request_permission", "params": {"sessionId": "s", "toolCall": call}}
+    )
+    talk.observe("c2a", {"id": 7, "result": {"outcome": {"outcome": "selected", "optionId": "yes"}}})
+
+
 def test_text_typed_into_a_running_program_is_opaque() -> None:
     talk = opened("OpenHands CLI ACP Agent")
     raw = {"kind": "TerminalAction", "command": "yes", "is_input": True}

@@ -27,6 +27,7 @@ CAPTURED = {
     "codex-zed": {"codex-zed"},
     "copilot-cli": {"copilot"},
     "deepagents": {"generic"},
+    "droid": {"droid"},
     "fast-agent": {"fast-agent"},
     "gemini": {"gemini"},
     "hermes": {"hermes"},

@@ -112,7 +112,7 @@ class Conversation:
                 call.asked = True
                 if self.profile.data.sticky_cwd:
                     session.follow(call.call_id, {"rawInput": asked.get("rawInput")}, self.machine)
-            return _Waiting(method, params, ident, tuple([call.call_id for call in calls]))
+            return _Waiting(method, params, ident, tuple([call.call_id for call in self._settles(calls, asked)]))
         return _Waiting(method, params, ident)
 
     def _answered(self, direction: str, message: Mapping[str, object]) -> None:
@@ -273,11 +273,16 @@ class Conversation:
     # ---- requests --------------------------------------------------------------------------------
 
     def _named(self, session: Session, asked: Mapping[str, object]) -> list[Call]:
-        """Return the calls a request is about: the one it names, or all that are open where the profile says so."""
-        call_id, covers = asked.get("toolCallId"), self.profile.data.covers
-        if covers and not (isinstance(call_id, str) and call_id in session.calls):
-            return [call for call in session.calls.values() if call.open and not call.settled]
+        """Return the calls a request is about: the one it names, and all that are open where the profile says so."""
+        call_id = asked.get("toolCallId")
+        if self.profile.data.covers:
+            calls = session.calls.values()
+            return [call for call in calls if call.call_id == call_id or (call.open and not call.settled)]
         return [session.call(call_id)] if isinstance(call_id, str) and call_id else []
+
+    def _settles(self, calls: list[Call], asked: Mapping[str, object]) -> list[Call]:
+        """Return those of a request's calls that its answer settles: which others it was about, nobody says."""
+        return [call for call in calls if call.call_id == asked.get("toolCallId")] or calls
 
     def waits(self, params: Mapping[str, object]) -> tuple[str, ...]:
         """Return the places of a request's details that are still on their way, as the profile says."""

@@ -133,7 +133,7 @@ class ProfileTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     titled: dict[str, str] = {}
     """Template of a request's whole title -> the tool it means."""
     covers: str = ""
-    """`pending` or `in_progress`: a request names no call and stands for every such call."""
+    """`pending` or `in_progress`: a request stands for every such call, beside the one it may name."""
     moves: bool = False
     """A location without a diff beside a diff without a location is a move."""
     sticky_cwd: bool = False
