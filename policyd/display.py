@@ -47,7 +47,7 @@ def safe(text: str, *, limit: int | None = None) -> str:
 
     With `limit`, at most that many characters (at least `SHORTEST`); the middle gives way.
     """
-    if _PLAIN.fullmatch(text) and (limit is None or len(text) <= limit):
+    if (limit is None or len(text) <= limit) and _PLAIN.fullmatch(text):
         return text
     if limit is None:
         return _joined(_pieces(text))

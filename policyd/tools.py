@@ -14,7 +14,8 @@ Rules of this module:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import cast
 
 from msgspec import Struct
@@ -199,26 +200,32 @@ class InputPattern(Struct, frozen=True):
 
     def sure(self, args: Mapping[str, object] | None) -> bool:
         """Say whether every key is there and all of its value matches (of an array: every element)."""
-        return args is not None and all(self._key(args, key, test, every=True) for key, test in self.tests)
+        return args is not None and self._held(args, every=True) is Truth.YES
 
     def maybe(self, args: Mapping[str, object] | None) -> Truth:
-        """Say whether every key is there and some of its value matches; MAYBE while the arguments are not known."""
-        if args is None:
-            return Truth.MAYBE
-        held = all(self._key(args, key, test, every=False) for key, test in self.tests)
-        return Truth.YES if held else Truth.NO
+        """Say whether every key is there and some of its value matches; MAYBE where that cannot be told.
 
-    def _key(self, args: Mapping[str, object], key: str, test: Test, *, every: bool) -> bool:
-        values = list(_values(args, key))
-        if not values:
-            return False
-        return (
-            all(_fits(v, test, every=True) for v in values)
-            if every
-            else any(_fits(v, test, every=False) for v in values)
-        )
+        The arguments are not known, or hold more values than are looked at.
+        """
+        return Truth.MAYBE if args is None else self._held(args, every=False)
+
+    def _held(self, args: Mapping[str, object], *, every: bool) -> Truth:
+        found = Truth.YES
+        for key, test in self.tests:
+            values = list(islice(_leaves(_values(args, key)), MOST_VALUES + 1))
+            if len(values) > MOST_VALUES:
+                found = Truth.MAYBE
+            elif (
+                not values
+                or (every and not all(map(test, values)))
+                or (not every and not any(test(spelled) for value in values for spelled in _spellings(value)))
+            ):
+                return Truth.NO
+        return found
 
 
+MOST_VALUES = 10_000
+"""Values under one key that are looked at."""
 _MISSING = object()
 """Stands for a key that one element of an array lacks."""
 
@@ -241,10 +248,13 @@ def _values(value: object, key: str) -> Iterator[object]:
         here = key.find(".", here + 1)
 
 
-def _fits(value: object, test: Test, *, every: bool) -> bool:
-    if isinstance(value, list):
-        return bool(value) and (all if every else any)(_fits(each, test, every=every) for each in value)
-    return test(value) if every else any(map(test, _spellings(value)))
+def _leaves(values: Iterable[object]) -> Iterator[object]:
+    """Yield what arrays hold, however deep; an empty one as something that is missing."""
+    for value in values:
+        if isinstance(value, list):
+            yield from _leaves(value) if value else (_MISSING,)
+        else:
+            yield value
 
 
 _DECIMAL = re.compile(r"[-+]?[0-9]{1,30}(?:\.[0-9]{1,30})?").fullmatch

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from policyd.actions import Conversation, Machine
+from policyd.actions import Conversation, Machine, Session
 from policyd.actions.builder import DEEP, GLOB, MOST, MOST_TEXTS, TOO_MANY
 from policyd.commands.run import LENGTH
 from policyd.model import Action, Reach
@@ -96,3 +96,17 @@ def test_each_kind_of_what_is_not_looked_at_is_told() -> None:
     }
     kinds = [action.kinds for action in actions(call) if action.opaque == TOO_MANY]
     assert any("delete" in each for each in kinds)
+
+
+def test_a_directory_longer_than_any_path_is_no_workspace() -> None:
+    talk = Conversation(Machine("/home/dev", FakeFilesystem()))
+    for at, cwd in enumerate(("/" + "a/" * 3_000, "/home/dev/project")):
+        talk.observe("c2a", {"id": at, "method": "session/new", "params": {"cwd": cwd, "mcpServers": []}})
+        talk.observe("a2c", {"id": at, "result": {"sessionId": f"s{at}"}})
+    assert talk.workspace("s0").cwd is None and talk.workspace("s1").cwd == "/home/dev/project"
+
+
+def test_a_shell_that_may_stand_in_many_places_is_lost_where_too_much_would_have_to_be_read_for_each() -> None:
+    session = Session("s", "/w", places=tuple(f"/w/{at}" for at in range(16)))
+    session.follow("c", {"rawInput": {"command": "cd x; " * 2_000}, "status": "completed"}, Machine("/home/dev"))
+    assert session.lost

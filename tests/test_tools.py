@@ -7,7 +7,7 @@ import re
 import pytest
 
 from policyd.model import Tool, Truth
-from policyd.tools import InputPattern, ToolPattern, splits
+from policyd.tools import MOST_VALUES, InputPattern, ToolPattern, splits
 
 YES, MAYBE, NO = Truth.YES, Truth.MAYBE, Truth.NO
 
@@ -215,3 +215,17 @@ def test_hostile_arguments_are_answered_at_once() -> None:
     for _ in range(200):
         nested = [nested]
     assert InputPattern.compile({"k": "x"}).sure({"k": nested})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        ["a"] * (MOST_VALUES + 1),
+        [["a"] * 100] * (MOST_VALUES // 100 + 1),
+        ["a", ["a", ["a"] * MOST_VALUES]],
+    ],
+)
+def test_more_values_than_are_looked_at_match_nothing_for_sure_and_everything_perhaps(value: object) -> None:
+    pattern = InputPattern.compile({"branch": "a"})
+    assert not pattern.sure({"branch": value}) and pattern.maybe({"branch": value}) is MAYBE
+    assert InputPattern.compile({"branch": "a", "n": 1}).maybe({"branch": value, "n": 2}) is NO

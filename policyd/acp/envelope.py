@@ -78,8 +78,9 @@ class _Members(list[tuple[str, Any]]):
 
 _MARKS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[{\[]+|[}\]]+', re.DOTALL)
 """A whole string, or brackets outside strings that open or close."""
+_STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _MOST_MARKS = 20_000
-"""Marks of a refused line that are looked at to find its id."""
+"""Marks of a refused line that are looked at to find its id, and values beside those of an envelope."""
 _PAIRS = json.JSONDecoder(object_pairs_hook=_Members)
 
 
@@ -265,6 +266,8 @@ def _skeleton(line: bytes, found: _Loose) -> bytes:
 
 
 def _members(line: bytes) -> list[tuple[str, Any]]:
+    if _parts(line) > _MOST_MARKS and _parts(_STRINGS.sub(b"", line)) > _MOST_MARKS:
+        raise ProtocolError("an envelope that holds too much to be read")
     try:
         pairs = _PAIRS.decode(line.decode("utf-8").strip(" \t\r\n"))
     except UnicodeError:
@@ -272,6 +275,10 @@ def _members(line: bytes) -> list[tuple[str, Any]]:
     except (ValueError, RecursionError):
         raise ProtocolError("an envelope that cannot be read") from None
     return pairs if isinstance(pairs, _Members) else []
+
+
+def _parts(line: bytes) -> int:
+    return line.count(b",") + line.count(b"[") + line.count(b"{")
 
 
 def _check_keys(members: list[tuple[str, Any]]) -> None:

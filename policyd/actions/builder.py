@@ -14,11 +14,11 @@ from msgspec.structs import force_setattr
 
 from policyd import paths, urls
 from policyd.actions.evidence import Evidence
+from policyd.actions.messages import LONGEST_PATH
 from policyd.model import TABLE, Action, Filesystem, PathRef, Reach, Role, Tool, Workspace
 
 MENTIONING = (str, list, Mapping)
 NOT_PATH = frozenset({"execute", "think", "switch_mode"})
-LONGEST_PATH = 4096
 MOST = 5_000
 """Paths and URLs of one call that are looked at."""
 GLOB, DEEP = 150, 50
@@ -177,10 +177,14 @@ class Builder(Struct):
             for name, item in value.items():
                 if isinstance(item, MENTIONING):
                     self.mentions(item, f"{origin}.{name}", str(name))
+                    if self.texts < 0:
+                        return
         elif isinstance(value, list):
             for at, item in enumerate(value):
                 if isinstance(item, MENTIONING):
                     self.mentions(item, f"{origin}[{at}]", key)
+                    if self.texts < 0:
+                        return
         elif isinstance(value, str) and value:
             self._mentioned(value, origin, key)
 

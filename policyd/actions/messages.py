@@ -8,10 +8,13 @@ from typing import TypeGuard
 
 from policyd.model import TABLE, Option
 
+LONGEST_PATH = 4096
+"""Characters of a path; longer than any file system takes."""
+
 
 def absolute(value: object) -> TypeGuard[str]:
     """Say whether `value` is an absolute path: a directory relative to nobody knows what is none."""
-    return isinstance(value, str) and value.startswith("/")
+    return isinstance(value, str) and value.startswith("/") and len(value) <= LONGEST_PATH
 
 
 def listed(value: object) -> list[object]:

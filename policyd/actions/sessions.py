@@ -19,6 +19,8 @@ from policyd.model import Filesystem, SimpleCommand, WordKind, Workspace
 
 MOST_CALLS = 10_000
 MOST_PLACES = 16
+MOST_READ = 64 * 1024
+"""Characters of a command that are read for all the places it may begin in."""
 FORGOTTEN = "what was said of the call before is not all known any more"
 MOVERS = frozenset({"cd", "chdir", "pushd", "popd"})
 SOURCES = frozenset({"source", "."})
@@ -131,6 +133,8 @@ class Session(Struct):
 
     def _leads(self, text: str, machine: Machine) -> tuple[str, ...] | None:
         found: list[str] = []
+        if len(text) * len(self.places) > MOST_READ and _names_a_mover(text):
+            return None
         for start in (self.cwd, *self.places):
             if start is None:
                 return None

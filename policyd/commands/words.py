@@ -128,7 +128,8 @@ class Scanner:
 
     def _odd(self) -> None:
         """An operator or blank inside a word: the grammar and the shell may see different words here."""
-        self.host.opaque(f"`{quoting.decoded(self.text[self.at : self.end])[:40]}` is read differently by shells")
+        shown = quoting.decoded(self.text[self.at : min(self.at + 160, self.end)])[:40]  # at most four bytes each
+        self.host.opaque(f"`{shown}` is read differently by shells")
         self.buffer.append(MANY)
         self.at += 1
 
