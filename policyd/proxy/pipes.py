@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections import deque
 
-BLOCK = 256 * 1024
+BLOCK = 128 * 1024
 
 
 class Source:
