@@ -34,6 +34,21 @@ def test_shipped_policies_leave_nothing_to_warn_about(path: Path, home: Path) ->
     assert check(home, path, "--strict") == 0
 
 
+def test_settings_are_looked_at_beside_the_policies_in_force(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = home / "home/.config/policyd"
+    place.mkdir(parents=True)
+    (place / "policyd.toml").write_text('prompt = "client"\nagent_mod = "off"\n')
+    given = ["--home", str(home / "home"), "--no-managed", "--no-project"]
+    assert main(["check", *given]) == 2
+    said = capsys.readouterr().err
+    assert "policyd.toml:1: `prompt`" in said and "policyd.toml:2: unknown setting `agent_mod`" in said
+    assert "\n2 mistakes\n" in said
+    assert main(["check", *given, "--json"]) == 2
+    first = json.loads(capsys.readouterr().out.splitlines()[0])
+    assert (first["file"], first["line"]) == (str(place / "policyd.toml"), 1)
+    assert check(home, "version = 1\n") == 0, "only the files that are named"
+
+
 def test_the_enterprise_layers_leave_nothing_to_warn_about(home: Path) -> None:
     place = ROOT / "policies/enterprise"
     given = [str(place / "user"), "--managed", str(place / "managed"), "--no-project", "--home", str(home / "home")]

@@ -54,7 +54,13 @@ def test_a_running_daemon_is_asked_what_it_has(tmp_path: Path) -> None:
         assert (found["mute"], found["problems"], found["prompt"]) == ("", [], ["client", "inbox"])
         done = status(daemon.scene, place)
         assert done.code == 0
-        for words in (f"process {daemon.process.pid}", "waiting for an answer: 1 request", str(daemon.scene.audit), found["revision"]):
+        assert f"listening on {daemon.path}" in (daemon.scene.root / "daemon.log").read_text()
+        for words in (
+            f"process {daemon.process.pid}",
+            "waiting for an answer: 1 request",
+            str(daemon.scene.audit),
+            found["revision"],
+        ):
             assert words in done.out
         peer.close()
 

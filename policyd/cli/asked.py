@@ -14,7 +14,7 @@ from policyd.cli.auditfilters import Record
 from policyd.cli.ending import MissingError, UsageError
 from policyd.display import safe
 from policyd.model import KINDS
-from policyd.storage import auditchain, settings
+from policyd.storage import auditchain
 
 NAMED = ("kind", "path", "command", "url", "tool", "mode")
 WIDTH = 300
@@ -85,11 +85,9 @@ def past(args: argparse.Namespace) -> Past:
     Raises:
         MissingError: there is no such record.
         UsageError: it does not hold what a decision needs.
+        SettingsError: the settings do not tell where the log is.
     """
-    try:
-        log = auditchain.log_path(args.log or log_in_force(args.home))
-    except settings.SettingsError as error:
-        raise UsageError(str(error)) from error
+    log = auditchain.log_path(args.log or log_in_force(args.home))
     if not auditchain.log_files(log):
         raise UsageError(NO_LOG.format(log))
     records = auditfilters.chosen(log, lambda record: args.record in {str(record.get("seq")), str(record.get("id"))})

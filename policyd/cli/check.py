@@ -6,7 +6,7 @@ Rules of this command:
 
 1. A layer that cannot be read does not hide the mistakes of the others.
 2. A project file with a mistake is an error here, though a session would only ask about everything.
-3. Examples of rules are tried once everything loads.
+3. Examples of rules are tried once everything loads; settings are looked at where no policy files are named.
 4. Exit code 0: all is well; 1: warnings, with `--strict`; 2: mistakes. They are told on stderr (with `--json` on
    stdout, one object each).
 """
@@ -30,10 +30,11 @@ from policyd.cli.ending import counted, failed
 from policyd.cli.findings import Finding
 from policyd.cli.lint import lint
 from policyd.policy import Diagnostic, Policy, PolicyError, PolicySource, load
-from policyd.storage import places, policies
+from policyd.storage import places, policies, settings
 from policyd.storage.filesystem import RealFilesystem
 from policyd.storage.places import PlaceError, Places
 from policyd.storage.policies import Found
+from policyd.storage.settings import SettingsError
 from policyd.storage.trust import TrustStore
 
 
@@ -96,11 +97,29 @@ def examine(args: argparse.Namespace, where: Places) -> Report:
         report.mistakes += error.diagnostics
     else:
         report.mistakes += check_examples(report.policy, Machine(where.home, fs, where.tmpdir))
+    if not args.policy:
+        report.mistakes += settings_mistakes(where)
     if report.policy and not report.mistakes:
         cwd, now = args.cwd or "", datetime.now(UTC)
         warnings = lint(report.policy, found.sources, home=where.home, tmpdir=where.tmpdir, now=now, cwd=cwd)
         report.warnings = [one for one in warnings if one.name not in args.ignore]
     return report
+
+
+def settings_mistakes(where: Places) -> list[Diagnostic]:
+    """Return what is wrong with the settings beside the policies that are in force."""
+    try:
+        settings.load(where)
+    except SettingsError as error:
+        return [Diagnostic(*placed(problem)) for problem in error.problems]
+    return []
+
+
+def placed(problem: str) -> tuple[str, int, str, str]:
+    """Return a problem of the settings as file, line, no rule, and what was found."""
+    place, _, found = problem.partition(": ")
+    file, _, line = place.rpartition(":")
+    return (file, int(line), "", found) if line.isdigit() else (place, 0, "", found)
 
 
 def collected(report: Report, read: Callable[[], Found]) -> Found:
@@ -132,7 +151,8 @@ def show(report: Report) -> None:
     for note in report.notes:
         print(f"note: {note}", file=sys.stderr)
     if report.mistakes:
-        print(f"{counted(len(report.mistakes), 'mistake')} in {counted(report.files, 'policy file')}", file=sys.stderr)
+        read = f" in {counted(report.files, 'policy file')}" if report.files else ""
+        print(f"{counted(len(report.mistakes), 'mistake')}{read}", file=sys.stderr)
     elif report.policy is not None:
         found = (
             (report.files, "policy file"),

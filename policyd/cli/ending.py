@@ -32,13 +32,14 @@ def complain(command: str, text: object) -> None:
 def failed(command: str, error: Exception | str) -> int:
     """Say on stderr why nothing was done; return the exit code.
 
-    The mistakes of a policy begin with their file and line, as editors want them; everything else with the command.
+    The mistakes of policies and settings begin with their file and line, as editors want; all else with the command.
     """
     from policyd.policy import PolicyError
+    from policyd.storage.settings import SettingsError
 
     if isinstance(error, BrokenPipeError):
         return DONE
-    if isinstance(error, PolicyError):
+    if isinstance(error, PolicyError | SettingsError):
         print(error, file=sys.stderr)
         return FAILED
     known = isinstance(error, OSError) and error.filename and error.strerror

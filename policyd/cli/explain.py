@@ -34,6 +34,7 @@ from policyd.cli.transcript import Line
 from policyd.model import Effect, Option, Request, Source
 from policyd.policy import PolicyError
 from policyd.storage.places import PlaceError
+from policyd.storage.settings import SettingsError
 
 PLAIN = (Option("allow", "Allow", "allow_once"), Option("reject", "Reject", "reject_once"))
 NOTHING = (
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         for each in explained(args):
             print(as_json(each) if args.json else in_words(each), flush=True)
-    except (PolicyError, PlaceError, UsageError, OSError) as error:
+    except (PolicyError, SettingsError, PlaceError, UsageError, OSError) as error:
         return failed("explain", error)
     return DONE
 

@@ -141,6 +141,8 @@ def run_show(args: argparse.Namespace, kept: Kept) -> int:
             print(json.dumps(table))
             continue
         for name, value in table.items():
+            if value in ("", None):
+                continue
             print(f"{name:8} {safe(value if isinstance(value, str) else json.dumps(value))}")
     return DONE if found else missing([args.id])
 

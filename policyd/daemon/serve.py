@@ -46,6 +46,8 @@ def serve(options: Options) -> int:
     if options.stdio:
         server.serve(myself(), *streams())
     shared.begin()
+    for path, _ in made:
+        note(f"listening on {path}")
     sys.setswitchinterval(SLICE)
     gc.freeze()
     try:

@@ -228,8 +228,10 @@ def _usual(*found: str) -> Grant:
 def _checked(read: Callable[[], Grant]) -> Grant | str:
     try:
         return read()
-    except (ValueError, TypeError, KeyError) as error:
-        return f"{type(error).__name__}: {error}"
+    except KeyError as error:
+        return f"{error} is missing, or no word it may have"
+    except (ValueError, TypeError) as error:
+        return str(error)
 
 
 def _loaded(head: Mapping[str, object], entries: Iterable[Grant | str]) -> Loaded:

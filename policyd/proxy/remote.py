@@ -254,7 +254,8 @@ class Remote:
             self._later()
             return
         if why != self._said:
-            self._note(f"there is no daemon ({why}): requests are rejected until it is back")
+            said = why if why.startswith("no daemon") else f"no daemon: {why}"
+            self._note(f"{said}; requests are rejected until it is back")
         self._said = why
         agent, client = self._options.agent or "", self._options.client or ""
         self._local = local = Local(self._places, why, agent=agent, client=client, note=self._note)
