@@ -309,3 +309,24 @@ def test_a_joined_name_is_split_wherever_it_may_be(
     update(talk, title=name, kind="other", rawInput={}, _meta={"claudeCode": {"toolName": name}})
     line = next(one for one in asked(talk, kind="other", rawInput={"id": "1"}) if "tool " in one)
     assert sorted(line.split(" tool ")[1].split()[0].split("|")) == sorted(splits.split("|"))
+
+
+DIFF = {"type": "diff", "path": f"{HERE}/a.py", "oldText": "x", "newText": "y"}
+
+
+@pytest.mark.parametrize(
+    ("locations", "diffs", "known"),
+    [
+        (["a.py"], [DIFF], True),
+        (["b.py"], [DIFF], True),
+        (["a.py"], [], False),
+        ([], [DIFF], False),
+        (["a.py", "b.py"], [DIFF], False),
+    ],
+)
+def test_a_change_of_codex_that_is_not_shown_may_be_any(
+    locations: list[str], diffs: list[dict[str, str]], known: bool
+) -> None:
+    places = [{"path": f"{HERE}/{name}"} for name in locations]
+    found = asked(opened("@agentclientprotocol/codex-acp"), kind="edit", locations=places, content=diffs)
+    assert any("opaque" in one for one in found) is not known

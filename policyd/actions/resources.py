@@ -14,7 +14,7 @@ from policyd.actions.builder import Builder, path_kinds
 from policyd.actions.fields import Found, each
 from policyd.actions.profiles import Profile, ToolSpec
 from policyd.actions.readers import Fault, apply_patch
-from policyd.model import TABLE, Action, Reach, Role
+from policyd.model import TABLE, WRITE_KINDS, Action, Reach, Role
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 EDIT = frozenset({"edit"})
@@ -171,6 +171,8 @@ def paths_of(build: Builder, profile: Profile, spec: ToolSpec) -> None:
         _locations(build, spec, targets, apart, ran=ran)
     if evidence.diffs:
         _diffs(build, profile, targets)
+    if profile.data.moves and not ran:
+        _half_shown(build)
     base = _starts(build, spec, beside, ran=ran)
     for text, target in targets.items():
         _target(build, spec, text, target, base)
@@ -274,6 +276,13 @@ def _diffs(build: Builder, profile: Profile, targets: Targets) -> None:
         targets[diff.path] = replace(known, kinds=known.kinds - {"other"} | EDIT | stated)
     for text in moved & set(targets):
         targets[text] = replace(targets[text], kinds=targets[text].kinds | {"move"})
+
+
+def _half_shown(build: Builder) -> None:
+    """Add an opaque change where a file is named but not shown, or the reverse: a deletion, perhaps, or half a move."""
+    places, shown = set(build.evidence.locations), {diff.path for diff in build.evidence.diffs}
+    if build.kinds & WRITE_KINDS and bool(places - shown) is not bool(shown - places):
+        build.opaque("the change of a file it names is not shown", build.kinds, "locations")
 
 
 def _target(build: Builder, spec: ToolSpec, text: str, target: Target, base: tuple[str, ...]) -> None:
