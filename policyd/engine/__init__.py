@@ -178,7 +178,7 @@ def decision(
     """Put together effect, source, deciding rules, all matched rules and the reason."""
     one = judged[0] if len(judged) == 1 else None
     if one is None or one.floors or words or source is not None or (effect is ASK and unspoken(one)):
-        found = said(effect, judged, words, source, policy.rules)
+        found = said(effect, judged, words, source, policy.about)
     else:
         found = said_of_rules(effect, one.hits, one.possible, one.defaults)
     return Decision(

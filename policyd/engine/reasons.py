@@ -5,7 +5,7 @@ Reasons are written for the model and the person. What an agent wrote is made sa
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
@@ -22,6 +22,13 @@ NOBODY = Action(frozenset())
 LONGEST_NAME = 60
 SILENCE = "no rule speaks about it"
 Item = TypeVar("Item", bound=Hashable)
+About = Callable[[Action], Iterable[Rule]]
+"""The rules that are about what an action runs."""
+
+
+def nothing(_: Action) -> tuple[Rule, ...]:
+    """No rule is about anything."""
+    return ()
 
 
 def unique(items: list[Item]) -> list[Item]:
@@ -29,25 +36,25 @@ def unique(items: list[Item]) -> list[Item]:
     return items if len(items) < 2 else list(dict.fromkeys(items))
 
 
-def silence(judged: Judged, rules: Iterable[Rule], *, alone: bool) -> str:
+def silence(judged: Judged, about: About, *, alone: bool) -> str:
     """Say that no rule speaks about an action: which, where it is not the only one, and what nearly did."""
     action = judged.action
-    near = safe(next(filter(None, (rule.short(action) for rule in rules)), ""), limit=LONGEST_FLOOR)
+    near = safe(next(filter(None, (rule.short(action) for rule in about(action))), ""), limit=LONGEST_FLOOR)
     if alone:
         return near or SILENCE
     if action.command is not None:
-        about = action.command.text
+        named = action.command.text
     elif action.path is not None and action.kinds:
-        about = f"{min(action.kinds)} {action.path.text}"
+        named = f"{min(action.kinds)} {action.path.text}"
     else:
         return SILENCE
-    return f"no rule speaks about `{safe(about, limit=LONGEST_NAME)}`" + (f" ({near})" if near else "")
+    return f"no rule speaks about `{safe(named, limit=LONGEST_NAME)}`" + (f" ({near})" if near else "")
 
 
-def deciding(effect: Effect, judged: tuple[Judged, ...], rules: Sequence[Rule] = ()) -> tuple[list[RuleRef], list[str]]:
+def deciding(effect: Effect, judged: tuple[Judged, ...], about: About = nothing) -> tuple[list[RuleRef], list[str]]:
     """Return the rules and defaults that made the effect what it is, and their reasons.
 
-    Among `rules` is looked for what nearly allowed an action nothing speaks about.
+    `about`: the rules among which is looked for what nearly allowed an action nothing speaks about.
     """
     refs: list[RuleRef] = []
     words: list[str] = []
@@ -64,7 +71,7 @@ def deciding(effect: Effect, judged: tuple[Judged, ...], rules: Sequence[Rule] =
         if effect is ASK:
             words += [safe(floor, limit=LONGEST_FLOOR) for floor in one.floors]
             if not own and not one.floors:
-                words.append(silence(one, rules, alone=alone))
+                words.append(silence(one, about, alone=alone))
     return unique(refs), words
 
 
@@ -90,13 +97,13 @@ def said(
     judged: tuple[Judged, ...],
     words: Sequence[str] = (),
     source: Source | None = None,
-    near: Sequence[Rule] = (),
+    about: About = nothing,
 ) -> Said:
     """Put together source, reason, deciding rules, all matched rules and the longest memory.
 
-    `near`: rules among which is looked for what nearly allowed an action nothing speaks about.
+    `about`: the rules among which is looked for what nearly allowed an action nothing speaks about.
     """
-    rules, reasons = deciding(effect, judged, near)
+    rules, reasons = deciding(effect, judged, about)
     return Said(
         source or source_of(effect, rules, judged),
         sentences(unique([*words, *reasons])) or SILENCE,

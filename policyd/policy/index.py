@@ -349,6 +349,12 @@ class Index:
         if self.paths is not None:
             yield from self.paths.parts()
 
+    def about(self, command: SimpleCommand) -> list[Rule]:
+        """Return, in the policy's order, the rules that are filed under what a command runs."""
+        found: set[int] = set()
+        self.commands.find(command, found)
+        return [self.every[number] for number in sorted(found)]
+
     def candidates(self, action: Action, context: Context) -> list[Rule]:
         """Return, in the policy's order, every rule that may hold for `action`."""
         path, every = action.path, self.every

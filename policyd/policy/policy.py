@@ -61,6 +61,10 @@ class Policy(Struct, frozen=True, eq=False, dict=True):
             yield from self.index.parts()
         yield from self.rules
 
+    def about(self, action: Action) -> Iterable[Rule]:
+        """Return, in the policy's order, the rules that are about what a command runs."""
+        return self.index.about(action.command) if action.command is not None else ()
+
     def candidates(self, action: Action, context: Context) -> Iterable[Rule]:
         """Return, in the policy's order, every rule that may hold for `action`: a superset, void rules left out."""
         return self.index.candidates(action, context)
