@@ -214,3 +214,5 @@ def test_the_manual_page_names_every_command_and_renders(home: Path) -> None:
     assert [name for name in COMMANDS if f"policyd {name}\n" not in said.stdout] == []
     assert "\\-\\-fail\\-on\\-reject" in said.stdout
     assert not [line for line in said.stdout.splitlines() if line.startswith("'")]
+    assert said.stdout.isascii() and ".SH EXIT STATUS" in said.stdout
+    assert ".B \\-\\-shell {bash,sh,zsh,powershell,cmd}" in said.stdout and ".B revoke\nforget grants" in said.stdout

@@ -13,7 +13,7 @@ import pytest
 
 from policyd.actions import Machine
 from policyd.authorizer import check_examples
-from policyd.cli import COMMANDS, parser_of
+from policyd.cli import COMMANDS, ending, parser_of
 from policyd.cli.suite import read as read_suite
 from policyd.cli.tree import Tree
 from policyd.model import Layer
@@ -90,6 +90,11 @@ def test_the_demo_prints_what_is_shown(tmp_path: Path) -> None:
 def test_every_command_is_in_the_table() -> None:
     table = README[README.index("## Commands and exit codes") :]
     assert [name for name in COMMANDS if f"| `policyd {name}" not in table] == []
+
+
+def test_the_rule_of_exit_codes_is_the_one_of_the_commands() -> None:
+    told = " ".join(README[README.index("One rule for all but") :].split("\n\n")[0].split())
+    assert [text for code, text in ending.RULE.items() if f"**{code}** {text}." not in told] == []
 
 
 def taken() -> dict[str, set[str]]:
@@ -179,3 +184,14 @@ def test_the_python_shown_runs(tmp_path: Path) -> None:
     (tmp_path / "policy.toml").write_text("version = 1\n")
     code = text.split("async with")[0]
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+
+
+def test_the_library_shown_decides(tmp_path: Path) -> None:
+    code = next(text for text in blocks("python") if "Authorizer(" in text)
+    (tmp_path / "policy.toml").write_text((ROOT / "policies/default.toml").read_text())
+    call = {"toolCallId": "1", "kind": "execute", "rawInput": {"command": "git status"}}
+    params = {"sessionId": "s", "toolCall": call, "options": [{"optionId": "y", "name": "Allow", "kind": "allow_once"}]}
+    program = f"params = {params!r}\n{code}\nprint(decision.effect.word, decision.reason)"
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    said = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, env=env, capture_output=True)
+    assert said.stdout == b"allow Looking runs nothing and writes nothing.\n"

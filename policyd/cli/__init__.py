@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 COMMANDS: dict[str, tuple[str, str]] = {
     "proxy": ("proxy", "run an agent under policy, between it and its client"),
     "decide": ("decide", "decide offline: JSON Lines in, one JSON object a request out"),
-    "explain": ("explain", "the same for people: every action and every rule that spoke"),
+    "explain": ("explain", "explain decisions to people: every action and every rule that spoke"),
     "check": ("check", "validate and lint policy files"),
     "audit": ("audit", "read the record of what was decided"),
     "grants": ("grants", "see, take back, add and share remembered answers"),

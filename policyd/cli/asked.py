@@ -32,13 +32,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     example = "explain this request instead"
     add("--example", action="append", default=[], metavar='"KIND RESOURCE"', help=example)
-    add("--kind", metavar="KIND", help="explain a request of this kind; the others say about what")
-    add("--path", metavar="PATH", help="… of this path")
-    add("--command", metavar="TEXT", help="… of this shell text")
-    add("--url", metavar="URL", help="… of this URL")
-    add("--tool", metavar="SERVER/TOOL", help="… of this tool")
-    add("--mode", metavar="MODE", help="… that leads to this mode")
-    add("--input", action="append", default=[], type=argument, metavar="KEY=VALUE", help="… with this argument")
+    add("--kind", metavar="KIND", help="explain a request of this kind, about what the next options name")
+    add("--path", metavar="PATH", help="about this path")
+    add("--command", metavar="TEXT", help="about this shell text")
+    add("--url", metavar="URL", help="about this URL")
+    add("--tool", metavar="SERVER/TOOL", help="about this tool")
+    add("--mode", metavar="MODE", help="about a switch to this mode")
+    add(
+        "--input",
+        action="append",
+        default=[],
+        type=argument,
+        metavar="KEY=VALUE",
+        help="with this argument (repeatable)",
+    )
     add("--record", metavar="N|ID", help="explain what the audit log holds under this number or id")
     add("--log", metavar="PATH", help="the audit log, a file or its directory (default: as the settings say)")
 

@@ -1,8 +1,4 @@
-"""How a command ends: one rule for exit codes, one form for saying why.
-
-    0   it was done, and the answer is yes; a list may be empty
-    1   it was done, and the answer is no: what is named by its id is not there, or there is something to mend
-    2   it was not done: a wrong option, a file that cannot be read, a mistake in a policy, a person who is missing
+"""How a command ends: one rule for exit codes (`RULE`), one form for saying why.
 
 `policyd decide --exit-code` adds 3 for an ask; `policyd proxy` ends as its agent does.
 """
@@ -14,6 +10,17 @@ import sys
 DONE = 0
 NO = 1
 FAILED = 2
+RULE = {
+    DONE: "it was done, and the answer is yes; a list may be empty",
+    NO: "it was done, and the answer is no: what is named by its id is not there, or there is something to mend",
+    FAILED: "it was not done: a wrong option, a file that is not there or cannot be read, a mistake in a policy, "
+    "a person who is missing",
+}
+MORE = (
+    "With --exit-code policyd decide ends with 0 for allow, 1 for deny, 3 for ask, whichever is strictest, and with 2 "
+    "where nothing was decided. policyd proxy ends as its agent does, with 5 for --fail-on-reject, 126 or 127 where the "
+    "agent cannot be started, and 2 where it did not start."
+)
 
 
 class UsageError(Exception):

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 
 import policyd
-from policyd.cli import COMMANDS, parser_of
+from policyd.cli import COMMANDS, ending, parser_of
 from policyd.proxy.options import USAGE
 
 FILES = (
@@ -43,6 +43,10 @@ def page() -> Iterator[str]:
     for name, (_, text) in COMMANDS.items():
         yield from (".SS", f"policyd {name}", roff(text) + ".", ".PP")
         yield from proxy_options() if name == "proxy" else options(parser_of(name))
+    yield ".SH EXIT STATUS"
+    for code, text in ending.RULE.items():
+        yield from (".TP", f".B {code}", roff(text))
+    yield from (".PP", roff(ending.MORE))
     yield ".SH FILES"
     for path, text in FILES:
         yield from (".TP", f".I {roff(path)}", roff(text))
@@ -53,11 +57,19 @@ def options(parser: argparse.ArgumentParser, above: str = "") -> Iterator[str]:
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for name, below in action.choices.items():
+                yield from (".TP", f".B {roff(above + name)}", roff(below.description or ""))
                 yield from options(below, f"{above}{name} ")
         elif not isinstance(action, argparse._HelpAction):
-            words = ", ".join(action.option_strings) or str(action.metavar or action.dest)
-            value = f" {action.metavar}" if action.option_strings and isinstance(action.metavar, str) else ""
-            yield from (".TP", f".B {roff(above + words + value)}", roff(action.help or ""))
+            words = ", ".join(action.option_strings) or value(action)
+            what = f" {value(action)}" if action.option_strings and action.nargs != 0 else ""
+            yield from (".TP", f".B {roff(above + words + what)}", roff(action.help or ""))
+
+
+def value(action: argparse.Action) -> str:
+    """Return what an option takes, as `--help` shows it."""
+    if action.choices is not None and action.metavar is None:
+        return f"{{{','.join(map(str, action.choices))}}}"
+    return str(action.metavar or action.dest.upper())
 
 
 def proxy_options() -> Iterator[str]:
@@ -70,5 +82,5 @@ def proxy_options() -> Iterator[str]:
 
 def roff(text: str) -> str:
     """Return text as roff takes it."""
-    escaped = text.replace("\\", "\\e").replace("-", "\\-")
+    escaped = text.replace("\\", "\\e").replace("-", "\\-").replace("…", "...")
     return "\\&" + escaped if escaped[:1] in ".'" else escaped
