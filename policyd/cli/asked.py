@@ -30,7 +30,7 @@ class Past(Struct, frozen=True):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that name a request nobody made, or one that was recorded."""
     add = parser.add_argument
-    example = "explain this request instead"
+    example = "explain a request nobody has made yet (repeatable)"
     add("--example", action="append", default=[], metavar='"KIND RESOURCE"', help=example)
     add("--kind", metavar="KIND", help="explain a request of this kind, about what the next options name")
     add("--path", metavar="PATH", help="about this path")
