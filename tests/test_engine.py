@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from policyd import engine, paths, policy
+from policyd.engine.reasons import said
 from policyd.model import (
     Action,
     Agent,
@@ -29,7 +30,7 @@ from policyd.model import (
     Word,
     WordKind,
 )
-from policyd.policy import Policy, PolicySource
+from policyd.policy import Policy, PolicySource, Rule
 from policyd.urls import parse
 from tests.fakes import FakeFilesystem
 
@@ -733,3 +734,19 @@ def test_a_tool_rule_is_not_about_calls_without_a_name() -> None:
     assert effect(loaded, replace(run("ls"), name=Tool("Bash"))) == "deny"
     assert effect(loaded, replace(odd(), name=Tool("Bash"))) == "deny"
     assert effect(load('[[rule]]\neffect="allow"\ntool="*"'), run("ls")) == "ask"
+
+
+def test_of_very_many_reasons_the_first_are_told_and_what_nearly_held_is_looked_for_as_often() -> None:
+    looked: list[Action] = []
+
+    def about(action: Action) -> tuple[Rule, ...]:
+        looked.append(action)
+        return ()
+
+    judged = tuple(
+        Judged(Action(frozenset({"execute"}), command=SimpleCommand((Word(f"x{at}"),), f"x{at}")), Effect.ASK)
+        for at in range(1_000)
+    )
+    found = said(Effect.ASK, judged, about=about)
+    assert "x0" in found.reason and "980 more" in found.reason and len(found.reason) < 2_000
+    assert len(looked) == 20

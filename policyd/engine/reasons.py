@@ -20,6 +20,8 @@ MEMORY = {"never": 0, "session": 1, "project": 2}
 LONGEST_FLOOR = 300
 NOBODY = Action(frozenset())
 LONGEST_NAME = 60
+MOST_SAID = 20
+"""Reasons that are told; what nearly allowed an action is looked for as often."""
 SILENCE = "no rule speaks about it"
 Item = TypeVar("Item", bound=Hashable)
 About = Callable[[Action], Iterable[Rule]]
@@ -34,6 +36,11 @@ def nothing(_: Action) -> tuple[Rule, ...]:
 def unique(items: list[Item]) -> list[Item]:
     """Return the items without repetition, in order."""
     return items if len(items) < 2 else list(dict.fromkeys(items))
+
+
+def told(words: list[str]) -> list[str]:
+    """Return the first reasons, and how many more there are."""
+    return words if len(words) <= MOST_SAID else [*words[:MOST_SAID], f"and {len(words) - MOST_SAID} more reasons"]
 
 
 def silence(judged: Judged, about: About, *, alone: bool) -> str:
@@ -59,6 +66,7 @@ def deciding(effect: Effect, judged: tuple[Judged, ...], about: About = nothing)
     refs: list[RuleRef] = []
     words: list[str] = []
     alone = len([one for one in judged if one.action.role is not Role.MENTION and not one.action.idle]) < 2
+    silent = 0
     for one in judged:
         if one.effect is not effect:
             continue
@@ -71,7 +79,8 @@ def deciding(effect: Effect, judged: tuple[Judged, ...], about: About = nothing)
         if effect is ASK:
             words += [safe(floor, limit=LONGEST_FLOOR) for floor in one.floors]
             if not own and not one.floors:
-                words.append(silence(one, about, alone=alone))
+                silent += 1
+                words.append(silence(one, about if silent <= MOST_SAID else nothing, alone=alone))
     return unique(refs), words
 
 
@@ -106,7 +115,7 @@ def said(
     rules, reasons = deciding(effect, judged, about)
     return Said(
         source or source_of(effect, rules, judged),
-        sentences(unique([*words, *reasons])) or SILENCE,
+        sentences(told(unique([*words, *reasons]))) or SILENCE,
         tuple(rules),
         tuple(unique([ref for one in judged for ref in one.hits + one.possible])),
         "project" if effect is not ASK else "never" if words else remember(judged),
