@@ -13,7 +13,12 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from policyd.cli import COMMANDS, overview, presets
+from policyd.cli import COMMANDS, inforce, overview, presets, status, trust
+from policyd.model import Layer
+from policyd.policy import PolicySource
+from policyd.storage import policies
+from policyd.storage.policies import Found
+from policyd.storage.trust import read_project
 
 ROOT = Path(__file__).parent.parent
 PROJECT = 'version = 1\n[[rule]]\nid = "make"\neffect = "allow"\ncommand = "make **"\n'
@@ -172,6 +177,23 @@ def test_trust_is_taken_back_by_any_program(home: Path, project: Path) -> None:
 def test_a_project_with_a_mistake_is_not_trusted(home: Path, project: Path) -> None:
     (project / ".policyd" / "team.toml").write_text("nonsense = 1\n")
     assert trust_on_a_terminal(project, home, b"y\n") == 2
+
+
+LOCKED = PolicySource("company.toml", b'version = 1\n[lock]\nrefuse = ["project.allow"]\n', Layer.MANAGED)
+
+
+@pytest.mark.parametrize("locked", [False, True])
+def test_trust_and_status_promise_nothing_a_lock_takes_away(
+    locked: bool, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(policies, "managed", lambda *_: Found((LOCKED,) if locked else ()))
+    state = inforce.gather(str(project), str(home), [])
+    (row,) = [row for row in inforce.layer_facts(state) if row["layer"] == "project"]
+    lines, broken = trust.summary(state.places, read_project(str(project)))
+    assert not broken
+    assert ("these rules begin to allow: none" in "\n".join(lines)) is locked
+    assert ("refuses allow rules of projects" in "\n".join(lines)) is locked
+    assert ("`policyd trust` lets it allow" in status.trust_words(row, state)) is not locked
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "policies").rglob("*.toml")), ids=lambda path: path.stem)

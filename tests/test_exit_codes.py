@@ -35,7 +35,7 @@ CODES = """
 0  audit replay --log LOG                       0 decisions
 0  audit suggest --log LOG                      nothing to suggest
 0  audit suggest --unused --log LOG             0 allow rules
-0  check                                        ok: 0 policy files
+0  check                                        no policy file was found
 
 # the answer is no: what is named by its id is not there, or there is something to mend
 1  grants show g-1234                           no grant `g-1234`

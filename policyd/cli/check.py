@@ -161,6 +161,8 @@ def show(report: Report) -> None:
         )
         said = f"ok: {', '.join(counted(*one) for one in found)}, revision {report.policy.revision}"
         print(said + (f"; {counted(len(report.warnings), 'warning')}" if report.warnings else ""))
+        if not report.files:
+            print("note: no policy file was found: everything asks", file=sys.stderr)
 
 
 def facts(report: Report) -> Iterator[dict[str, object]]:
