@@ -174,7 +174,7 @@ def _line(name: str, value: object) -> str:
     """Return one line of TOML, or a list of one text; empty for what is not so plain."""
     if type(value) is str and PLAIN_TEXT.fullmatch(value):
         return f'{name} = "{value}"\n'
-    if type(value) is datetime and value.tzinfo is UTC:
+    if type(value) is datetime:
         return f"{name} = {value}\n"
     if type(value) is list and len(value) == 1 and PLAIN_TEXT.fullmatch(value[0]):
         return f'{name} = [\n    "{value[0]}",\n]\n'
