@@ -22,10 +22,6 @@ import sys
 
 from policyd.proxy.options import USAGE, Options, UsageError, parse
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import ModuleType
-
 FAILED = 70
 
 
@@ -80,15 +76,22 @@ def main(argv: list[str]) -> int:
 
 
 def spare_imports() -> None:
-    """Import `msgspec` without `typing_extensions`, which it takes where it is there, and which costs more than it."""
-    if {"msgspec", "typing_extensions"} & sys.modules.keys():
+    """Import `msgspec` without what it takes along only if it is there, or for one word, and what costs more than it.
+
+    It works without `typing_extensions`; its `uuid` asks `platform` for the name of the system, before Python 3.13.
+    """
+    if {"msgspec", "typing_extensions", "platform"} & sys.modules.keys():
         return
-    modules: dict[str, ModuleType | None] = sys.modules  # type: ignore[assignment]
-    modules["typing_extensions"] = None
+    from types import SimpleNamespace
+
+    spared = {"typing_extensions": None, "platform": SimpleNamespace(system=lambda: os.uname().sysname)}
+    modules: dict[str, object] = sys.modules  # type: ignore[assignment]
+    modules.update(spared)
     try:
         import msgspec  # noqa: F401
     finally:
-        del modules["typing_extensions"]
+        for name in spared:
+            del modules[name]
 
 
 def leave(code: int) -> int:
