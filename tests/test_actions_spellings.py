@@ -330,3 +330,23 @@ def test_a_change_of_codex_that_is_not_shown_may_be_any(
     places = [{"path": f"{HERE}/{name}"} for name in locations]
     found = asked(opened("@agentclientprotocol/codex-acp"), kind="edit", locations=places, content=diffs)
     assert any("opaque" in one for one in found) is not known
+
+
+@pytest.mark.parametrize(
+    ("tool", "fields", "why"),
+    [
+        ("Bash", {"kind": "execute", "locations": [{"path": "a.py"}]}, "the command is not named"),
+        ("Bash", {"kind": "execute", "rawInput": {}, "locations": [{"path": "a.py"}]}, "the command is not named"),
+        ("Grep", {"kind": "search"}, "where it searches is not stated"),
+        ("Grep", {"kind": "search", "rawInput": {}}, ""),
+        ("Bash", {"kind": "execute", "rawInput": {"command": "ls"}, "locations": [{"path": "a.py"}]}, ""),
+    ],
+)
+def test_files_beside_a_call_do_not_stand_for_what_it_does_not_say(tool: str, fields: dict[str, Any], why: str) -> None:
+    found = asked(opened(ADAPTER), **fields, _meta={"claudeCode": {"toolName": tool}})
+    assert any("opaque" in one and why in one for one in found) is bool(why)
+
+
+def test_a_file_only_named_beside_one_only_shown_is_a_move_whoever_the_agent_is() -> None:
+    found = asked(opened("nobody"), kind="edit", locations=[{"path": f"{HERE}/b.py"}], content=[DIFF])
+    assert sorted(found) == [f"edit+move {HERE}/a.py to content", f"edit+move {HERE}/b.py to content"]

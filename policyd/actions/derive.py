@@ -85,9 +85,19 @@ def _call(build: Builder, profile: Profile, spec: ToolSpec, name: str) -> None:
     resources.urls_of(build, spec)
     _widening(build, spec)
     _unclaimed(build, spec)
+    _unnamed(build, spec)
     if table.own and (spec.doubtful or table.own in build.around.servers):
         server = profile.named("mcp__*", (), ())
         _mcp(build, server or spec, name)
+
+
+def _unnamed(build: Builder, spec: ToolSpec) -> None:
+    """Add an opaque action where a command would be run that nothing names: files beside it do not stand for it."""
+    found, table = build.actions, spec.table
+    if "execute" not in build.kinds or table.plain or table.resource or not found:
+        return
+    if not any(action.command is not None or action.opaque for action in found):
+        build.opaque("the command is not named", build.kinds)
 
 
 def _mcp(build: Builder, spec: ToolSpec, name: str) -> None:

@@ -171,7 +171,7 @@ def paths_of(build: Builder, profile: Profile, spec: ToolSpec) -> None:
         _locations(build, spec, targets, apart, ran=ran)
     if evidence.diffs:
         _diffs(build, profile, targets)
-    if profile.data.moves and not ran:
+    if profile.data.shown and not ran:
         _half_shown(build)
     base = _starts(build, spec, beside, ran=ran)
     for text, target in targets.items():
@@ -294,7 +294,9 @@ def _target(build: Builder, spec: ToolSpec, text: str, target: Target, base: tup
 
 
 def _here(build: Builder, spec: ToolSpec, base: tuple[str, ...]) -> None:
-    """Add the cwd as the place of a call that names none."""
+    """Add the cwd as the place of a call that names none; where nothing was stated of it, it may be another."""
+    if not build.evidence.detailed:
+        build.opaque("where it searches is not stated", build.kinds)
     kinds = path_kinds(build.kinds, spec.table.kind)
     for cwd in base:
         reach = Reach(spec.table.reach) if spec.table.reach else Reach.CONTENT

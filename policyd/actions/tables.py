@@ -136,6 +136,8 @@ class ProfileTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """`pending` or `in_progress`: a request stands for every such call, beside the one it may name."""
     moves: bool = False
     """A location without a diff beside a diff without a location is a move."""
+    shown: bool = False
+    """Every file that is changed is named by a location and shown by a diff, but for a move's two ends."""
     sticky_cwd: bool = False
     """The shell keeps its directory between calls."""
     refuse: list[str] = []
