@@ -115,6 +115,52 @@ def test_another_way_to_a_program_is_held_to_its_options() -> None:
     assert not entry.sure(command("python3 -I -m pytest"))
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "holds"),
+    [
+        ("mypy", ".venv/bin/mypy src", True),
+        ("mypy", "python3 -m mypy src", True),
+        ("mypy", "./venv/bin/python -m mypy src", True),
+        ("mypy", "uv run --frozen mypy src", True),
+        ("mypy", "uv run --group dev mypy src", True),
+        ("mypy", "uv run --with evil mypy src", False),
+        ("mypy", "poetry run mypy --python-executable x src", False),
+        ("mypy", "/tmp/.venv/bin/mypy src", False),
+        ("mypy", ".venv/bin/../x/mypy src", False),
+        ("mypy", ".venv/bin/x/mypy src", False),
+        ("mypy", "poetry run ./mypy src", False),
+        ("mypy", "poetry run poetry run mypy src", False),
+        ("mypy", "npx --no-install mypy src", False),
+        ("eslint", "npx --no-install eslint src", True),
+        ("eslint", "pnpm exec eslint src", True),
+        ("eslint", "npx eslint src", False),
+        ("rubocop", "bundle exec rubocop app", True),
+        ("rubocop", "bundle exec rubocop -a", False),
+    ],
+)
+def test_other_ways_to_a_program_are_held_to_the_same(name: str, text: str, holds: bool) -> None:
+    assert _entry(f"test-runners.{name}").sure(command(text)) is holds
+
+
+def test_a_strict_rule_sees_other_ways_to_a_program() -> None:
+    assert _entry("test-runners.mypy").maybe(command("python -m mypy src"), widen=True) is Truth.YES
+    assert _entry("test-runners.jest").maybe(command("yarn run jest"), widen=True) is Truth.YES
+
+
+def test_a_filter_of_the_activated_environment_stands_behind_a_pipe_only() -> None:
+    entry = _entry("test-runners.activated")
+    activated = (Assignment("PATH", Word(".venv/bin"), exported=True),)
+    for taint, fed, holds in ((activated, "|", True), ((), "|", False), (activated, "", False)):
+        given = command("tail -5")
+        assert entry.sure(SimpleCommand(given.argv, "", taint=taint, cwd=given.cwd, fed=fed)) is holds
+
+
+def test_several_operands_are_each_named() -> None:
+    entry = _entry("test-runners.gradle")
+    for text, holds in (("gradle test check", True), ("gradle :a:test", True), ("gradle ':a:publish :b:test'", False)):
+        assert entry.sure(command(text)) is holds
+
+
 def test_an_operand_decides_what_a_task_runner_may_run() -> None:
     entry = _entry("test-runners.make")
     for text, holds in (("make test", True), ("make -j4 check", True), ("make", False), ("make test install", False)):

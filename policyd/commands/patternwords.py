@@ -191,6 +191,11 @@ def _plain(text: str) -> PatternWord:
     return _word(tuple([(char, False) for char in text]), "")
 
 
+def _any_word(marked: Marked, home: str) -> PatternWord:
+    text = "".join([char for char, _ in marked])
+    return _plain(text) if PLAIN(text) and not any(quoted for _, quoted in marked) else _word(marked, home)
+
+
 def read(text: str, home: str) -> tuple[tuple[PatternWord, ...], ...]:
     """Read a pattern: one tuple of words for each expansion of its braces.
 
@@ -200,7 +205,7 @@ def read(text: str, home: str) -> tuple[tuple[PatternWord, ...], ...]:
     if PLAIN(text):
         return (tuple([_plain(word) for word in text.split()]),)
     found = [
-        tuple(_word(word, home) for word in _split(alternative)) for alternative in braces(tuple(_characters(text)))
+        tuple(_any_word(word, home) for word in _split(alternative)) for alternative in braces(tuple(_characters(text)))
     ]
     if not found or not all(found):
         raise PatternError("an empty command pattern; write `**` for any command")

@@ -21,9 +21,10 @@ from msgspec import Struct, field
 
 from policyd.commands import closed, foreign, programs
 from policyd.commands.options import key, parse
-from policyd.commands.patterns import CommandPattern, exactly, levels, plain_name, trusted, untrusted
+from policyd.commands.patterns import CommandPattern, exactly, levels, plain_name, program_names, trusted, untrusted
 from policyd.commands.patternwords import PatternWord, glob, pieces
 from policyd.commands.programs import Called, Program
+from policyd.commands.ways import Ways, compiled
 from policyd.model import SimpleCommand, Truth, Word, WordKind
 
 Table = Mapping[str, object]
@@ -42,6 +43,8 @@ class SetEntry(Struct, frozen=True):
     closed: bool = False
     alike: str = ""
     """The program whose options count, where a pattern names another way to it (`python -m pytest`)."""
+    ways: Ways | None = None
+    """Other ways to the programs its patterns name."""
     operands: tuple[str, ...] = ()
     """What the operands may be, joined by blanks; empty = not restricted. `*` takes no blank."""
     several: bool = False
@@ -70,6 +73,9 @@ class SetEntry(Struct, frozen=True):
 
     def sure(self, command: SimpleCommand, env: tuple[str, ...] = ()) -> bool:
         """Say whether an allow rule with this entry (and `env`) holds for the command."""
+        names = program_names(command)
+        if names is not None and self.programs is not None and names.isdisjoint(self.programs):
+            return False
         if not self._trusted(command, env) or (command.via and command.via[0] in foreign.SHELLS):
             return False
         if self.behind and not (command.fed == "|" and command.taint):
@@ -80,7 +86,10 @@ class SetEntry(Struct, frozen=True):
 
     def short(self, command: SimpleCommand, env: tuple[str, ...] = ()) -> str:
         """Return why the entry does not hold for a command it is about; nothing where it is about others."""
-        found = [reason for level in levels(command) for reason in self._reasons(level)]
+        names = program_names(command)
+        if names is not None and self.programs is not None and names.isdisjoint(self.programs):
+            return ""
+        found = [reason for level in levels(command) for form in self._forms(level) for reason in self._reasons(form)]
         return (min(found) or untrusted(command, (*self.env, *env))) if found else ""
 
     def _reasons(self, level: SimpleCommand) -> Iterator[str]:
@@ -96,7 +105,15 @@ class SetEntry(Struct, frozen=True):
 
     def maybe(self, command: SimpleCommand, *, widen: bool) -> Truth:
         """Say whether the command may be what the entry means."""
-        return max((pattern.maybe(command, widen=widen) for pattern in self.patterns), default=Truth.NO)
+        forms = (command, *(form for level in levels(command) for form in self._behind(level)))
+        return max((pattern.maybe(form, widen=widen) for pattern in self.patterns for form in forms), default=Truth.NO)
+
+    def _forms(self, level: SimpleCommand) -> tuple[SimpleCommand, ...]:
+        """Return the level as it is, and what it reaches by other ways."""
+        return (level, *self._behind(level))
+
+    def _behind(self, level: SimpleCommand) -> tuple[SimpleCommand, ...]:
+        return self.ways.behind(level) if self.ways is not None else ()
 
     def _trusted(self, command: SimpleCommand, env: tuple[str, ...]) -> bool:
         if self.shell and not command.via and command.inner is None and command.argv:
@@ -111,7 +128,7 @@ class SetEntry(Struct, frozen=True):
         if holds is None:
             if len(_HOLDS) >= _HOLDS_KEPT:
                 _HOLDS.clear()
-            holds = _HOLDS[name] = self._holds(level)
+            holds = _HOLDS[name] = any(self._holds(form) for form in self._forms(level))
         return holds
 
     def _holds(self, level: SimpleCommand) -> bool:
@@ -216,11 +233,12 @@ def _list(value: object) -> tuple[str, ...]:
     return tuple(cast("list[str]", value or []))
 
 
-def _entry(name: str, key: str, entry: Table, whole: Table) -> SetEntry:
+def _entry(name: str, key: str, entry: Table, whole: Table, ways: Mapping[str, Ways]) -> SetEntry:
     both = {**whole, **entry}
     patterns = tuple(CommandPattern.compile(text, home="~") for text in _list(entry.get("command", f"{key} **")))
     named = [pattern.programs for pattern in patterns]
-    found = frozenset[str]().union(*(item for item in named if item is not None))
+    way = ways.get(cast("str", entry.get("ways", "")))
+    found = frozenset[str]().union(*(item for item in named if item is not None), way.programs if way else ())
     return SetEntry(
         f"{name}.{key}",
         patterns,
@@ -229,6 +247,7 @@ def _entry(name: str, key: str, entry: Table, whole: Table) -> SetEntry:
         None if None in named else found,
         closed=bool(both.get("closed")),
         alike=cast("str", entry.get("as", "")),
+        ways=way,
         operands=_list(entry.get("operands")),
         several=bool(entry.get("several")),
         unless=tuple(CommandPattern.compile(text, home="~") for text in _list(entry.get("unless"))),
@@ -246,9 +265,10 @@ def _set(name: str, table: Table) -> ShippedSet:
     if kind == "path":
         entries = {text: text for text in _list(table["entries"])}
     else:
-        whole = {key: value for key, value in table.items() if key != "entry"}
+        whole = {key: value for key, value in table.items() if key not in {"entry", "ways"}}
         found = cast("Mapping[str, Table]", table["entry"])
-        entries = {key: _entry(name, key, entry, whole) for key, entry in found.items()}
+        ways = {way: compiled(_list(texts)) for way, texts in cast("Table", table.get("ways", {})).items()}
+        entries = {key: _entry(name, key, entry, whole, ways) for key, entry in found.items()}
     return ShippedSet(name, kind, cast("str", table["reason"]), entries)
 
 
