@@ -160,16 +160,7 @@ class Authorizer:
             found = [self.settle_at(request, time)[0] for time in times]
         except Exception as error:
             return failed(error, self.policy)
-        decision = max(found, key=lambda decision: decision.effect)
-        return self._unseen(request, decision) if decision.effect is Effect.ASK else decision
-
-    def _unseen(self, request: Request, decision: Decision) -> Decision:
-        """Return an ask that no rule wanted with the reason why rules that would have allowed could not."""
-        if decision.source is not Source.DEFAULT:
-            return decision
-        unseen = [BLIND] if self.conversation.machine.fs is None else []
-        unseen += [] if self.conversation.workspace(request.session_id).cwd else [NOWHERE]
-        return replace(decision, reason=sentences([decision.reason, *unseen]))
+        return max(found, key=lambda decision: decision.effect)
 
     def settle_at(self, request: Request, now: datetime) -> tuple[Decision, Context]:
         """Decide a request at one moment; return the decision and what it was decided in.
@@ -180,9 +171,23 @@ class Authorizer:
         context = self._context(request.session_id, now, broken)
         try:
             grant = self.grants(request, context) if self.grants else engine.no_grants
-            return engine.decide(request, policy, context, self.conversation.machine.fs, grant), context
+            decision = engine.decide(request, policy, context, self.conversation.machine.fs, grant)
+            return unseen(decision, context) if decision.effect is Effect.ASK else decision, context
         except Exception as error:
             return failed(error, self.policy), context
+
+
+def unseen(decision: Decision, context: Context) -> Decision:
+    """Return an ask that no rule wanted with the reason why what would have allowed could not."""
+    if decision.source is not Source.DEFAULT:
+        return decision
+    space = context.workspace
+    why = [] if context.resolved else [BLIND]
+    if not space.cwd:
+        why.append(NOWHERE)
+    elif context.resolved and not space.sound:
+        why += [f"{each}, which is no workspace" for each in space.unsound]
+    return replace(decision, reason=sentences([decision.reason, *why])) if why else decision
 
 
 def failed(error: Exception, policy: Policy) -> Decision:

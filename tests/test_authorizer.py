@@ -55,6 +55,8 @@ def test_what_asks_because_nothing_can_be_seen_says_so() -> None:
     nowhere = Authorizer(policy(rules), machine=MACHINE)
     assert blind.decide(params("edit", path="a.py")).reason.endswith(BLIND)
     assert nowhere.decide(params("edit", path="a.py")).reason.endswith(NOWHERE)
+    at_home = point(rules, cwd="/home/dev").decide(params("edit", path="a.py"))
+    assert at_home.reason.endswith("`/home/dev` is the home directory, which is no workspace")
     seeing = point(rules).decide(params("fetch", url="https://example.com"))
     assert seeing.reason == "asked about by `user:defaults.*`"
     for authorizer in (blind, nowhere):

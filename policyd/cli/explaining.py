@@ -41,8 +41,9 @@ def paragraphs(result: Result, evidence: tuple[Evidence, ...], point: Authorizer
     if result.answer.why:
         yield f"           {safe(result.answer.why, limit=WIDTH)}"
     yield f"  answer   {answered(result)}"
-    roots = point.context(request.session_id, datetime.now(UTC)).workspace.roots
-    for way in ways_out(result.decision, result.answer.effect, roots, Ground(*point.in_force(request.session_id))):
+    space = point.context(request.session_id, datetime.now(UTC)).workspace
+    ground = Ground(*point.in_force(request.session_id), () if space.sound else space.unsound)
+    for way in ways_out(result.decision, result.answer.effect, space.roots, ground):
         lines = way.splitlines()
         yield f"  way out  {safe(lines[0])}"
         yield from (f"           {safe(line)}" for line in lines[1:])

@@ -11,6 +11,7 @@ import policyd
 from policyd.actions import Machine
 from policyd.authorizer import broken_by, check_examples
 from policyd.model import Layer
+from policyd.paths import open_workspace
 from policyd.policy import Diagnostic, Policy, PolicyError
 from policyd.storage import grants, places, policies, settings
 from policyd.storage.filesystem import RealFilesystem
@@ -36,6 +37,8 @@ class InForce(Struct):
     trusted: bool | None = None
     """Whether the project's policy is trusted; None where it has none."""
 
+    unsound: tuple[str, ...] = ()
+    """Why the directory is no workspace, so that nothing in it is allowed."""
     mute: str = ""
     """Why no decision can be recorded, so that all are refused; empty where nothing is known against it."""
 
@@ -74,6 +77,9 @@ def compose(state: InForce) -> None:
     sources = tuple(policies.demoted(state.found.sources, (state.root,)))
     found = Found(sources, state.found.notes, state.found.broken)
     state.found, fs = found, RealFilesystem()
+    where = state.places
+    own = (where.config, where.state, where.cache, *where.managed)
+    state.unsound = open_workspace(state.root, (), home=where.home, fs=fs, tmpdir=where.tmpdir, reserved=own).unsound
     try:
         state.policy, state.broken = policies.compose(found, state.places, fs=fs, version=policyd.__version__)
         wrong = broken_by(check_examples(state.policy, Machine(state.places.home, fs, state.places.tmpdir)))
@@ -154,7 +160,11 @@ def facts(state: InForce) -> dict[str, object]:
         "settings": setting_facts(loaded),
         "grants": {"directory": state.places.grants, "files": len(grants.files(state.places.grants))},
         "audit": audit_place(state),
-        "notes": [*state.found.notes, *(loaded.notes if loaded else ())],
+        "notes": [
+            *(f"{why}: no workspace, nothing is allowed here; look from a project" for why in state.unsound),
+            *state.found.notes,
+            *(loaded.notes if loaded else ()),
+        ],
         "errors": [*map(str, state.mistakes), *state.problems],
     }
 

@@ -86,6 +86,8 @@ def trust_words(row: dict[str, object], state: InForce) -> str:
         return ""
     if state.policy and (why := state.policy.lock.voids(Layer.PROJECT, trusted=True)):
         return f" (only tightens: {why})"
+    if not str(row["file"]).startswith(f"{state.root.rstrip('/')}/.policyd/"):
+        return " (lies in this directory: here it only tightens)"
     return " (trusted)" if row["trusted"] else " (only tightens; `policyd trust` lets it allow)"
 
 

@@ -29,6 +29,8 @@ class Ground(Struct, frozen=True):
     policy: Policy = field(default_factory=Policy)
     broken: str = ""
     """Why everything in the session is at least ask."""
+    unsound: tuple[str, ...] = ()
+    """Why there is no workspace, so that nothing is inside it."""
 
     @property
     def firm(self) -> set[RuleRef]:
@@ -56,6 +58,9 @@ def ways_out(decision: Decision, effect: Effect, roots: tuple[str, ...], ground:
             if not rule.default:
                 whose = ", which is your administrator's" if rule.layer is Layer.MANAGED else ""
                 yield f"add an `unless` to {safe(rule.label)}{whose}, or do it another way"
+        return
+    if ground.unsound:
+        yield f"work in a directory of its own: {safe(' and '.join(ground.unsound), limit=2 * WIDTH)}"
         return
     told: set[str] = set()
     for judged in decision.actions:
