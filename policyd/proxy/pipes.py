@@ -12,7 +12,8 @@ from __future__ import annotations
 import os
 from collections import deque
 
-BLOCK = 128 * 1024
+BLOCK = 120 * 1024
+"""About half a pipe; for a larger one `malloc` would ask the kernel, at ten times the cost of a short message."""
 
 
 class Source:
