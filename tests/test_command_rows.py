@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -64,6 +65,15 @@ def test_everyday_commands_get(word: str, command: str) -> None:
 def test_most_everyday_commands_run_without_asking() -> None:
     total = sum(len(EVERYDAY[word]) for word in ("allow", "ask", "deny"))
     assert len(EVERYDAY["allow"]) >= 0.7 * total
+
+
+def test_readme_says_how_many_everyday_commands_run_without_asking() -> None:
+    total = sum(len(EVERYDAY[word]) for word in ("allow", "ask", "deny"))
+    counts = {word: sum(map(len, groups.values())) for word, groups in DAILY.items()}
+    readme = (Path(__file__).parents[1] / "README.md").read_text("utf-8").replace("\n", " ")
+    assert f"{len(EVERYDAY['allow'])} of {total} collected commands" in readme
+    shown = [f"{number:,}".replace(",", " ") for number in (counts["allow"], sum(counts.values()))]
+    assert " of the ".join(shown) in readme
 
 
 def _other_than(texts: list[str], *words: str) -> list[str]:
