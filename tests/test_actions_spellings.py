@@ -338,7 +338,8 @@ def test_a_change_of_codex_that_is_not_shown_may_be_any(
         ("Bash", {"kind": "execute", "locations": [{"path": "a.py"}]}, "the command is not named"),
         ("Bash", {"kind": "execute", "rawInput": {}, "locations": [{"path": "a.py"}]}, "the command is not named"),
         ("Grep", {"kind": "search"}, "where it searches is not stated"),
-        ("Grep", {"kind": "search", "rawInput": {}}, ""),
+        ("Grep", {"kind": "search", "rawInput": {}}, "where it searches is not stated"),
+        ("Grep", {"kind": "search", "rawInput": {"pattern": "x"}}, ""),
         ("Bash", {"kind": "execute", "rawInput": {"command": "ls"}, "locations": [{"path": "a.py"}]}, ""),
     ],
 )

@@ -334,6 +334,18 @@ def test_a_grant_is_shared_by_processes_and_a_later_denial_wins_at_once(project:
     assert [found.effect for found in file(project).grants(CLOCK)] == [Effect.DENY]
 
 
+def test_a_link_that_leads_to_another_project_takes_no_grant_along(project: Path) -> None:
+    other, link = project.with_name("another"), project.with_name("link")
+    other.mkdir()
+    link.symlink_to(project)
+    process = remembered(project)
+    process.remember([given(project)])
+    assert settled(process, link) is Effect.ALLOW
+    link.unlink()
+    link.symlink_to(other)
+    assert settled(process, link) is None
+
+
 def test_a_session_grant_is_listed_for_all_and_holds_for_one(project: Path) -> None:
     one, two = remembered(project, "one"), remembered(project, "two")
     one.remember([given(project, "session")])

@@ -295,7 +295,7 @@ def _target(build: Builder, spec: ToolSpec, text: str, target: Target, base: tup
 
 def _here(build: Builder, spec: ToolSpec, base: tuple[str, ...]) -> None:
     """Add the cwd as the place of a call that names none; where nothing was stated of it, it may be another."""
-    if not build.evidence.detailed:
+    if not build.evidence.detailed or ("search" in build.kinds and not build.evidence.raw):
         build.opaque("where it searches is not stated", build.kinds)
     kinds = path_kinds(build.kinds, spec.table.kind)
     for cwd in base:

@@ -40,13 +40,12 @@ class Remembered(Struct):
     """Where what was read of large files is kept."""
     _files: dict[str, GrantFile] = field(default_factory=dict)
     _books: dict[str, tuple[tuple[tuple[Grant, ...], ...], GrantBook]] = field(default_factory=dict)
-    _roots: dict[str, str] = field(default_factory=dict)
     _memory: dict[str, tuple[Grant, ...]] = field(default_factory=dict)
     """Session grants that could not be written, by project."""
 
     def beside(self, run: str) -> Remembered:
         """Return the same files as another connection sees them: session grants are its own, under `run`."""
-        return Remembered(self.directory, run, self.clock, self.longest, self.shelf, self._files, {}, self._roots)
+        return Remembered(self.directory, run, self.clock, self.longest, self.shelf, self._files, {})
 
     def bind(self, request: Request, context: Context, *, allows: bool = True) -> Settle:
         """Return what is remembered of each action of `request`; see `GrantBook.bind`.
@@ -64,13 +63,12 @@ class Remembered(Struct):
         return settle
 
     def root(self, context: Context) -> str:
-        """Return the real path of the session's project, as it was when first asked for; empty: no session yet."""
+        """Return the real path of the session's project as it is now; empty: no session yet.
+
+        A link to one project may lead to another tomorrow, where nothing of the first holds.
+        """
         cwd = context.workspace.cwd
-        if not cwd:
-            return ""
-        if cwd not in self._roots:
-            self._roots[cwd] = os.path.realpath(cwd)
-        return self._roots[cwd]
+        return os.path.realpath(cwd) if cwd else ""
 
     def book(self, root: str, clock: Clock) -> GrantBook:
         """Return the grants that may count in the project at `root` now."""
