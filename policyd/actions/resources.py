@@ -42,6 +42,14 @@ def commands_of(build: Builder, spec: ToolSpec) -> None:
         elif not (spec.table.argv and _vector(build, item, cwd, known=known)):
             stdin = spec.table.stdin
             shell.text_actions(build, item.value, item.origin, cwd, known=known, strict=strict, stdin=stdin)
+    if found and build.kinds <= {"other"} and spec.table.kind != "execute":
+        _unsaid(build)
+
+
+def _unsaid(build: Builder) -> None:
+    """Say that a command under no kind may be any tool's argument of that name, and run anywhere."""
+    if not any(action.opaque for action in build.actions):
+        build.opaque("the kind of the request does not say that its command is run", frozenset({"other"}))
 
 
 def _words(build: Builder, spec: ToolSpec, found: Found, cwd: tuple[str, ...], *, known: bool) -> None:
