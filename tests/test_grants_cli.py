@@ -22,6 +22,7 @@ from policyd.model import Effect, Layer
 from policyd.policy import PolicySource
 from policyd.policy import load as load_policy
 from policyd.storage import clock as clocks
+from policyd.storage import policies
 from policyd.storage.grants import Remembered, files
 from tests.asking import fetch, request
 from tests.test_grants import ASKED, grant
@@ -312,6 +313,16 @@ def test_a_list_in_plain_columns_imports_nothing_that_costs_more_than_it(tmp_pat
     )
     said = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
     assert said.stdout.splitlines()[-1] == "0"
+
+
+def test_no_yes_is_remembered_where_a_lock_lets_none_count(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lock = PolicySource("company.toml", b'version = 1\n[lock]\nrefuse = ["grants"]\n', Layer.MANAGED)
+    monkeypatch.setattr(policies, "managed", lambda _: policies.Found((lock,)))
+    assert add(home, "--", "make") == 2
+    assert "the managed policy refuses remembered answers" in capsys.readouterr().err
+    assert add(home, "--deny", "--", "make") == 0, "a no only tightens"
 
 
 @pytest.mark.slow

@@ -213,7 +213,7 @@ def run_prune(_: argparse.Namespace, kept: Kept) -> int:
 
 def run_add(args: argparse.Namespace, kept: Kept) -> int:
     """Remember an answer for a limited time."""
-    why = "" if args.deny else presence.refusal()
+    why = "" if args.deny else presence.refusal() or locked(args.home)
     try:
         members = (wanted(args),)
     except ValueError as error:
@@ -237,6 +237,22 @@ def run_add(args: argparse.Namespace, kept: Kept) -> int:
     kept.file(project(args)).change(lambda old: merged(old, [new]))
     print(f"{new.id}: {effect.word} {new.covers} for {left(args.life)}")
     return DONE
+
+
+def locked(home: str | None) -> str:
+    """Return why a remembered yes would not count, empty where it would."""
+    import policyd
+    from policyd.policy import PolicyError, load
+    from policyd.storage import policies
+    from policyd.storage.filesystem import RealFilesystem
+
+    where, fs = places.find(home=home), RealFilesystem()
+    try:
+        found = policies.managed(where.managed_policies)
+        policy = load(found.sources, home=where.home, tmpdir=where.tmpdir, fs=fs, version=policyd.__version__)
+    except PolicyError as error:
+        return f"the managed policy cannot be read: {error}"
+    return "the managed policy refuses remembered answers" if policy.lock.grants else ""
 
 
 def wanted(args: argparse.Namespace) -> Key:
