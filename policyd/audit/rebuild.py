@@ -107,6 +107,17 @@ class ModeRow(msgspec.Struct):
     unsafe: bool = True
 
 
+class CalledRow(msgspec.Struct):
+    """The tool a request is a call of."""
+
+    tool: str
+    splits: list[tuple[str, str]] = []
+
+    def name(self) -> Tool:
+        """Return the tool."""
+        return Tool(self.tool, tuple(self.splits))
+
+
 class StandingRow(msgspec.Struct):
     """The rest of an action's row."""
 
@@ -128,14 +139,9 @@ class StandingRow(msgspec.Struct):
     mode: ModeRow | None = None
     idle: bool = False
     mcp: bool = False
+    called: CalledRow | None = None
+    """Of a call of another tool than the request's first."""
     actions_cut: int = 0
-
-
-class CalledRow(msgspec.Struct):
-    """The tool a request is a call of."""
-
-    tool: str
-    splits: list[tuple[str, str]] = []
 
 
 class RequestRow(msgspec.Struct):
@@ -167,7 +173,7 @@ def request(record: Mapping[str, object]) -> Request:
         raise Undecidable(f"a part that rules look at is not in the record: {found}")
     try:
         head = msgspec.convert(record, RequestRow)
-        name = Tool(head.called.tool, tuple(head.called.splits)) if head.called else None
+        name = head.called.name() if head.called else None
         actions = tuple(action(row, name) for row in rows)
     except (ValueError, TypeError, LookupError, urls.OddUrl) as error:
         raise Undecidable(f"the record is not written as this version reads it: {error}") from error
@@ -185,6 +191,8 @@ def action(row: Mapping[str, object], name: Tool | None) -> Action:
     rest = msgspec.convert(row, StandingRow)
     command = msgspec.convert(row, CommandRow) if "command" in row else None
     cwd = tuple(rest.cwd)
+    if "called" in row:
+        name = rest.called.name() if rest.called else None
     return Action(
         kinds=frozenset(rest.kinds or ([rest.kind] if rest.kind else [])),
         role=rest.role,

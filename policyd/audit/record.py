@@ -20,7 +20,7 @@ import msgspec
 from policyd.audit import masks
 from policyd.audit.actionrows import action_row
 from policyd.digest import sha256
-from policyd.model import KINDS, Context, Decision, Judged, Request, RuleRef
+from policyd.model import KINDS, Context, Decision, Judged, Request, RuleRef, Tool
 
 SCHEMA = 1
 KNOWN = frozenset(KINDS)
@@ -141,9 +141,23 @@ def add_request(row: dict[str, object], request: Request) -> None:
         row["plain"] = request.plain
     if request.refusal is not None:
         row["refusal"] = request.refusal
-    called = [action.name for action in request.actions if action.name]
+    called = next((action.name for action in request.actions if action.name), None)
     if called:
-        row["called"] = {"tool": called[0].name, "splits": [list(pair) for pair in called[0].splits]}
+        row["called"] = tool_row(called)
+        add_others(row, request, called)
+
+
+def add_others(row: Mapping[str, object], request: Request, called: Tool) -> None:
+    """Add to actions of calls of another tool which tool that is: a request may stand for several calls."""
+    listed = row["actions"]
+    for one, action in zip(listed if isinstance(listed, list) else (), request.actions, strict=False):
+        if action.name is not called and action.name != called:
+            one["called"] = tool_row(action.name) if action.name else None
+
+
+def tool_row(tool: Tool) -> dict[str, object]:
+    """Return a tool with every server and name it may mean."""
+    return {"tool": tool.name, "splits": [list(pair) for pair in tool.splits]}
 
 
 def event(name: str, now: datetime, **fields: object) -> dict[str, object]:
