@@ -5,7 +5,9 @@ Rules of this module:
 1. A loop over constants and globs is read once a value, its variable known; any other loop with its variable unknown.
 2. What a body sets or tampers with counts for its beginning too: a loop whose first reading changed something is read
    a second time from there.
-3. After branches only that is known which is the same on every way.
+3. `for ((i = 0; i < 3; i++))` over numbers as they stand is a loop over constants, if its body only looks at `$i`; any
+   other arithmetic may run something.
+4. After branches only that is known which is the same on every way.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from policyd.commands.plain import constant
 from policyd.commands.state import Cwd, Pair, union
 from policyd.commands.words import Scanner
 from policyd.model import Word, WordKind
@@ -24,6 +27,10 @@ if TYPE_CHECKING:
     from policyd.commands.grammar import Reader
 
 _VALUES = 1_000
+_COUNTS = re.compile(
+    r"for\s*\(\(\s*([a-z])\s*=\s*(\d{1,4})\s*;\s*\1\s*(<=?)\s*(\d{1,4})\s*;\s*(?:\1\+\+|\+\+\1)\s*\)\)"
+)
+_COUNTED = 100
 _ITEM_ENDS = frozenset({";;", ";&", ";;&"})
 _JUMPS = re.compile(r"\b(?:break|continue)\b")
 _WORDS_OF_IF = frozenset({"if", "then", "elif", "else", "fi"})
@@ -167,9 +174,11 @@ def repeated(reader: Reader, node: Node) -> Pair:
 
 def counted(reader: Reader, node: Node) -> Pair:
     """Read `for ((…)); do … done`: the numbers are evaluated."""
-    shown = reader.text(node.start_byte, node.end_byte)[:40]
-    reader.opaque(f"`{shown}` evaluates numbers, which may run something")
     body = node.child_by_field_name("body")
+    steps = _steps(reader, node, body)
+    if not steps:
+        shown = reader.text(node.start_byte, node.end_byte)[:40]
+        reader.opaque(f"`{shown}` evaluates numbers, which may run something")
     for child in reader.children(node):
         if body is not None and child.start_byte < body.start_byte and child.child_count:
             reader.note(child)
@@ -179,7 +188,22 @@ def counted(reader: Reader, node: Node) -> Pair:
                 reader.state.assign(assigned[0], None)
     if body is None:
         return reader.hidden(node)
+    if steps:
+        return _unrolled(reader, steps[0].text, steps[1:], body)
     return _repeat(reader, node, lambda: reader.run_node(body))
+
+
+def _steps(reader: Reader, node: Node, body: Node | None) -> list[Word]:
+    """Return the variable and the numbers of a loop that only counts, nothing for any other."""
+    found = _COUNTS.match(reader.source, node.start_byte, node.end_byte)
+    if found is None or body is None:
+        return []
+    name, state = found[1], reader.state
+    seen = re.sub(rf"\$(?:{name}\b|\{{{name}\}})", "", reader.source[body.start_byte : body.end_byte])
+    if state.tainted or name in state.names or name in state.fixed or re.search(rf"\b{name}\b", seen):
+        return []
+    numbers = range(int(found[2]), int(found[4]) + (found[3] == "<="))
+    return [constant(name), *(constant(str(number)) for number in numbers)] if 0 < len(numbers) <= _COUNTED else []
 
 
 def _repeat(reader: Reader, node: Node, once: Callable[[], Pair]) -> Pair:
