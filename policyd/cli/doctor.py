@@ -165,7 +165,7 @@ def client_lines(found: Findings) -> Iterator[str]:
         yield f"  person    {'may answer' if client.person else 'nobody answers: the step `client` is left out'}"
         by = "name" if client.shows_option_names else "kind"
         yield f"  shows     {counted(client.options_per_kind, 'option')} a kind, by {by}"
-        yield f"  remembers {client.remember} at most"
+        yield f"  remembers {'nothing' if client.remember == 'never' else f'{client.remember} at most'}"
         yield from (f"  does      {text}" for text in client.behaviour)
     yield from (f"  read      {path}" for path in found.files)
     yield from (f"  note      {text}" for text in found.notes)
