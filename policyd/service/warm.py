@@ -15,7 +15,7 @@ from time import sleep
 
 from policyd.policy import Policy
 
-DELAY = 0.03
+DELAY = 0.01
 """Seconds."""
 LINE = "true --warm 'x' && for i in 1; do echo $i; done"
 
