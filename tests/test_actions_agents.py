@@ -41,6 +41,51 @@ def asked(talk: Conversation, options: list[dict[str, str]] = ONCE, **fields: An
 
 ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
     (
+        "goose",
+        {
+            "title": "shell · ls",
+            "kind": "other",
+            "rawInput": {"command": "make", "timeout_secs": 5},
+            "_meta": {"goose": {"toolCall": {"toolName": "shell", "extensionName": "developer"}}},
+        },
+        ["execute $ make"],
+    ),
+    (
+        "goose",
+        {
+            "title": "edit · src/main.py",
+            "kind": "other",
+            "rawInput": {"path": "src/main.py", "before": "a", "after": "b"},
+            "_meta": {"goose": {"toolCall": {"toolName": "edit", "extensionName": "developer"}}},
+        },
+        ["edit /home/dev/project/src/main.py"],
+    ),
+    (
+        "goose",
+        {
+            "title": "ssh: run · ls",
+            "kind": "other",
+            "rawInput": {"command": "ls"},
+            "_meta": {"goose": {"toolCall": {"toolName": "ssh__run", "extensionName": "ssh"}}},
+        },
+        ["other tool ssh/run"],
+    ),
+    (
+        "auggie",
+        {"title": "Edit a.py", "kind": "edit", "rawInput": {"path": "a.py", "command": "str_replace"}},
+        ["edit /home/dev/project/a.py"],
+    ),
+    (
+        "auggie",
+        {"title": "Delete a, x", "kind": "delete", "rawInput": {"file_paths": ["a", "/etc/x"]}},
+        ["delete /home/dev/project/a to content", "delete /etc/x to content"],
+    ),
+    (
+        "auggie",
+        {"title": "Write to terminal 1", "kind": "execute", "rawInput": {"terminal_id": 1, "input_text": "rm x"}},
+        ["execute opaque: no profile says what `rawInput.input_text` means"],
+    ),
+    (
         "qwen-code",
         {
             "title": "Shell: rm notes.txt (Delete)",
