@@ -10,7 +10,7 @@ import sys
 import tempfile
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -116,9 +116,12 @@ def test_policyd_and_shfmt_agree_on_the_simple_commands_or_policyd_says_opaque(c
 # ---- bash ------------------------------------------------------------------------------------------
 
 STUB = """#!/bin/sh
-printf '%s\\037' "${0##*/}" "$@" '\x1e' >> "$LOG"
+printf '%s\\037' "$(pwd)" "${0##*/}" "$@" '\x1e' >> "$LOG"
 case "${0##*/}" in p2|p4|git) exit 1;; esac
 """
+
+
+BASH = ("/bin/bash", "--noprofile", "--norc")
 
 
 @pytest.fixture(scope="module")
@@ -133,8 +136,8 @@ def stubs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def ran(text: str, stubs: Path, scratch: Path) -> list[list[str]]:
-    """Run a generated text in bash, in a scratch directory; return the stubs that ran, with their words."""
+def ran(text: str, stubs: Path, scratch: Path, shell: Sequence[str] = BASH) -> list[list[str]]:
+    """Run a generated text in bash, in `scratch/w`; return the stubs that ran: where, and with which words."""
     work = scratch / "w"
     subprocess.run(["/bin/rm", "-rf", work], check=True)
     (work / "d").mkdir(parents=True)
@@ -147,37 +150,37 @@ def ran(text: str, stubs: Path, scratch: Path) -> list[list[str]]:
     env = {"PATH": str(stubs), "LOG": str(log), "HOME": "/h"}
     try:
         subprocess.run(
-            ["/bin/bash", "--noprofile", "--norc", "-c", text],
+            [*shell, "-c", text],
             cwd=work, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return []
     records = log.read_bytes().decode(errors="replace").split("\x1e")
-    return [
-        record.removeprefix("\x1f").removesuffix("\x1f").split("\x1f") for record in records if record.strip("\x1f")
-    ]
+    return [record.removeprefix("\x1f").split("\x1f")[:-1] for record in records if record.strip("\x1f")]
 
 
-def unseen(text: str, runs: list[list[str]]) -> list[list[str]]:
-    """Return the programs that ran and that policyd neither saw (with these words) nor called opaque."""
-    reading = read(text, cwd=("/w",), home="/h")
+def unseen(text: str, runs: list[list[str]], scratch: Path, shell: str = "bash") -> list[list[str]]:
+    """Return the programs that ran and that policyd neither saw (there, with these words) nor called opaque."""
+    reading = read(text, cwd=(str(scratch / "w"),), home="/h", shell=shell)
     if reading.opaque:
         return []
     seen: dict[str, list[SimpleCommand]] = {}
     for command in reading.commands:
         for level in levels(command):
             seen.setdefault(level.argv[0].text, []).append(level)
-    return [run for run in runs if not any(_may_be(command, run) for command in seen.get(run[0], []))]
+    return [run for run in runs if not any(_may_be(command, run) for command in seen.get(run[1], []))]
 
 
 def _may_be(command: SimpleCommand, run: list[str]) -> bool:
-    """Say whether the words of a command may have become those that ran, up to the first one that is not constant."""
-    for place, word in enumerate(command.argv):
+    """Say whether a command may be the one that ran: there, its words the same up to one that is not constant."""
+    if command.cwd and run[0] not in command.cwd:
+        return False
+    for place, word in enumerate(command.argv, 1):
         if word.kind is not WordKind.CONST or word.text == "/dev/fd/63":
             return True
         if place >= len(run) or word.text != run[place]:
             return False
-    return len(run) == len(command.argv)
+    return len(run) == len(command.argv) + 1
 
 
 @pytest.mark.slow
@@ -186,7 +189,7 @@ def _may_be(command: SimpleCommand, run: list[str]) -> bool:
 def test_bash_runs_no_program_that_policyd_has_not_seen(chunk: int, stubs: Path, tmp_path: Path) -> None:
     for seed in range(1_000_000 + chunk * 200, 1_000_000 + (chunk + 1) * 200):
         text = Generator(seed).text()
-        assert not unseen(text, ran(text, stubs, tmp_path)), text
+        assert not unseen(text, ran(text, stubs, tmp_path), tmp_path), text
 
 
 HIDDEN = tomllib.loads((Path(__file__).parent / "data" / "commands" / "reading_hidden.toml").read_text())["case"]
@@ -200,5 +203,5 @@ def test_every_hidden_program_of_the_table_really_runs(case: dict[str, list[str]
     (stubs / "cat").symlink_to("/usr/bin/cat")
     if not (stubs / "tee").exists():
         (stubs / "tee").symlink_to("/usr/bin/tee")
-    idle = [text for text in case["texts"] if "rm" not in [run[0] for run in ran(text, stubs, tmp_path)]]
+    idle = [text for text in case["texts"] if "rm" not in [run[1] for run in ran(text, stubs, tmp_path)]]
     assert not idle

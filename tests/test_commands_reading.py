@@ -323,7 +323,7 @@ def test_hostile_texts_neither_hang_nor_raise(text: str) -> None:
 
 # ---- other shells ----------------------------------------------------------------------------------
 
-ZSH = ("=rm x", "ls &| rm x", "ls &! rm x", "rm x", "${(e)X}; rm x")
+ZSH = ("=rm x", "ls &| rm x", "ls &! rm x", "noglob rm x", "${(e)X}; rm x")
 
 
 @pytest.mark.parametrize("text", ZSH)

@@ -23,8 +23,8 @@ from policyd.commands.run import WORDS, FullError, Run
 from policyd.commands.state import Cwd, Pair, State, enter
 from policyd.commands.taint import TAINTS_ALL, loose
 from policyd.commands.variables import harmless
-from policyd.commands.wrapper_programs import only_reads_text
-from policyd.commands.wrapper_table import BASH_LIKE, SHELLS
+from policyd.commands.wrapper_programs import reads_alike
+from policyd.commands.wrapper_table import SHELLS
 from policyd.model import Assignment, SimpleCommand, Word, WordKind
 
 MORE = Word("…", WordKind.UNKNOWN, many=True)
@@ -224,7 +224,8 @@ def _add(run: Run, state: State, call: Call, levels: list[_Level], builtin: str)
 
 def _is_shell_text(argv: Words) -> bool:
     """Say whether the command is `bash -lc TEXT`: all it does is what the text does, which is read beside it."""
-    return plain_name(argv[0]) in BASH_LIKE and only_reads_text(argv[1:])
+    name = plain_name(argv[0])
+    return name in SHELLS and reads_alike(name, argv[1:])
 
 
 def _local(name: str) -> bool:

@@ -3,8 +3,9 @@
 Rules of this module:
 
 1. What was read once is kept (bounded): the same text in the same place reads the same.
-2. Text for zsh is read as bash for strict rules and is opaque; text for other shells is opaque unless it is as plain
-   as `foreign` wants it, its plain words are seen by strict rules.
+2. Text for zsh is text for bash where `zsh` finds no difference; else it is read as bash for strict rules and is
+   opaque. Text for other shells is opaque unless it is as plain as `foreign` wants it, its plain words are seen by
+   strict rules.
 3. No cap and no fault of a parser takes away what was found before it.
 """
 
@@ -137,18 +138,25 @@ def _parse(run: Run, state: State, text: str, shell: str) -> None:
     if len(text) > LENGTH:
         run.opaque(f"the command is longer than {LENGTH // 1024} KiB; the rest was not read")
         text = text[:LENGTH]
-    if shell in _BASH:
+    why = _difference(text) if shell == "zsh" else ""
+    if shell in _BASH or (shell == "zsh" and not why):
         _script(run, state, text)
         return
     told = foreign.plain(text, shell)
     if told is not None:
         _foreign(run, state, told, shell.lower().removesuffix(".exe"))
         return
-    run.opaque(f"text for {shell} is not parsed")
+    run.opaque(why or f"text for {shell} is not parsed")
     run.strict = True
     if shell == "zsh":
         _script(run, state, text)
     _rough(run, state, text)
+
+
+def _difference(text: str) -> str:
+    from policyd.commands.zsh import difference
+
+    return difference(text)
 
 
 def _foreign(run: Run, state: State, told: list[tuple[Word, ...]], shell: str) -> None:

@@ -85,11 +85,27 @@ def _shell(name: str, words: Words, found: Unwrapped, fed: str) -> None:
         at += 1 + sum(text.count(letter) for letter in "oO")
     if script:
         value = words[at] if at < len(words) else constant("")
-        found.inners.append(Inner(f"{name} -c", script=value, strict=name not in BASH_LIKE))
-        if name not in BASH_LIKE:
-            found.reasons.append(f"text for {name} is not parsed")
+        why = "" if name in BASH_LIKE else _difference(name, words)
+        found.inners.append(Inner(f"{name} -c", script=value, strict=bool(why)))
+        if why:
+            found.reasons.append(why)
     elif stdin or at >= len(words) or _is_input(words[at]):
         found.reasons.append(f"`{name}` runs what it reads from its input")
+
+
+def _difference(name: str, words: Words) -> str:
+    """Return why the text of a shell that is not like bash cannot be read, empty where bash reads it alike."""
+    text = _text(words) if name == "zsh" else ""
+    if not text:
+        return f"text for {name} is not parsed"
+    from policyd.commands.zsh import difference
+
+    return difference(text)
+
+
+def reads_alike(name: str, words: Words) -> bool:
+    """Say whether all that the shell `name` does with `words` is to run a text, and bash reads that as it does."""
+    return bool(_text(words)) if name in BASH_LIKE else not _difference(name, words)
 
 
 _ASKS = frozenset({"--help", "--version"})
@@ -98,19 +114,20 @@ _TEXT_OPTION = re.compile(r"-[ceul]+o?|-o|--login|--norc|--noprofile").fullmatch
 _SAFE_OPTIONS = frozenset({"pipefail", "errexit", "nounset"})
 
 
-def only_reads_text(words: Words) -> bool:
-    """Say whether `words`, a shell's own, only make it run a text: `-lc TEXT`, `-eu -o pipefail -c TEXT`."""
+def _text(words: Words) -> str:
+    """Return TEXT where `words`, a shell's own, only make it run that: `-lc TEXT`, `-eu -o pipefail -c TEXT`."""
     at = 0
-    while at < len(words) and _TEXT_OPTION(text := constant_text(words[at]) or ""):
+    while at < len(words) and _TEXT_OPTION(option := constant_text(words[at]) or ""):
         at += 1
-        short = not text.startswith("--")
-        if short and text.endswith("o"):
+        short = not option.startswith("--")
+        if short and option.endswith("o"):
             if at >= len(words) or words[at].text not in _SAFE_OPTIONS:
-                return False
+                return ""
             at += 1
-        if short and "c" in text:
-            return at < len(words) and (constant_text(words[at]) or "-")[0] not in "-+"
-    return False
+        if short and "c" in option:
+            text = constant_text(words[at]) if at < len(words) else None
+            return text if text and text[0] not in "-+" else ""
+    return ""
 
 
 def _long_shell_option(name: str, text: str, found: Unwrapped) -> int:

@@ -1,0 +1,91 @@
+"""Texts for zsh: what bash reads alike is decided alike, the rest asks; zsh itself is the judge where there is one."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from policyd.commands import read
+from policyd.commands.zsh import difference
+from policyd.model import Reading
+from tests.commandrows import decide, table
+from tests.commands_generator import Generator
+from tests.test_commands_oracle import levels, ran, stubs, unseen
+
+__all__ = ["stubs"]
+
+TABLE: dict[str, Any] = table("zsh.toml")
+POLICY = """
+version = 1
+
+[[rule]]
+effect = "allow"
+command = "**"
+
+[[rule]]
+effect = "deny"
+command = "rm"
+"""
+ZSH = shutil.which("zsh")
+
+
+def reading(text: str, shell: str) -> Reading:
+    """Read a text as the shell of that name does."""
+    return read(text, cwd=("/w",), home="/h", shell=shell)
+
+
+@pytest.mark.parametrize("text", TABLE["alike"])
+def test_a_text_both_shells_read_alike_is_read_as_for_bash(text: str) -> None:
+    assert difference(text) == ""
+    assert reading(text, "zsh") == reading(text, "sh")
+
+
+@pytest.mark.parametrize("text", TABLE["apart"])
+def test_what_zsh_may_read_otherwise_is_opaque(text: str) -> None:
+    assert "may mean something else to zsh" in difference(text)
+    found = reading(text, "zsh")
+    assert found.opaque
+    assert all(level.strict_only for command in found.commands for level in levels(command))
+
+
+@pytest.mark.parametrize("text", TABLE["apart"])
+def test_what_zsh_may_read_otherwise_is_never_allowed(text: str) -> None:
+    assert decide(POLICY, text, shell="zsh").effect.word != "allow"  # noqa: S604
+    quoted = "'" + text.replace("'", "'\\''") + "'"
+    assert decide(POLICY, f"zsh -lc {quoted}").effect.word != "allow"
+
+
+ROWS = [
+    ("git status && ls | wc -l", "allow"),
+    ("cd src && rm x", "deny"),
+    ("for f in a b; do rm $f; done", "deny"),
+    ('echo "$(rm x)"', "deny"),
+    ("print -z rm x", "ask"),
+    ("ls -la; echo *(e:'rm x':)", "ask"),
+]
+
+
+@pytest.mark.parametrize(("text", "word"), ROWS)
+def test_a_text_wrapped_for_zsh_is_decided_as_the_text_is(text: str, word: str) -> None:
+    argv = ["zsh", "-lc", text]
+    assert decide(POLICY, text, shell="zsh").effect.word == word  # noqa: S604
+    assert decide(POLICY, text, given={"command": argv}).effect.word == word
+    assert decide(POLICY, text, given={"command": ["/bin/zsh", "-c", text]}).effect.word == word
+
+
+@pytest.mark.parametrize("options", ["-ic", "-o extendedglob -c", "-fc", "--shwordsplit -c", "-xc"])
+def test_zsh_with_other_options_is_not_read(options: str) -> None:
+    assert decide(POLICY, f"zsh {options} ls").effect.word == "ask"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(ZSH is None, reason="zsh is not installed")
+def test_zsh_runs_no_program_that_policyd_has_not_seen(stubs: Path, tmp_path: Path) -> None:
+    for seed in range(2_000_000, 2_004_000):
+        text = Generator(seed).text()
+        if not difference(text):
+            assert not unseen(text, ran(text, stubs, tmp_path, (str(ZSH), "-f")), tmp_path, "zsh"), text
