@@ -351,3 +351,9 @@ def test_files_beside_a_call_do_not_stand_for_what_it_does_not_say(tool: str, fi
 def test_a_file_only_named_beside_one_only_shown_is_a_move_whoever_the_agent_is() -> None:
     found = asked(opened("nobody"), kind="edit", locations=[{"path": f"{HERE}/b.py"}], content=[DIFF])
     assert sorted(found) == [f"edit+move {HERE}/a.py to content", f"edit+move {HERE}/b.py to content"]
+
+
+@pytest.mark.parametrize("agent", ["codex-acp", "hermes-agent", "OpenCode"])
+def test_a_change_whose_details_were_never_stated_may_be_a_deletion(agent: str) -> None:
+    fields: dict[str, Any] = {"kind": "edit", "locations": [{"path": f"{HERE}/a.py"}], "content": [DIFF]}
+    assert "edit opaque: what is done to files is not stated" in asked(opened(agent), **fields)

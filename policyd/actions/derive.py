@@ -24,6 +24,8 @@ from policyd.actions.profiles import Profile, ToolSpec
 from policyd.actions.unread import unread
 from policyd.model import TABLE, WRITE_KINDS, Action, Mode, Role, Tool
 
+TOLD = ("deletes", "moves", "patch")
+"""Groups of references to what is done to files beside being written."""
 OFF = frozenset(
     {"no", "off", "disable", "disabled", "skip", "without", "outside", "bypass", "escape", "leave", "dangerously"}
 )
@@ -92,8 +94,13 @@ def _call(build: Builder, profile: Profile, spec: ToolSpec, name: str) -> None:
 
 
 def _unnamed(build: Builder, spec: ToolSpec) -> None:
-    """Add an opaque action where a command would be run that nothing names: files beside it do not stand for it."""
+    """Add an opaque action for what nothing names: files beside it do not stand for it.
+
+    That is a command that would be run, and what `rawInput` would say of files that are deleted or moved.
+    """
     found, table = build.actions, spec.table
+    if not build.evidence.detailed and any(spec.keys[group] for group in TOLD):
+        build.opaque("what is done to files is not stated", build.kinds)
     if "execute" not in build.kinds or table.plain or table.resource or not found:
         return
     if not any(action.command is not None or action.opaque for action in found):
