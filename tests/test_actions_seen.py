@@ -53,7 +53,7 @@ CHANGES: dict[str, Callable[[FakeFilesystem], None]] = {
 }
 
 
-@given(st.lists(st.tuples(st.sampled_from(sorted(CHANGES)), st.sampled_from(sorted(CALLS))), max_size=12))
+@given(st.lists(st.tuples(st.sampled_from(sorted(CHANGES)), st.sampled_from(sorted(CALLS))), max_size=24))
 def test_a_call_stands_for_what_it_would_if_nothing_had_been_seen(steps: list[tuple[str, str]]) -> None:
     fs = FakeFilesystem(dict(FILES), {f"{ROOT}/loop": "loop"})
     places, profile = around(fs), profiles.generic()
@@ -66,14 +66,15 @@ def test_a_call_stands_for_what_it_would_if_nothing_had_been_seen(steps: list[tu
 def test_what_rests_on_a_failed_look_or_on_a_whole_directory_is_not_kept() -> None:
     fs = FakeFilesystem(dict(FILES), {f"{ROOT}/loop": "loop"})
     seen = Seen(around(fs))
-    for name in CALLS:
+    for name in (*CALLS, *CALLS):
         seen.derive(CALLS[name], profiles.generic())
     kept = {key_of(CALLS[name], profiles.generic()): name for name in CALLS}
     assert {kept[key] for key in seen.known} == {"edit", "delete", "command", "elsewhere", "guarded"}
 
 
-def test_a_repeated_call_is_not_derived_again() -> None:
+def test_a_call_is_derived_twice_and_then_known() -> None:
     seen = Seen(around(FakeFilesystem(dict(FILES))))
+    seen.derive(CALLS["command"], profiles.generic())
     first = seen.derive(CALLS["command"], profiles.generic())
     again = msgspec.structs.replace(CALLS["command"], call_id="c2")
     assert seen.derive(again, profiles.generic()) is first
@@ -81,9 +82,9 @@ def test_a_repeated_call_is_not_derived_again() -> None:
 
 def test_no_more_is_kept_than_the_bound() -> None:
     seen = Seen(around(FakeFilesystem(dict(FILES))))
-    for number in range(KEPT + 10):
-        seen.derive(call("edit", path=f"src/{number}.py"), profiles.generic())
-    seen.derive(call("edit", path="x.py", content="x" * 5_000), profiles.generic())
+    for number in range(2 * KEPT + 20):
+        seen.derive(call("edit", path=f"src/{number // 2}.py"), profiles.generic())
+        seen.derive(call("edit", path="x.py", content="x" * 5_000), profiles.generic())
     assert len(seen.known) == KEPT
 
 

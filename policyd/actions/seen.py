@@ -4,13 +4,11 @@ Rules of this module:
 
 1. Whatever deriving asks of the file system is noted with its answer. Before what followed is used again every question
    is asked again, and one other answer makes all of it be derived anew: nothing rests on an earlier look.
-2. One decision takes one look: the same question gets the same answer while actions are derived.
+2. Noted is what is met a second time; what comes once costs a look at its key.
 3. Not kept: what rests on a question that failed or that looks at whole directories, on many of them, or on long texts.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import msgspec
 from msgspec import Struct, field
@@ -24,37 +22,50 @@ from policyd.model import Action, Filesystem
 
 KEPT = 256
 """Derivations that are kept."""
+MET = 4_096
+"""Calls of which it is known that they came once."""
 MOST_QUESTIONS = 32
 LONGEST = 2_048
 """Bytes of what is known of a call whose actions are kept."""
 
 _encode = msgspec.json.Encoder(enc_hook=dict).encode
-Answers = dict[tuple[str, str], object]
 
 
 class Witness(Struct):
-    """A file system that notes what it is asked and what it answers."""
+    """A file system that notes what it is asked and what it answers; the same question has the same answer."""
 
     fs: Filesystem
-    answers: Answers = field(default_factory=dict)
-    """Question and path -> answer."""
+    walks: dict[str, str] = field(default_factory=dict)
+    directories: dict[str, bool | None] = field(default_factory=dict)
+    identities: dict[str, tuple[int, int] | None] = field(default_factory=dict)
     steady: bool = True
     """The same answers can be asked for again."""
 
     def resolve(self, path: str) -> str:
         """Return the path as the kernel walks it."""
-        found = self._asked("resolve", path, self.fs.resolve)
-        return found if isinstance(found, str) else ""
+        if path not in self.walks:
+            try:
+                self.walks[path] = self.fs.resolve(path)
+            except OSError:
+                self.steady = False
+                raise
+        return self.walks[path]
 
     def is_dir(self, path: str) -> bool | None:
         """Say whether it is a directory."""
-        found = self._asked("is_dir", path, self.fs.is_dir)
-        return found if isinstance(found, bool) else None
+        if path not in self.directories:
+            self.directories[path] = self.fs.is_dir(path)
+        return self.directories[path]
 
     def identity(self, path: str) -> tuple[int, int] | None:
         """Return device and inode."""
-        found = self._asked("identity", path, self.fs.identity)
-        return found if isinstance(found, tuple) else None
+        if path not in self.identities:
+            try:
+                self.identities[path] = self.fs.identity(path)
+            except OSError:
+                self.steady = False
+                raise
+        return self.identities[path]
 
     def contains(self, directory: str, names: tuple[str, ...]) -> bool | None:
         """Look below a directory."""
@@ -66,43 +77,66 @@ class Witness(Struct):
         self.steady = False
         return self.fs.listing(directory)
 
-    def _asked(self, question: str, path: str, ask: Callable[[str], object]) -> object:
+    def seals(self) -> bool:
+        """Say whether what followed may be kept; then forget what other answers tell."""
+        if not self.steady or len(self.walks) + len(self.directories) + len(self.identities) > MOST_QUESTIONS:
+            return False
+        plain = [path for path, found in self.walks.items() if path == found]
+        for path in plain:  # where no link leads to a path, none leads to what lies above it
+            if any(other.startswith(f"{path}/") for other in plain):
+                del self.walks[path]
+        return True
+
+    def holds(self) -> bool:
+        """Say whether the file system still answers everything as it did."""
+        fs = self.fs
         try:
-            return self.answers[question, path]
-        except KeyError:
-            pass
-        try:
-            found = self.answers[question, path] = ask(path)
+            for path, found in self.walks.items():
+                if fs.resolve(path) != found:
+                    return False
+            return all(fs.is_dir(path) is found for path, found in self.directories.items()) and all(
+                fs.identity(path) == found for path, found in self.identities.items()
+            )
         except OSError:
-            self.steady = False
-            raise
-        return found
+            return False
 
 
 class Seen(Struct):
     """What the calls of one session stood for, as long as its surroundings are these."""
 
     around: Surroundings
-    known: dict[bytes, tuple[Answers, tuple[Action, ...]]] = field(default_factory=dict)
+    known: dict[bytes, tuple[Witness, tuple[Action, ...]]] = field(default_factory=dict)
     """What calls say -> what was asked of files for them, and their actions."""
+    met: set[int] = field(default_factory=set)
+    """Hashes of what calls said that came before."""
 
     def derive(self, evidence: Evidence, profile: Profile) -> tuple[Action, ...]:
         """Return what `derive` returns."""
         around = self.around
         key = key_of(evidence, profile) if around.fs is not None else None
-        if around.fs is None or key is None:
+        if around.fs is None or key is None or self._first(key):
             return derive(evidence, profile, around)
-        answers, actions = self.known.get(key, ({}, ()))
-        if actions and same(answers, around.fs):
+        witness, actions = self.known.get(key, (None, ()))
+        if witness is not None and witness.holds():
             return actions
         witness = Witness(around.fs)
         actions = derive(evidence, profile, replace(around, fs=witness))
         self.known.pop(key, None)
-        if witness.steady and len(witness.answers) <= MOST_QUESTIONS:
+        if witness.seals():
             if len(self.known) >= KEPT:
                 del self.known[next(iter(self.known))]
-            self.known[key] = needed(witness.answers), actions
+            self.known[key] = witness, actions
         return actions
+
+    def _first(self, key: bytes) -> bool:
+        """Say whether a call was not met before, and note that it was."""
+        mark = hash(key)
+        if mark in self.met:
+            return False
+        if len(self.met) >= MET:
+            self.met.clear()
+        self.met.add(mark)
+        return True
 
 
 def key_of(evidence: Evidence, profile: Profile) -> bytes | None:
@@ -113,18 +147,3 @@ def key_of(evidence: Evidence, profile: Profile) -> bytes | None:
     except (TypeError, ValueError, RecursionError):
         return None
     return key if len(key) <= LONGEST else None
-
-
-def needed(answers: Answers) -> Answers:
-    """Leave out what another answer tells: where no link leads to a path, none leads to what lies above it."""
-    plain = [path for (question, path), found in answers.items() if question == "resolve" and found == path]
-    above = {path for path in plain if any(other.startswith(f"{path}/") for other in plain)}
-    return {asked: found for asked, found in answers.items() if asked[0] != "resolve" or asked[1] not in above}
-
-
-def same(answers: Answers, fs: Filesystem) -> bool:
-    """Say whether the file system still answers everything as it did."""
-    try:
-        return all(getattr(fs, question)(path) == found for (question, path), found in answers.items())
-    except OSError:
-        return False
