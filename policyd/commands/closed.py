@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 
 from policyd.commands import programs, scripts
-from policyd.commands.operands import slots
+from policyd.commands.operands import peeks, slots
 from policyd.commands.options import Parsed, becomes_several, may_be_option, parse, unread
 from policyd.commands.programs import Called, Program
 from policyd.commands.values import harmless_value
@@ -103,9 +103,12 @@ def _slots_reason(call: Called, parsed: Parsed, *, writes: bool) -> str:
     program = call.program
     if program.listing and parsed.operands and not parsed.has(*program.listing):
         return f"`{parsed.operands[0].text}` makes it more than a listing"
-    mixed = parsed.mixed and not writes and not program.mixes
-    if mixed and any(role.rstrip("*") in WRITTEN for role in program.operands):
+    written = not writes and any(role.rstrip("*") in WRITTEN for role in program.operands)
+    if written and parsed.mixed and not program.mixes:
         return "an option behind an operand, where another operand is written"
+    several = next((word for word in parsed.operands if becomes_several(word)), None)
+    if written and several is not None and not peeks(program, parsed):
+        return f"`{several.text}` may become several words, and another operand is written"
     if "posargs*" in program.operands:
         return _posargs_reason(program, parsed)
     for role, word in slots(program, parsed):

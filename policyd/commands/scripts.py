@@ -17,7 +17,7 @@ from msgspec import Struct
 from policyd.commands import sedscript
 from policyd.commands.awkscript import awk_harm
 from policyd.commands.findwords import read_find
-from policyd.commands.options import Parsed, may_be_option
+from policyd.commands.options import Parsed, becomes_several, may_be_option
 from policyd.commands.programs import Called
 from policyd.commands.testwords import read_test
 from policyd.model import Reach, Word, WordKind
@@ -133,6 +133,11 @@ def _starts(word: Word, head: str) -> bool:
 
 def _none(called: Called, parsed: Parsed) -> Finding:
     return Finding(harm="its operand changes something" if parsed.operands else "")
+
+
+def _single(called: Called, parsed: Parsed) -> Finding:
+    one = len(parsed.operands) == 1 and not becomes_several(parsed.operands[0])
+    return Finding(harm="" if one else "only with one operand it reads")
 
 
 def _ps(called: Called, parsed: Parsed) -> Finding:
@@ -296,6 +301,7 @@ CHECKERS: Mapping[str, Checker] = {
     "ps": _ps,
     "python": _interpreter,
     "sed": _sed,
+    "single": _single,
     "tar": _tar,
     "test": _test,
     "tsc": _tsc,
