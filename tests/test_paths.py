@@ -192,6 +192,8 @@ OPAQUE = [
     "x" * 20_000,
     "odd/loop/x",
     "untitled:Untitled-1",
+    "file:.env",
+    "FILE:secrets/k",
     "vscode-remote://ssh/home/dev/app/src/a.py",
     "https://example.com/x",
     "file://server/share/x",

@@ -30,7 +30,7 @@ LISTED = 400
 _SIMPLE = re.compile(r"[A-Za-z0-9_./@+ -]+\Z")
 """Texts that have one spelling."""
 _FILE = re.compile(r"file:(//[^/]*)?(/.*)", re.I | re.S)
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|(untitled|vscode[a-z-]*):", re.I)
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|(blob|file|memfs|untitled|vscode[a-z-]*):", re.I)
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]|\\\\[^\\]")
 _OTHER_HOME = re.compile(r"~[A-Za-z_][A-Za-z0-9_-]*(/|\Z)")
 _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
