@@ -16,6 +16,7 @@ import errno
 import gc
 import os
 import resource
+import select
 import selectors
 import signal
 import socket
@@ -112,10 +113,13 @@ class Server:
 
     def _wait(self) -> float | None:
         """Return how long nothing is due, in seconds."""
-        if self._turns:
+        turn = self._turns.due()
+        if turn == 0.0:
             return 0.0
         now = monotonic()
         times = [*self._due.values(), now + 1.0 if self._lines else now + 60.0]
+        if turn is not None:
+            times.append(now + turn)
         if self._paused is not None:
             times.append(self._paused)
         if self._notifier.interval:
@@ -146,8 +150,11 @@ class Server:
 
     def _sweep(self, now: float) -> None:
         """Drop who keeps others waiting."""
+        for line in gone([line for line in self._lines.values() if line.todo]):
+            self._drop(line, "")
         for line in list(self._lines.values()):
-            late = [line.seen, line.stuck, None if line.peer.greeted else line.since]
+            waits = None if line.todo else line.seen  # not for what it said before
+            late = [waits, line.stuck, None if line.peer.greeted else line.since]
             if any(at is not None and now - at > PATIENCE for at in late):
                 self._drop(line, f"nothing moved for {PATIENCE:.0f} seconds")
         victim = self._pressure.victim(self._lines.values(), used())
@@ -307,7 +314,7 @@ class Server:
         for performer in performers:
             self._by_performer.pop(performer, None)
         self._due.pop(line, None)
-        self._turns.drop(line)
+        self._turns.forget(line)
         self._uids[line.who.uid] -= 1
         del self._lines[line.fd]
         for what in dict.fromkeys((line.source, line.target)):
@@ -370,6 +377,15 @@ class Server:
         for line in list(self._lines.values()):
             self._drop(line, "")
         self._selector.close()
+
+
+def gone(lines: list[Line]) -> list[Line]:
+    """Return the peers that have hung up: nobody reads an answer to what they said before."""
+    poller = select.poll()
+    for line in lines:
+        poller.register(line.source, 0)
+    ended = {fd for fd, events in poller.poll(0) if events & select.POLLHUP} if lines else set()
+    return [line for line in lines if line.fd in ended and not isinstance(line.source, int)]
 
 
 def unfinished(line: Line) -> bool:
