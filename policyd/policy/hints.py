@@ -158,7 +158,9 @@ def refuse_foreign(key: str, text: str) -> None:
 
 def refuse_foreign_path(key: str, text: str) -> None:
     """Raise Mistake for separators and variables of other systems in a path pattern."""
-    if re.search(r"\\[A-Za-z0-9]|^[A-Za-z]:[\\/]", text):
+    if re.match(r"[A-Za-z]:/", text):
+        raise Mistake(f"`{text}` begins with a drive of Windows", f"write `**/{text[3:]}`", key=key, text=text)
+    if re.search(r"\\[A-Za-z0-9]|^[A-Za-z]:\\", text):
         clean = re.sub(r"\\(?=[A-Za-z0-9_.*])", "/", text)
         found = f"`{text}`: `\\` makes the next character literal, it does not separate"
         raise Mistake(found, f"write `{clean}`", key=key, text=text)
