@@ -258,6 +258,21 @@ def test_requests_beyond_what_a_user_may_have_open_are_rejected(
     assert shared.pending[os.getuid()] == 0
 
 
+def test_where_files_lie_is_told_to_the_daemons_own_user_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from policyd.daemon.control import Control
+    from policyd.daemon.shared import Shared
+    from policyd.service import Choices
+
+    here = scene(tmp_path)
+    monkeypatch.setenv("HOME", str(here.root / "home"))
+    shared = Shared(Choices(policies=(str(here.policy),), transport="daemon"), lambda text: None)
+    shared.problems = (f"{here.policy}:3: wrong",)
+    own, other = (Control(shared, Who(uid, 0, 1, "x")).status() for uid in (os.getuid(), os.getuid() + 1))
+    assert str(here.root) in json.dumps(own) and str(here.root) not in json.dumps(other)
+    assert other.keys() == own.keys() and other["revision"] == own["revision"]
+    assert other["problems"] and other["problems"] != own["problems"]
+
+
 # ---- descent ------------------------------------------------------------------------------------------
 
 

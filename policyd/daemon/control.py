@@ -2,7 +2,8 @@
 
 1. A peer sees the grants and the questions of its own uid; root and the daemon's user see all questions.
 2. A question is answered by a person only: the peer must not descend from an agent (`policyd.daemon.descent`).
-3. Nothing here loosens but a person: revoking a remembered yes makes policyd ask again, a remembered no wants one.
+3. Where files lie, and what is wrong in them, is told to the daemon's user and root only.
+4. Nothing here loosens but a person: revoking a remembered yes makes policyd ask again, a remembered no wants one.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from policyd.storage.inbox import Entry, InboxError
 if TYPE_CHECKING:
     from policyd.daemon.shared import Shared, Who
 
+UNTOLD = "told to the daemon's user and root only"
 HIDDEN = frozenset({"nonce", "digest"})
 
 
@@ -75,13 +77,16 @@ class Control:
             "revision": shared.revision(),
             "names": [{"name": name, "revision": revision} for name, revision in policy.names],
             "rules": len(policy.rules),
-            "files": [{"layer": source.layer.word, "file": source.name} for source in shared.ground.book.sources],
+            "files": [
+                {"layer": source.layer.word, "file": source.name if self._who.own else UNTOLD}
+                for source in shared.ground.book.sources
+            ],
             "lock": {"refuse": sorted(policy.lock.refuse), "settings": sorted(shared.ground.loaded.locked)},
             "prompt": list(shared.settings.prompt),
-            "audit": shared.ground.log.path,
+            "audit": shared.ground.log.path if self._who.own else UNTOLD,
             "durability": shared.settings.audit_durability,
-            "mute": shared.mute(),
-            "problems": list(shared.problems),
+            "mute": shared.mute() if self._who.own else bool(shared.mute()) * UNTOLD,
+            "problems": list(shared.problems) if self._who.own else [UNTOLD] * len(shared.problems),
             "connections": shared.connections(),
             "pending": shared.waiting(),
             "prompts": sum(1 for entry in shared.inbox.entries() if not entry.rejected),
