@@ -84,6 +84,8 @@ def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
         "term",
         "undotted",
         "place",
+        "commit",
+        "count",
         *values.LISTS,
         "plugin",
     }

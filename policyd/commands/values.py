@@ -3,13 +3,16 @@
 Rules of this module:
 
 1. Only a constant value is known. A role the table of programs names is a closed list of values, or a rule here.
-2. A `place` is a directory below the one the command runs in: no more than a `cd` there would do.
+2. A `place` is a directory below the one the command runs in: no more than a `cd` there would do. It may be a pattern
+   with several alternatives, so that `..` stands nowhere in it.
 3. A name from a list is what the program itself brings along (`format`), or what it would take anyway (`conf`); another
    name may be a module to load.
+4. Some programs hand the name of a `commit` to a shell, or to git where it may be an option: it is a plain name.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from policyd.commands import scripts
@@ -49,15 +52,22 @@ LISTS: Mapping[str, frozenset[str]] = {
     # a task that tests or lints
     "task": _set("check lint test tests type-check typecheck unit"),
     "off": _set("false 0 no"),
+    "switch": _set("true false"),
+    # shells by name: to another program of the same table the option takes no value, and what follows is a file
+    "dialect": _set("sh bash dash ksh busybox"),
     "vet": _set("off all"),
 }
 """Role -> the values that do no harm."""
+BARE = frozenset({"pretty", "commit", "switch"})
+"""Roles of options that do no harm without a value either."""
+_COMMIT = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_./@^~-]*").fullmatch
+_COUNT = re.compile(r"[0-9]+%?").fullmatch
 
 
 def harmless_value(role: str, value: Word | None) -> bool:
     """Say whether an option that may harm does not with this value."""
     if value is None or value.kind is not WordKind.CONST:
-        return role == "pretty" and value is None
+        return role in BARE and value is None
     if role in LISTS:
         return value.text in LISTS[role]
     if role == "pretty":
@@ -67,7 +77,11 @@ def harmless_value(role: str, value: Word | None) -> bool:
     if role == "plugin":
         return value.text.startswith("no:")
     if role == "place":
-        return not value.text.startswith(("/", "~", "-")) and ".." not in value.text.split("/")
+        return not value.text.startswith(("/", "~", "-")) and ".." not in value.text
+    if role == "commit":
+        return _COMMIT(value.text) is not None
+    if role == "count":
+        return _COUNT(value.text) is not None
     if role == "term":
         return value.text.startswith("term") or not value.text
     return role == "undotted" and "." not in value.text
