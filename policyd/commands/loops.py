@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from policyd.commands.grammar import Reader
 
 _VALUES = 1_000
+_NUMBER = r"(0|[1-9][0-9]{0,3})"
+"""A decimal number: with a zero before it, it would be an octal one."""
 _COUNTS = re.compile(
-    r"for\s*\(\(\s*([a-z])\s*=\s*(\d{1,4})\s*;\s*\1\s*(<=?)\s*(\d{1,4})\s*;\s*(?:\1\+\+|\+\+\1)\s*\)\)"
+    rf"for\s*\(\(\s*([a-z])\s*=\s*{_NUMBER}\s*;\s*\1\s*(<=?)\s*{_NUMBER}\s*;\s*(?:\1\+\+|\+\+\1)\s*\)\)"
 )
 _COUNTED = 100
 _ITEM_ENDS = frozenset({";;", ";&", ";;&"})
