@@ -80,6 +80,16 @@ def test_a_call_is_derived_twice_and_then_known() -> None:
     assert seen.derive(again, profiles.generic()) is first
 
 
+def test_another_version_of_the_agent_reads_a_call_anew() -> None:
+    old, new = (profiles.find("@zed-industries/claude-agent-acp", version) for version in ("0.17.1", "0.20.0"))
+    assert old.short == new.short
+    places = around(FakeFilesystem(dict(FILES)))
+    seen, evidence = Seen(places), Evidence("c1", name="mcp__acp__Bash", raw={"command": "ls"}, detailed=True)
+    for profile in (old, old, new, new, old):
+        assert seen.derive(evidence, profile) == derive(evidence, profile, places)
+    assert derive(evidence, old, places) != derive(evidence, new, places)
+
+
 def test_no_more_is_kept_than_the_bound() -> None:
     seen = Seen(around(FakeFilesystem(dict(FILES))))
     for number in range(2 * KEPT + 20):
@@ -125,6 +135,15 @@ def test_the_id_of_a_call_counts_where_a_profile_reads_it(profile: profiles.Prof
     assert profile.reads_id is (
         profile.data.identify[:1] == [{"from": "toolCallId", "template": "{tool}__{rest}", "hole": "tool"}]
     )
+
+
+def test_no_two_values_have_one_key() -> None:
+    values = (None, float("nan"), float("inf"), 0, False, 0.0, 1, True, 1.0, "", b"", "YQ==", b"a", "1", [], {}, [1])
+    keys = [key_of(call("edit", value=value), profiles.generic()) for value in values]
+    assert None not in keys
+    assert len(set(keys)) == len(values)
+    assert key_of(call("edit", value=2**70), profiles.generic()) is None
+    assert key_of(call("edit", value="\ud800"), profiles.generic()) is None
 
 
 def test_a_call_without_updates_has_a_key() -> None:

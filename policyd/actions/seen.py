@@ -28,7 +28,8 @@ MOST_QUESTIONS = 32
 LONGEST = 2_048
 """Bytes of what is known of a call whose actions are kept."""
 
-_encode = msgspec.json.Encoder(enc_hook=dict).encode
+_encode = msgspec.msgpack.Encoder(enc_hook=dict).encode
+"""To JSON what is no number is nothing, and bytes are a text; here no two values that differ are alike."""
 
 
 class Witness(Struct):
@@ -105,6 +106,8 @@ class Seen(Struct):
     """What the calls of one session stood for, as long as its surroundings are these."""
 
     around: Surroundings
+    profile: Profile | None = None
+    """The one that read all of them: one of the same name may read otherwise, for another version."""
     known: dict[bytes, tuple[Witness, tuple[Action, ...]]] = field(default_factory=dict)
     """What calls say -> what was asked of files for them, and their actions."""
     met: set[int] = field(default_factory=set)
@@ -113,6 +116,9 @@ class Seen(Struct):
     def derive(self, evidence: Evidence, profile: Profile) -> tuple[Action, ...]:
         """Return what `derive` returns."""
         around = self.around
+        if profile is not self.profile:
+            self.profile = profile
+            self.known.clear()
         key = key_of(evidence, profile) if around.fs is not None else None
         if around.fs is None or key is None or self._first(key):
             return derive(evidence, profile, around)
@@ -140,10 +146,10 @@ class Seen(Struct):
 
 
 def key_of(evidence: Evidence, profile: Profile) -> bytes | None:
-    """Return all that actions follow from beside the surroundings, None where that is long or cannot be compared."""
+    """Return all that actions follow from beside surroundings and profile, None where it is long or not comparable."""
     said = astuple(evidence)[0 if profile.reads_id else 1 :]
     try:
-        key = _encode((profile.short, said))
-    except (TypeError, ValueError, RecursionError):
+        key = _encode(said)
+    except (TypeError, ValueError, OverflowError, RecursionError):
         return None
     return key if len(key) <= LONGEST else None
