@@ -138,7 +138,25 @@ def test_the_id_of_a_call_counts_where_a_profile_reads_it(profile: profiles.Prof
 
 
 def test_no_two_values_have_one_key() -> None:
-    values = (None, float("nan"), float("inf"), 0, False, 0.0, 1, True, 1.0, "", b"", "YQ==", b"a", "1", [], {}, [1])
+    values: tuple[object, ...] = (
+        None,
+        float("nan"),
+        float("inf"),
+        0,
+        False,
+        0.0,
+        1,
+        True,
+        1.0,
+        "",
+        b"",
+        "YQ==",
+        b"a",
+        "1",
+        [],
+        {},
+        [1],
+    )
     keys = [key_of(call("edit", value=value), profiles.generic()) for value in values]
     assert None not in keys
     assert len(set(keys)) == len(values)
