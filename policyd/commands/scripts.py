@@ -52,7 +52,9 @@ def _sed(called: Called, parsed: Parsed) -> Finding:
     if not scripts and not in_file:
         scripts = parsed.operands[:1]
     if any(script.kind is not WordKind.CONST for script in scripts):
-        found = sedscript.SedScript(harm="a script that is not constant")
+        maybe = [word.text for word in (*scripts, *files) if word.kind is WordKind.CONST]
+        runs = any(sedscript.read(text).runs for text in maybe)
+        found = sedscript.SedScript(harm="a script that is not constant", runs=runs)
     else:
         found = sedscript.read("\n".join(script.text for script in scripts))
     harm, uses = found.harm, [Use(kind, Word(name)) for kind, name in found.files]
@@ -67,12 +69,14 @@ def _sed(called: Called, parsed: Parsed) -> Finding:
 def _awk(called: Called, parsed: Parsed) -> Finding:
     inline = not parsed.has("-f", "-E", "-e")
     script = parsed.operands[0] if inline and parsed.operands else None
-    hidden: list[str] = []
     if not inline or script is None or script.kind is not WordKind.CONST:
         harm = "an awk program that is not a constant word"
+        maybe = parsed.operands if inline else parsed.values("-e")
+        harms = [awk_harm(word.text) for word in maybe if word.kind is WordKind.CONST and _ACTS(word.text)]
     else:
         harm = awk_harm(script.text)
-        hidden = [f"an awk program that is more than a filter: {harm}"] if harm else []
+        harms = [harm]
+    hidden = [f"an awk program that is more than a filter: {each}" for each in harms if each]
     if any(word.text.startswith("inplace") for word in parsed.values("-i")):
         hidden.append("awk changes its files in place")
     files = parsed.operands[1:] if inline else parsed.operands
@@ -85,6 +89,8 @@ def _awk(called: Called, parsed: Parsed) -> Finding:
 
 
 _ASSIGNS = re.compile(r"[A-Za-z_]\w*=").match
+_ACTS = re.compile(r"[{|>@]|system|getline").search
+"""What an awk program that does more than print has, and hardly the name of a file."""
 
 
 def _find(called: Called, parsed: Parsed) -> Finding:

@@ -225,7 +225,7 @@ class _Scan(Struct):
             self.nested += 1
             self.at = loop.end()
             return
-        if globs or "$" in raw or "=" in raw or raw[0] in "%~":
+        if globs or raw[0] == "%" or any(sign in raw for sign in "$=~^"):
             raise DifferenceError
         command.words.append(raw)
 
