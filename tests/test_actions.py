@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -14,24 +15,25 @@ from policyd.actions import Conversation, Machine, guard
 from policyd.actions.profiles import shipped
 from policyd.model import Action, Role
 from tests.fakes import FakeFilesystem
+from tests.rowwise import in_groups
 from tests.told import MACHINE, replay, told
 
 CAPTURES = Path(__file__).parent / "data" / "captures"
 OPTIONS = [{"optionId": "yes", "kind": "allow_once"}, {"optionId": "no", "kind": "reject_once"}]
 
 
-def cases() -> list[Any]:
+def cases() -> list[tuple[str, list[Any], list[list[str]]]]:
     found = []
     for path in sorted(CAPTURES.glob("*.jsonl")):
         expected = json.loads(path.with_suffix(".expected.json").read_text())
         for row in path.read_text().splitlines():
             case = json.loads(row)
-            found.append(pytest.param(case["lines"], expected[case["case"]], id=f"{path.stem}/{case['case']}"))
+            found.append((f"{path.stem}/{case['case']}", case["lines"], expected[case["case"]]))
     return found
 
 
-@pytest.mark.parametrize(("lines", "expected"), cases())
-def test_captured_requests_stand_for_what_they_would_do(lines: list[Any], expected: list[list[str]]) -> None:
+@in_groups(cases())
+def test_captured_requests_stand_for_what_they_would_do(name: str, lines: list[Any], expected: list[list[str]]) -> None:
     assert [[told(action) for action in request.actions] for request in replay(lines)] == expected
 
 
@@ -460,9 +462,11 @@ def test_where_policyds_files_cannot_all_be_told_a_change_is_guarded(monkeypatch
 # ---- laws ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("short", sorted(shipped()))
-@pytest.mark.parametrize("raw", [{}, {"x": "y"}, {"command": "rm -rf ~"}, {"path": "/etc/passwd"}, "{", ["x"], None])
-@pytest.mark.parametrize("kind", ["read", "edit", "execute", "other", "fetch", "_own", ""])
+INPUTS: list[object] = [{}, {"x": "y"}, {"command": "rm -rf ~"}, {"path": "/etc/passwd"}, "{", ["x"], None]
+KINDS = ("read", "edit", "execute", "other", "fetch", "_own", "")
+
+
+@in_groups(itertools.product(sorted(shipped()), INPUTS, KINDS))
 def test_no_request_stands_for_nothing(short: str, raw: object, kind: str) -> None:
     fields: dict[str, Any] = {"kind": kind} if kind else {}
     assert any(not line.endswith("(mention)") for line in ask(talk(short), rawInput=raw, title="x: y", **fields))

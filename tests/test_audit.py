@@ -64,7 +64,8 @@ def test_a_secret_of_a_known_shape_is_masked_wherever_it_stands(kind: str) -> No
     for index in range(80):
         secret = SHAPED[kind](rng)
         text = FRAMES[index % len(FRAMES)].format(secret)
-        if secret in audit.mask(text) or secret[-12:] in audit.mask(text):
+        masked = audit.mask(text)
+        if secret in masked or secret[-12:] in masked:
             missed.append(text)
     assert missed == []
 

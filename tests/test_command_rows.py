@@ -10,6 +10,7 @@ import pytest
 
 from policyd.model import Source
 from tests.commandrows import data, decide, rows, table
+from tests.rowwise import in_groups
 
 EVERYDAY: dict[str, Any] = table("everyday.toml")
 DAILY: dict[str, dict[str, list[str]]] = table("daily.toml")
@@ -55,9 +56,7 @@ def test_at_most_four_rows_in_a_hundred_ask_for_nothing() -> None:
     assert len(noise) <= len(_decided()) / 25, noise
 
 
-@pytest.mark.parametrize(
-    ("word", "command"), [(word, text) for word in ("allow", "ask", "deny") for text in EVERYDAY[word]]
-)
+@in_groups((word, text) for word in ("allow", "ask", "deny") for text in EVERYDAY[word])
 def test_everyday_commands_get(word: str, command: str) -> None:
     assert decide(EVERYDAY["policy"], command).effect.word == word
 
@@ -107,14 +106,12 @@ def test_published_tricks_are_not_allowed_to_readers(command: str) -> None:
     assert decide(READERS, command).effect.word != "allow"
 
 
-@pytest.mark.parametrize(
-    ("group", "command"), [(group, text) for group, found in HOSTILE.items() if group != "published" for text in found]
-)
+@in_groups((group, text) for group, found in HOSTILE.items() if group != "published" for text in found)
 def test_hostile_commands_are_not_allowed(group: str, command: str) -> None:
     assert decide(EVERYDAY["policy"], command).effect.word != "allow"
 
 
-@pytest.mark.parametrize("command", table("harmless.toml")["allow"])
+@in_groups((command,) for command in table("harmless.toml")["allow"])
 def test_harmless_commands_are_allowed(command: str) -> None:
     assert decide(EVERYDAY["policy"], command).effect.word == "allow"
 

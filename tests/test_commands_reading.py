@@ -21,6 +21,7 @@ from policyd.commands.text import Text
 from policyd.model import Reading, Role, SimpleCommand, WordKind
 from tests.commands_generator import Generator
 from tests.commands_shown import shown
+from tests.rowwise import in_groups
 
 DATA = Path(__file__).parent / "data" / "commands"
 CWD, HOME = ("/w",), "/h"
@@ -45,12 +46,12 @@ def programs(found: Reading) -> list[str]:
     return [level.argv[0].text for level in levels(found)]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['topic']}: {case['text'][:40]!r}")
+@in_groups((case,) for case in CASES)
 def test_a_text_is_read_as_the_table_says(case: dict[str, object]) -> None:
     assert shown(reading(str(case["text"])), CWD) == case["reads"]
 
 
-@pytest.mark.parametrize(("kind", "text"), HIDDEN)
+@in_groups(HIDDEN)
 def test_a_program_that_a_grammar_does_not_show_is_seen_or_opaque_or_taints(kind: str, text: str) -> None:
     found = reading(text)
     marked = any(level.taint or level.tainted or level.env for level in levels(found))

@@ -13,6 +13,7 @@ from policyd.commands.zsh import difference
 from policyd.model import Reading
 from tests.commandrows import decide, table
 from tests.commands_generator import Generator
+from tests.rowwise import in_groups
 from tests.test_commands_oracle import levels, ran, stubs, unseen
 
 __all__ = ["stubs"]
@@ -37,13 +38,13 @@ def reading(text: str, shell: str) -> Reading:
     return read(text, cwd=("/w",), home="/h", shell=shell)
 
 
-@pytest.mark.parametrize("text", TABLE["alike"])
+@in_groups((text,) for text in TABLE["alike"])
 def test_a_text_both_shells_read_alike_is_read_as_for_bash(text: str) -> None:
     assert difference(text) == ""
     assert reading(text, "zsh") == reading(text, "sh")
 
 
-@pytest.mark.parametrize("text", TABLE["apart"])
+@in_groups((text,) for text in TABLE["apart"])
 def test_what_zsh_may_read_otherwise_is_opaque(text: str) -> None:
     assert "may mean something else to zsh" in difference(text)
     found = reading(text, "zsh")
@@ -51,7 +52,7 @@ def test_what_zsh_may_read_otherwise_is_opaque(text: str) -> None:
     assert all(level.strict_only for command in found.commands for level in levels(command))
 
 
-@pytest.mark.parametrize("text", TABLE["apart"])
+@in_groups((text,) for text in TABLE["apart"])
 def test_what_zsh_may_read_otherwise_is_never_allowed(text: str) -> None:
     assert decide(POLICY, text, shell="zsh").effect.word != "allow"  # noqa: S604
     quoted = "'" + text.replace("'", "'\\''") + "'"

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyd.display import SHORTEST, safe, sentences
+from tests.rowwise import in_groups
 
 END = "rm -rf ~/END"
 WIDTH, HEIGHT = 200, 50
@@ -95,7 +96,7 @@ def _shown_on_a_terminal(text: str) -> tuple[pyte.Screen, str]:
     return screen, "".join(line.rstrip("\n") for line in screen.display)
 
 
-@pytest.mark.parametrize("text", CORPUS, ids=range(len(CORPUS)))
+@in_groups((text,) for text in CORPUS)
 def test_a_terminal_only_prints(text: str) -> None:
     shown = safe(text, limit=2_000)
     screen, printed = _shown_on_a_terminal(shown)
@@ -109,8 +110,7 @@ def test_a_terminal_only_prints(text: str) -> None:
     assert printed.rstrip().endswith(END)
 
 
-@pytest.mark.parametrize("text", CORPUS, ids=range(len(CORPUS)))
-@pytest.mark.parametrize("limit", [0, SHORTEST, 200, 2_000])
+@in_groups((text, limit) for text in CORPUS for limit in (0, SHORTEST, 200, 2_000))
 def test_nothing_is_hidden_and_the_end_is_seen(text: str, limit: int) -> None:
     shown = safe(text, limit=limit)
     assert len(shown) <= max(limit, SHORTEST)
@@ -123,7 +123,7 @@ def _hidden(char: str) -> bool:
     return char != " " and unicodedata.category(char)[0] in "CZ"
 
 
-@pytest.mark.parametrize("text", CORPUS, ids=range(len(CORPUS)))
+@in_groups((text,) for text in CORPUS)
 def test_a_page_or_chat_shows_the_same_text(text: str) -> None:
     shown = safe(text, limit=2_000)
     assert html.unescape(html.escape(shown)) == shown

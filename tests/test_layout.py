@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from policyd.cli import COMMANDS
+from tests.rowwise import in_groups
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "policyd"
@@ -56,12 +57,12 @@ def test_each_room_has_tests_of_its_own() -> None:
     assert bare == []
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+@in_groups((path,) for path in SOURCES)
 def test_each_module_says_why_it_exists(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text())), "no module docstring"
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+@in_groups((path,) for path in SOURCES)
 def test_no_file_or_function_outgrows_its_reader(path: Path) -> None:
     text = path.read_text()
     assert len(text.splitlines()) <= 450

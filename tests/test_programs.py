@@ -13,6 +13,7 @@ from policyd.commands.options import options
 from policyd.commands.patterns import plain_name
 from policyd.model import Reach, Role, SimpleCommand
 from tests.fakes import FakeFilesystem
+from tests.rowwise import in_groups
 from tests.words import command
 
 MARK = {Reach.ENTRY: "", Reach.NAMES: "//", Reach.CONTENT: "/**"}
@@ -100,17 +101,17 @@ def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
             assert all(name in program.syntax.options for name in names if names), (program.name, names)
 
 
-@pytest.mark.parametrize("text", _examples("match"))
+@in_groups((text,) for text in _examples("match"))
 def test_the_table_vouches_for(text: str) -> None:
     assert why(command(text)) == ""
 
 
-@pytest.mark.parametrize("text", _examples("not_match"))
+@in_groups((text,) for text in _examples("not_match"))
 def test_the_table_does_not_vouch_for(text: str) -> None:
     assert why(command(text)) != ""
 
 
-@pytest.mark.parametrize(("text", "expected"), _files())
+@in_groups(_files())
 def test_what_is_done_to_which_file(text: str, expected: str) -> None:
     found, _, _ = uses(command(text), 0)
     named = [

@@ -9,6 +9,7 @@ from policyd.commands.sets import SetEntry, ShippedSet, advice, shipped
 from policyd.model import Assignment, SimpleCommand, Truth, Word
 from policyd.paths import PathPattern
 from tests.commandrows import decide, table
+from tests.rowwise import in_groups
 from tests.words import command
 
 STRICT: dict[str, dict[str, list[str]]] = table("sets.toml")
@@ -67,10 +68,7 @@ def test_every_path_of_a_path_set_is_a_pattern(name: str) -> None:
         PathPattern.compile(text, home="/home/dev", tmpdir="/tmp")
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "wanted"),
-    [(name, text, key == "yes") for name, found in STRICT.items() for key in found for text in found[key]],
-)
+@in_groups((name, text, key == "yes") for name, found in STRICT.items() for key in found for text in found[key])
 def test_a_strict_rule_with_a_set_catches_what_it_means(name: str, text: str, wanted: bool) -> None:
     assert (_truth(name, text) is Truth.YES) is wanted
 
