@@ -18,8 +18,10 @@ ONCE = (
 class Wire:
     """A client and an agent with policyd between them; what policyd says is kept."""
 
-    def __init__(self, policy: str = ASK_ALL, agent: str = "", settings: Settings | None = None) -> None:
-        self.connection = Connection(judge(policy, agent), settings or Settings(), nonce="n")
+    def __init__(
+        self, policy: str = ASK_ALL, agent: str = "", settings: Settings | None = None, version: str = "1"
+    ) -> None:
+        self.connection = Connection(judge(policy, agent, version), settings or Settings(), nonce="n")
         self.time = 0.0
         self.commands: list[Command] = []
 

@@ -93,6 +93,24 @@ def test_a_session_is_put_into_the_mode_that_asks(
 
 
 @pytest.mark.parametrize(
+    ("opened", "mode"),
+    [
+        (modes("default", "plan", "auto", "yolo"), "default"),
+        (modes("plan", "default"), "plan"),
+        (modes("yolo", "default"), "default"),
+        (modes("brand-new", "default"), "default"),
+        ({"configOptions": [{"id": "mode", "currentValue": "plan", "options": []}]}, "plan"),
+        ({}, "default"),
+    ],
+)
+def test_where_the_stated_mode_is_no_evidence_a_mode_that_asks_is_always_set(
+    opened: Mapping[str, object], mode: str
+) -> None:
+    found = judge(agent="Kimi Code CLI", version="2.1.0").asking("s", opened)
+    assert found.steps == (set_mode(mode),)
+
+
+@pytest.mark.parametrize(
     ("agent", "opened"),
     [
         (CLAUDE, modes("auto", "bypassPermissions")),

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from policyd.session import Settings
+from policyd.session import Settings, Side
 from tests.realwire import ONCE, Wire, called, methods
+from tests.test_session_judge import judge
 
 CLAUDE = "@agentclientprotocol/claude-agent-acp"
 MODES = "https://agentclientprotocol.com/protocol/session-modes#"
@@ -43,6 +44,50 @@ def test_a_mode_told_before_the_session_opens_counts_though_its_response_says_ot
     sent = wire.agent(id=1, result={"sessionId": "s", "modes": modes("default", "auto")})
     assert set_mode(sent) == "default"
     assert not wire.prompt()
+
+
+@pytest.mark.parametrize("method", ["session/new", "session/load", "session/resume", "session/fork"])
+def test_no_prompt_passes_on_the_word_of_an_agent_whose_stated_mode_is_no_evidence(method: str) -> None:
+    wire = Wire(agent="Kimi Code CLI", version="2.1.0")
+    wire.client(id=1, method=method, params={"sessionId": "s", "cwd": "/w", "mcpServers": []})
+    sent = wire.agent(id=1, result={"sessionId": "s", "modes": modes("default", "plan", "auto", "yolo")})
+    assert set_mode(sent) == "default"
+    assert not methods(wire.prompt(), "agent")
+    assert methods(wire.agent(id=called(sent)[0]["id"], result={}), "agent") == ["session/prompt"]
+
+
+def test_such_an_agent_that_refuses_to_set_its_mode_gets_no_prompt_under_strict() -> None:
+    wire = Wire(agent="Kimi Code CLI", version="2.1.0", settings=Settings(strict=True))
+    sent = wire.open(modes=modes("default", "yolo"))
+    wire.agent(id=called(sent)[0]["id"], error={"code": -1, "message": "no"})
+    assert wire.connection.unwatched == ("s",)
+    assert not methods(wire.prompt(), "agent")
+
+
+def test_only_a_mode_that_was_set_lets_a_rule_for_asking_modes_hold_for_such_an_agent() -> None:
+    decider = judge(agent="Kimi Code CLI", version="2.1.0")
+    talk = decider.authorizer.conversation
+
+    def mode(side: Side, **message: object) -> str:
+        decider.observe(side, message)
+        found = talk.mode("s")
+        return found.name if found else ""
+
+    def update(kind: str, **fields: object) -> str:
+        params = {"sessionId": "s", "update": {"sessionUpdate": kind, **fields}}
+        return mode(Side.AGENT, method="session/update", params=params)
+
+    def put(method: str, result: object, **params: object) -> str:
+        mode(Side.CLIENT, id=1, method=method, params={"sessionId": "s", **params})
+        return mode(Side.AGENT, id=1, result=result)
+
+    assert put("session/new", {"sessionId": "s", "modes": modes("default")}, cwd="/w") == ""
+    assert update("current_mode_update", currentModeId="default") == ""
+    assert put("session/set_mode", {}, modeId="default") == "default"
+    assert update("config_option_update", configOptions=mode_option("auto")) == "auto"
+    assert update("current_mode_update", currentModeId="default") == "auto"
+    assert put("session/set_mode", {}, modeId="plan") == "plan"
+    assert put("session/load", {"modes": modes("plan")}, cwd="/w") == ""
 
 
 @pytest.mark.parametrize("mode_first", [True, False])

@@ -149,7 +149,9 @@ class Conversation:
         if not ident or not isinstance(result, TABLE):
             return
         session = known if known and asked.method == "session/load" else self.open(ident, asked.params)
-        session.mode = current_mode(fields, self.profile.data.mode.option) or session.mode
+        if not self.profile.data.mode.stated:
+            session.mode = ""
+        self._stated(session, current_mode(fields, self.profile.data.mode.option))
 
     def open(self, ident: str, params: Mapping[str, object]) -> Session:
         """Open session `ident` as the params of `session/new` say; one of this id that was known is forgotten."""
@@ -235,6 +237,11 @@ class Conversation:
         name = self.session(ident).mode
         return self.profile.mode(name) if name else None
 
+    def _stated(self, session: Session, name: str) -> None:
+        """Take in the mode an agent says it is in; where that is no evidence, only if it is one that does not ask."""
+        if name and (self.profile.data.mode.stated or self.profile.mode(name).unsafe):
+            session.mode = name
+
     def _set(self, asked: _Waiting) -> None:
         """Take in that the agent accepted a mode or config option."""
         session, option = self.sessions.get(asked.session), self.profile.data.mode.option
@@ -249,9 +256,9 @@ class Conversation:
             return
         session, sort = self.session(ident), update.get("sessionUpdate")
         if sort == "current_mode_update":
-            session.mode = str(update.get("currentModeId", ""))
+            self._stated(session, str(update.get("currentModeId", "")))
         elif sort == "config_option_update":
-            session.mode = current_mode(update, self.profile.data.mode.option) or session.mode
+            self._stated(session, current_mode(update, self.profile.data.mode.option))
         elif sort in ("tool_call", "tool_call_update") and not session.replaying:
             call_id = update.get("toolCallId")
             if isinstance(call_id, str):

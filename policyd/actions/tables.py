@@ -92,6 +92,8 @@ class ModeTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The mode in which the agent asks the client most."""
     start: str = ""
     """The mode a session starts in, where the agent does not say."""
+    stated: bool = True
+    """The mode the agent states is the one it is in; false: only one that it accepted to be set to counts."""
     door: str = "set_mode"
     """How the asking mode is set: `set_mode`, `set_config_option`, or `none`."""
     option: str = "mode"

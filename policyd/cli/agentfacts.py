@@ -73,10 +73,12 @@ def mode_words(mode: ModeTable, setting: str) -> str:
         return f'{start}; policyd leaves its mode alone (`agent_mode = "off"`)'
     if mode.door == "none" or not mode.asking:
         return f"{start}; policyd has no door to change that, and refuses modes that sound like no asking"
+    if not mode.stated:
+        start = f"says `{mode.start}` when a session opens, whatever its own settings make of that"
     if setting == "warn":
         return f'{start}; policyd only warns where it is not in `{mode.asking}` (`agent_mode = "warn"`)'
     door = DOORS.get(mode.door, mode.door)
-    if mode.start == mode.asking:
+    if mode.start == mode.asking and mode.stated:
         return f"{start}, which asks; policyd keeps it there by {door}"
     return f"{start}; policyd sets `{mode.asking}` by {door} before the first prompt, and keeps it there"
 

@@ -3,6 +3,7 @@
 1. A mode the profile does not know is unsafe; for an agent nobody described, a mode or option is unsafe if its name
    means "no asking" in any spelling.
 2. Asking is set through the door the profile names; an agent nobody described is put into a mode that is called so.
+   Where the mode an agent states is no evidence (`stated = false`), the one it states is set too if it asks.
 3. Nothing is caught here: what fails, fails to the enforcement, which refuses.
 """
 
@@ -270,11 +271,13 @@ class Judge:
                 return "", ""
             known = next((mode for mode in offered if letters(mode) in ASKING), "")
             return (known, "") if known else ("", f"it is in mode `{current}`, and no other mode is known to ask")
-        if not self._unsafe_mode(current or table.start):
+        safe = not self._unsafe_mode(current or table.start)
+        if safe and table.stated:
             return "", ""
-        if offered and table.asking not in offered:
-            return "", f"it offers no mode `{table.asking}`"
-        return table.asking, ""
+        wanted = current if current and safe else table.asking
+        if offered and wanted not in offered:
+            return "", f"it offers no mode `{wanted}`"
+        return wanted, ""
 
     def _step(self, session_id: str, mode: str) -> tuple[str, Mapping[str, object]]:
         table = self._profile.data.mode

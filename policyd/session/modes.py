@@ -8,7 +8,8 @@
 4. A change of the client's to something unsafe is refused with an error, unless a rule allows it by name.
 5. A switch of the agent's own is undone before the next prompt; the client is not told of it unless undoing failed.
    Whatever tells of one counts: an update, or the agent's answer to a change of the client's.
-6. A step counts as confirmed if the agent accepts it; where its answer lists options, by what the list says.
+6. Where the mode an agent states is no evidence of the one it is in, asking is set at every opening.
+7. A step counts as confirmed if the agent accepts it; where its answer lists options, by what the list says.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Modes:
         session.unwatched, session.setbacks = "", 0
         asking = Asking() if mode == "off" else self._starting(session, result, told)
         if mode == "warn" and (asking.steps or asking.missing):
-            self._core.note(f"session {session.id}: the agent is in a mode that does not ask the client", loud=True)
+            self._core.note(f"session {session.id}: the agent may be in a mode that does not ask the client", loud=True)
             asking = Asking()
         if asking.missing:
             self._unwatched(session, asking.missing)
