@@ -124,7 +124,8 @@ class _Scan(Struct):
         self.at = found.end()
 
     def _comment(self, found: re.Match[str]) -> None:
-        if self.text[: self.at].rpartition("\n")[2].strip(" \t") or self.command != _Command():
+        line = self.text[self.text.rfind("\n", 0, self.at) + 1 : self.at]
+        if line.strip(" \t") or self.command != _Command():
             raise DifferenceError
         self.at = found.end()
 
