@@ -66,7 +66,7 @@ class Host(Protocol):
 class Scanner:
     """Reads words out of one source text."""
 
-    __slots__ = ("at", "buffer", "end", "fields", "held", "host", "splits", "text")
+    __slots__ = ("at", "buffer", "end", "fields", "held", "host", "splits", "start", "text")
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -107,7 +107,7 @@ class Scanner:
     # ---- scanning ----
 
     def _scan(self, start: int, end: int, *, splits: bool) -> None:
-        self.at, self.end, self.splits = start, end, splits
+        self.start, self.at, self.end, self.splits = start, start, end, splits
         self.fields: list[str] = []
         self.buffer: list[str] = []
         self.held = False
@@ -198,10 +198,20 @@ class Scanner:
         else:
             name = _NAME.match(text, at + 1, self.end)
             self.at = name.end() if name is not None else at + 1
-            if name is not None:
+            if not inside and self._torn():
+                self.buffer.append(MANY)
+            elif name is not None:
                 self._variable(name[0], inside)
             else:
                 self.buffer.append("$")
+
+    def _torn(self) -> bool:
+        """Say whether braces, which come first, may put other letters behind the name that ends here: `$x{a,b}`."""
+        following = self.text[self.at : min(self.at + 1, self.end)]
+        if not self.splits or not following:
+            return False
+        before = self.text[self.start : self.at]
+        return following in {"{", BRACE} or (following in {",", "}"} and ("{" in before or BRACE in before))
 
     def _printed(self, printed: str, inside: bool) -> None:
         """Put what a substitution prints, as far as it is known."""
