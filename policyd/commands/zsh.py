@@ -20,13 +20,15 @@ from collections.abc import Callable
 from msgspec import Struct, field
 
 from policyd.commands.taint import loose
-from policyd.commands.zshwords import CHANGES, SPECIAL, alike
+from policyd.commands.zshwords import CHANGES, alike, settable
 
 SHOWN = 40
 """How much of the text a difference shows."""
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*+"
 _PLAINLY = r"(?!\[|:[A-Za-z&])"
-_VARIABLE = rf"\$(?:(?:{_NAME}|\{{{_NAME}\}}|[?@*](?![A-Za-z0-9_])|[1-9](?![0-9])){_PLAINLY})"
+_ENDED = r"(?![\x80-\U0010ffff])"
+"""Any letter may be part of a name in zsh."""
+_VARIABLE = rf"\$(?:(?:{_NAME}{_ENDED}|\{{{_NAME}\}}|[?@*](?![A-Za-z0-9_])|[1-9](?![0-9])){_PLAINLY})"
 _CHOICE = r"(?:[A-Za-z0-9_/@%+:-]|\.(?!\.))"
 _PIECE = re.compile(
     r"(?P<run>[A-Za-z0-9_./@%+,:\x80-\U0010ffff-]++)"
@@ -220,7 +222,7 @@ class _Scan(Struct):
             command.words, command.closed = [raw], True
             return
         loop = _FOR.match(self.text, self.at) if raw == "for" else None
-        if loop is not None and loop[1] not in SPECIAL and not command.assigned:
+        if loop is not None and settable(loop[1]) and not command.assigned:
             command.values = True
             command.names.append(loop[1])
             self.nested += 1
@@ -231,7 +233,7 @@ class _Scan(Struct):
         command.words.append(raw)
 
     def _assign(self, name: str, value: str, globs: bool) -> None:
-        if globs or name in SPECIAL or not name.isascii():
+        if globs or not settable(name, value):
             raise DifferenceError
         self.spaced |= _SPACED.search(value) is not None and not value.startswith("$(")
         self.command.assigned = True

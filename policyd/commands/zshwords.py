@@ -24,6 +24,13 @@ SPECIAL = frozenset(
     """.split()  # noqa: SIM905
 )
 """Variables in small letters that are more than that to zsh."""
+NUMBERS = frozenset(
+    """
+    ARGC BAUD COLUMNS DIRSTACKSIZE EGID ERRNO EUID FUNCNEST GID HISTCMD HISTSIZE KEYTIMEOUT LINENO LINES LISTMAX
+    LOGCHECK MAILCHECK OPTIND PPID RANDOM SAVEHIST SECONDS SHLVL TMOUT TRY_BLOCK_ERROR TRY_BLOCK_INTERRUPT TTYIDLE UID
+    """.split()  # noqa: SIM905
+)
+"""Variables that are numbers to zsh: it evaluates what they are set to."""
 _ONE_WORD = re.compile(
     r"""[A-Za-z0-9_./:@%+,=!-]++|'[^']*'|"(?:[^"$]|\$(?![@*]))*"|\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\}|\?)"""
 ).fullmatch
@@ -38,7 +45,7 @@ _FORMAT = re.compile(
 ).fullmatch
 _EXIT = re.compile(r"[0-9]{1,3}|\$\?").fullmatch
 _SET = re.compile(r"[-+](?:[eux]+o?|o)|pipefail").fullmatch
-_EXPORT = re.compile(rf"({_NAME})(?:=[^{{*?]*)?").fullmatch
+_EXPORT = re.compile(rf"({_NAME})(?:=([^{{*?]*))?").fullmatch
 _PLACE = re.compile(r"""(?:['"]?(?:[A-Za-z0-9_./]|\$(?:HOME|PWD)\b|\$\{HOME\}|\$\()|~)[^*?{]*""").fullmatch
 """A directory that begins with no sign, and with no variable that may hold one."""
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+-]*").fullmatch
@@ -75,11 +82,16 @@ def _bracket(words: list[str]) -> bool:
 
 def _export(words: list[str]) -> bool:
     found = [_EXPORT(word) for word in words]
-    return bool(found) and all(each is not None and each[1] not in SPECIAL for each in found)
+    return bool(found) and all(each is not None and settable(each[1], each[2] or "0") for each in found)
+
+
+def settable(name: str, value: str = "") -> bool:
+    """Say whether `name` is a plain variable to zsh, or a number that is set to digits."""
+    return name not in SPECIAL and (name not in NUMBERS or (value.isascii() and value.isdigit()))
 
 
 def _read(words: list[str]) -> bool:
-    return all(_NAMED(word) and word not in SPECIAL for word in (words[1:] if words[:1] == ["-r"] else words))
+    return all(_NAMED(word) and settable(word) for word in (words[1:] if words[:1] == ["-r"] else words))
 
 
 def _activates(words: list[str]) -> bool:
