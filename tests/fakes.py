@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+from policyd.actions import guard
+
 
 @dataclass
 class FakeFilesystem:
@@ -60,6 +62,10 @@ class FakeFilesystem:
         prefix = directory.rstrip("/") + "/"
         names = {key[len(prefix) :].split("/")[0] for key in [*self.files, *self.links] if key.startswith(prefix)}
         return tuple(sorted(names))
+
+    def identities(self, places: tuple[str, ...], most: int) -> frozenset[tuple[int, int]] | None:
+        """Of all files among and below `places`."""
+        return guard.identities(places, most, self)
 
 
 def _fits(parts: list[str], pattern: list[str]) -> bool:

@@ -72,6 +72,25 @@ def test_what_rests_on_a_failed_look_or_on_a_whole_directory_is_not_kept() -> No
     assert {kept[key] for key in seen.known} == {"edit", "delete", "command", "elsewhere", "guarded"}
 
 
+class Linked(FakeFilesystem):
+    """Files of the same content are hard links of each other."""
+
+    def identity(self, path: str) -> tuple[int, int] | None:
+        content = self.files.get(self.resolve(path))
+        return None if content is None else (1, len(content))
+
+
+def test_a_file_that_becomes_a_hard_link_to_policyds_own_is_guarded_however_often_it_was_met() -> None:
+    files: dict[str, str | None] = {f"{ROOT}/src/a.py": "a", "/home/dev/.config/policyd/policy.toml": "policy"}
+    seen = Seen(around(Linked(files)))
+    guarded = [seen.derive(CALLS["edit"], profiles.generic())[0].guarded for _ in range(3)]
+    assert len(seen.known) == 1
+    for content in ("a", "policy", "b", "a"):
+        files["/home/dev/.config/policyd/policy.toml"] = content
+        guarded.append(seen.derive(CALLS["edit"], profiles.generic())[0].guarded)
+    assert guarded == ["", "", "", "files", "", "files", "files"]
+
+
 def test_a_call_is_derived_twice_and_then_known() -> None:
     seen = Seen(around(FakeFilesystem(dict(FILES))))
     seen.derive(CALLS["command"], profiles.generic())

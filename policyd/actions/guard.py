@@ -31,7 +31,7 @@ def mark(actions: tuple[Action, ...], around: Surroundings) -> tuple[Action, ...
             return False
         own = {identity for form in ref.forms if (identity := _identity(around.fs, form))}
         if own and not linked:
-            linked.append(identities(around.reserved, around.fs))
+            linked.append(around.fs.identities(around.reserved, MOST_FILES))
         return bool(own) and (linked[0] is None or bool(own & linked[0]))
 
     def why(action: Action) -> str:
@@ -66,10 +66,10 @@ def holds(ref: PathRef, around: Surroundings) -> bool:
     return any(around.fs is None or _identity(around.fs, own) is not None for own in inner)
 
 
-def identities(reserved: Iterable[str], fs: Filesystem) -> frozenset[tuple[int, int]] | None:
-    """Return device and inode of every file among and below the reserved places; None if they cannot all be told."""
+def identities(places: Iterable[str], most: int, fs: Filesystem) -> frozenset[tuple[int, int]] | None:
+    """Return what `fs.identities` does, by the other questions of a file system that has no quicker way."""
     found: set[tuple[int, int]] = set()
-    todo, looked = list(reserved), 0
+    todo, looked = list(places), 0
     while todo:
         place, looked = todo.pop(), looked + 1
         if not fs.is_dir(place):
@@ -77,7 +77,7 @@ def identities(reserved: Iterable[str], fs: Filesystem) -> frozenset[tuple[int, 
             found |= {identity} if identity else set()
             continue
         names = fs.listing(place)
-        if names is None or looked + len(todo) + len(names) > MOST_FILES:
+        if names is None or looked + len(todo) + len(names) > most:
             return None
         todo += [f"{place.rstrip('/')}/{name}" for name in names]
     return frozenset(found)

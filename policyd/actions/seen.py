@@ -5,7 +5,8 @@ Rules of this module:
 1. Whatever deriving asks of the file system is noted with its answer. Before what followed is used again every question
    is asked again, and one other answer makes all of it be derived anew: nothing rests on an earlier look.
 2. Noted is what is met a second time; what comes once costs a look at its key.
-3. Not kept: what rests on a question that failed or that looks at whole directories, on many of them, or on long texts.
+3. Not kept: what rests on a question that failed or that looks at directories of others, on many of them, or on long
+   texts.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class Witness(Struct):
     fs: Filesystem
     walks: dict[str, str] = field(default_factory=dict)
     directories: dict[str, bool | None] = field(default_factory=dict)
-    identities: dict[str, tuple[int, int] | None] = field(default_factory=dict)
+    files: dict[str, tuple[int, int] | None] = field(default_factory=dict)
+    own: dict[tuple[tuple[str, ...], int], frozenset[tuple[int, int]] | None] = field(default_factory=dict)
     steady: bool = True
     """The same answers can be asked for again."""
 
@@ -60,13 +62,20 @@ class Witness(Struct):
 
     def identity(self, path: str) -> tuple[int, int] | None:
         """Return device and inode."""
-        if path not in self.identities:
+        if path not in self.files:
             try:
-                self.identities[path] = self.fs.identity(path)
+                self.files[path] = self.fs.identity(path)
             except OSError:
                 self.steady = False
                 raise
-        return self.identities[path]
+        return self.files[path]
+
+    def identities(self, places: tuple[str, ...], most: int) -> frozenset[tuple[int, int]] | None:
+        """Return device and inode of all files among and below `places`."""
+        if (places, most) not in self.own:
+            self.own[places, most] = found = self.fs.identities(places, most)
+            self.steady &= found is not None
+        return self.own[places, most]
 
     def contains(self, directory: str, names: tuple[str, ...]) -> bool | None:
         """Look below a directory."""
@@ -80,7 +89,7 @@ class Witness(Struct):
 
     def seals(self) -> bool:
         """Say whether what followed may be kept; then forget what other answers tell."""
-        if not self.steady or len(self.walks) + len(self.directories) + len(self.identities) > MOST_QUESTIONS:
+        if not self.steady or len(self.walks) + len(self.directories) + len(self.files) > MOST_QUESTIONS:
             return False
         plain = [path for path, found in self.walks.items() if path == found]
         for path in plain:  # where no link leads to a path, none leads to what lies above it
@@ -95,8 +104,10 @@ class Witness(Struct):
             for path, found in self.walks.items():
                 if fs.resolve(path) != found:
                     return False
-            return all(fs.is_dir(path) is found for path, found in self.directories.items()) and all(
-                fs.identity(path) == found for path, found in self.identities.items()
+            return (
+                all(fs.is_dir(path) is found for path, found in self.directories.items())
+                and all(fs.identity(path) == found for path, found in self.files.items())
+                and all(fs.identities(*asked) == found for asked, found in self.own.items())
             )
         except OSError:
             return False

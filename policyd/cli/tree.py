@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from policyd.actions import guard
 from policyd.model import Workspace
 from policyd.paths import PathPattern, ref
 
@@ -65,6 +66,10 @@ class Tree(Struct, frozen=True):
         above = self.resolve(directory).rstrip("/") + "/"
         below = (path[len(above) :] for path in (*self.files, *self.links) if path.startswith(above))
         return tuple(sorted({path.split("/")[0] for path in below}))
+
+    def identities(self, places: tuple[str, ...], most: int) -> frozenset[tuple[int, int]] | None:
+        """Return the numbers of all files described among and below `places`."""
+        return guard.identities(places, most, self)
 
 
 def parts(path: str) -> list[str]:

@@ -56,6 +56,10 @@ class EmptyDisk:
         """Return no names."""
         return ()
 
+    def identities(self, places: tuple[str, ...], most: int) -> frozenset[tuple[int, int]]:
+        """Say that there are no files."""
+        return frozenset()
+
 
 class Trial(Struct, frozen=True):
     """A session in which nothing has happened yet."""

@@ -37,6 +37,12 @@ class Filesystem(Protocol):
     def listing(self, directory: str) -> tuple[str, ...] | None:
         """Return the names in `directory` (bounded), None where that cannot be told."""
 
+    def identities(self, places: tuple[str, ...], most: int) -> frozenset[tuple[int, int]] | None:
+        """Return device and inode of every file among and below `places`.
+
+        None: more than `most` files and directories, or some cannot be listed.
+        """
+
 
 class Reach(StrEnum):
     """How far an operation on a path goes below it."""

@@ -26,6 +26,7 @@ from contextlib import suppress
 
 from policyd.paths import looked_for
 from policyd.storage.looks import SECONDS, STRIDE, Look
+from policyd.storage.ownfiles import OwnFiles
 
 FORMAT, LINK = 0o170000, stat.S_IFLNK
 SHORT = 250
@@ -58,6 +59,7 @@ class RealFilesystem:
         self.fold_case = fold_case
         self._seconds = math.inf if steady else SECONDS
         self._looks: dict[str, Look] = {}
+        self._own = OwnFiles()
         self._window = self._spent = 0.0
 
     def resolve(self, path: str) -> str:
@@ -127,6 +129,16 @@ class RealFilesystem:
             return _names(directory, start + self._seconds)
         except (OSError, ValueError):
             return None
+        finally:
+            self._spent += time.monotonic() - start
+
+    def identities(self, places: tuple[str, ...], most: int) -> frozenset[tuple[int, int]] | None:
+        """Return device and inode of every file among and below `places`; see `ownfiles`."""
+        if self._exhausted():
+            return None
+        start = time.monotonic()
+        try:
+            return self._own.identities(places, most)
         finally:
             self._spent += time.monotonic() - start
 
