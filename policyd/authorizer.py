@@ -61,6 +61,7 @@ class Authorizer:
         machine: Machine | None = None,
         claims: Claims | None = None,
         grants: Grants | None = None,
+        end_grants: Callable[[str], None] | None = None,
         agent: str = "",
         cwd: str | None = None,
     ) -> None:
@@ -74,6 +75,7 @@ class Authorizer:
             machine: the same and more, instead of `resolve` and `home`.
             claims: labels, person, and whether there is a prompt.
             grants: what was remembered.
+            end_grants: told of each session that is closed: what was remembered for it alone has ended.
             agent: profile or wire name to assume until the agent names itself.
             cwd: of sessions that were never seen to open.
 
@@ -88,6 +90,7 @@ class Authorizer:
         self.policies = policies
         self.claims = claims or Claims()
         self.grants = grants
+        self.end_grants = end_grants
         self.conversation = Conversation(replace(machine, heads=policy.heads), agent=agent, cwd=cwd)
 
     def observe(self, direction: str, message: Mapping[str, object]) -> None:

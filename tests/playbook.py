@@ -106,6 +106,9 @@ class ScriptedDecider:
     def refused(self, session_id: str, call_id: str) -> None:
         self.calls[call_id] = {"title": "broken"}
 
+    def closed(self, session_id: str) -> None:
+        self._may_fail("closed")
+
     def ended(self, session_id: str) -> None:
         self.calls.clear()
 

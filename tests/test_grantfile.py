@@ -321,6 +321,40 @@ def given(project: Path, scope: str = "project", effect: Effect = Effect.ALLOW) 
     return replace(found, boot=None, boot_id="", run="", project=str(project))
 
 
+@pytest.mark.parametrize("effect", [Effect.ALLOW, Effect.DENY])
+def test_a_session_that_is_closed_takes_its_answers_with_it_and_no_others(project: Path, effect: Effect) -> None:
+    process = remembered(project)
+    here = replace(given(project, "session", effect), session="s1")
+    process.remember([here, replace(here, id="x", session="s2")])
+    assert settled(process, project) is settled(process, project, session="s2") is effect
+    process.end("s1")
+    assert settled(process, project) is None
+    assert settled(process, project, session="s2") is effect
+    process.remember([here])
+    assert settled(process, project) is None, "it was answered before, and written late"
+    process.remember([replace(here, created=CLOCK.wall + timedelta(microseconds=1))])
+    assert settled(process, project) is effect
+
+
+def test_a_clock_that_was_set_back_brings_no_answer_of_a_closed_session_back(project: Path) -> None:
+    process = remembered(project)
+    process.remember([given(project, "session")])
+    assert settled(process, project) is Effect.ALLOW
+    process.clock = lambda: Clock(NOW - timedelta(hours=1), CLOCK.boot, CLOCK.boot_id)
+    process.end("s1")
+    process.clock = lambda: CLOCK
+    assert settled(process, project) is None
+
+
+def test_closed_sessions_are_remembered_as_long_as_their_answers_may_live(project: Path) -> None:
+    process = remembered(project)
+    process.remember([given(project, "session")])
+    process.end("s1")
+    for number in range(3_000):
+        process.end(f"other-{number}")
+    assert settled(process, project) is None
+
+
 def test_a_grant_is_shared_by_processes_and_a_later_denial_wins_at_once(project: Path) -> None:
     one, two = remembered(project, "one"), remembered(project, "two")
     assert settled(two, project) is None

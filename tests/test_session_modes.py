@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from policyd.session import Settings, Side
+from policyd.session import Connection, Settings, Side
 from tests.realwire import ONCE, Wire, called, methods
 from tests.test_session_judge import judge
 
@@ -243,6 +243,24 @@ def test_a_session_that_was_closed_is_forgotten_and_what_it_asks_is_cancelled(me
     assert methods(wire.prompt(), "agent") == []
     wire.open(modes=modes("default", "auto"))
     assert methods(wire.prompt(), "agent") == ["session/prompt"]
+
+
+@pytest.mark.parametrize(("answer", "ended"), [({"result": {}}, ["s"]), ({"error": {"code": -1}}, [])])
+@pytest.mark.parametrize("loads", [False, True])
+def test_what_was_remembered_for_a_session_ends_when_it_is_closed_also_while_it_is_loaded_again(
+    answer: dict[str, object], ended: list[str], loads: bool
+) -> None:
+    decider, told = judge(agent=CLAUDE), list[str]()
+    decider.authorizer.end_grants = told.append
+    wire = Wire(agent=CLAUDE)
+    wire.connection = Connection(decider, Settings(), nonce="n")
+    wire.open(modes=modes("default", "auto"))
+    wire.client(id=60, method="session/close", params={"sessionId": "s"})
+    if loads:
+        load(wire, 61)
+    assert not told
+    wire.agent(id=60, **answer)
+    assert told == ended
 
 
 def test_a_session_the_agent_refuses_to_close_stays_open() -> None:

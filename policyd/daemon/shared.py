@@ -150,6 +150,7 @@ class Shared:
                 {**hello.labels, **settings.labels}, loaded.managed_labels, who.user, who.groups, interactive
             ),
             grants=remembered.bind if self.choices.grants else None,
+            end_grants=remembered.end,
             agent=hello.agent or self.choices.agent or "",
         )
 

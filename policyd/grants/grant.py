@@ -4,7 +4,8 @@
    grant neither splits into its parts nor do grants of the parts add up to the compound.
 2. It dies by whichever of two clocks runs out first: the wall clock (survives a reboot) and the boot clock (does not
    jump). One that claims to come from the future is void.
-3. A `session` grant holds only in the process (`run`) and ACP session it was given in, wherever it is written down.
+3. A `session` grant holds only in the process (`run`) and ACP session it was given in, wherever it is written down; it
+   ends when that session is closed, also where one of the same id is opened later.
 """
 
 from __future__ import annotations

@@ -92,6 +92,7 @@ def open_service(choices: Choices, note: Callable[[str], None]) -> Service:
         machine=ground.machine,
         claims=claims(ground.loaded),
         grants=remembered.bind if choices.grants else None,
+        end_grants=remembered.end,
         agent=choices.agent or "",
     )
     try:

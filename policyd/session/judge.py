@@ -80,6 +80,11 @@ class Judge:
         """Take in that not everything that was said of these calls is known."""
         self.authorizer.conversation.forgot(session_id, calls, FORGOTTEN)
 
+    def closed(self, session_id: str) -> None:
+        """Take in that a session was closed: what was remembered for it alone ends."""
+        if self.authorizer.end_grants is not None:
+            self.authorizer.end_grants(session_id)
+
     def ended(self, session_id: str) -> None:
         """Forget a session that was closed."""
         self.authorizer.conversation.forget(session_id)

@@ -47,6 +47,9 @@ class Decider(Protocol):
     def refused(self, session_id: str, call_id: str) -> None:
         """Take in that an update of this call was refused: what is known of it no longer counts."""
 
+    def closed(self, session_id: str) -> None:
+        """Take in that a session was closed: what was remembered for it alone ends, whoever opens it again."""
+
     def ended(self, session_id: str) -> None:
         """Forget a session that was closed."""
 

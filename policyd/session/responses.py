@@ -44,6 +44,8 @@ class Responses:
         if message.result is not None and passing.method in OPENINGS:
             self._opened(passing, line, result)
             return
+        if message.error is None and passing.method in CLOSINGS:
+            self._core.decider.closed(passing.session)
         self._core.passes(Side.CLIENT, line)
         if session is not None and passing.method in REOPENINGS:
             self._modes.not_opened(session)

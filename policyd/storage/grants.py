@@ -2,26 +2,30 @@
 
 `Remembered` is what the core asks through: `bind(request, context)` gives `engine.decide` its `grant` argument. Every
 look is at the files as they are now (two `lstat`s where nothing changed), so a denial added by another process, or
-`policyd grants revoke`, counts at the next decision. Where a grant cannot be written, a session grant is still kept in
-memory; any other is not, and the caller is told.
+`policyd grants revoke`, counts at the next decision. A session that is closed takes with it what was answered for it
+until then, also what is written later; opened again under its id it begins with nothing. Where a grant cannot be
+written, a session grant is still kept in memory; any other is not, and the caller is told.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from policyd.grants import LONGEST, Clock, Grant, GrantBook
 from policyd.grants.book import Settle
+from policyd.grants.grant import SESSION_LIFE
 from policyd.model import Context, Effect, Judged, Request
 from policyd.storage import clock as clocks
 from policyd.storage.grantfile import GrantFile, GrantFileError, name_of, project_of
 from policyd.storage.readings import Readings
 
+CLOSED_KEPT = 1_000
+"""Closed sessions beyond which those are forgotten whose grants have all run out."""
 ROOMS = ("grants", "model")
 """Where the code is that reads grants."""
 
@@ -42,6 +46,8 @@ class Remembered(Struct):
     _books: dict[str, tuple[tuple[tuple[Grant, ...], ...], GrantBook]] = field(default_factory=dict)
     _memory: dict[str, tuple[Grant, ...]] = field(default_factory=dict)
     """Session grants that could not be written, by project."""
+    _closed: dict[str, datetime] = field(default_factory=dict)
+    """Session -> when it was closed last: what was answered for it before counts no more."""
 
     def beside(self, run: str) -> Remembered:
         """Return the same files as another connection sees them: session grants are its own, under `run`."""
@@ -76,8 +82,23 @@ class Remembered(Struct):
         parts = (self._memory.get(root, ()), *(self._file(place).grants(clock) for place in places))
         known = self._books.get(root)
         if known is None or any(old is not new for old, new in zip(known[0], parts, strict=True)):
-            known = self._books[root] = parts, GrantBook(root, sum(parts, ()), self.run)
+            held = tuple(grant for grant in sum(parts, ()) if not self._over(grant))
+            known = self._books[root] = parts, GrantBook(root, held, self.run)
         return known[1]
+
+    def end(self, session: str) -> None:
+        """Take in that a session of this process was closed."""
+        now = self.clock().wall
+        if len(self._closed) >= CLOSED_KEPT:
+            self._closed = {one: at for one, at in self._closed.items() if at > now - SESSION_LIFE}
+        held = (grant for parts, _ in self._books.values() for part in parts for grant in part)
+        given = [grant.created for grant in held if grant.run == self.run]
+        self._closed[session] = max([now, *given])  # the wall clock may have been set back since
+        self._books.clear()
+
+    def _over(self, grant: Grant) -> bool:
+        at = self._closed.get(grant.session) if grant.scope == "session" and grant.run == self.run else None
+        return at is not None and grant.created <= at
 
     def remember(self, grants: Iterable[Grant]) -> None:
         """Keep grants, each for its project, stamped with this moment's boot clock and this process.
