@@ -27,6 +27,7 @@ _RUN = re.compile(r"[^\\'\"$`<>;&|()\s\x01\x02]+")
 _QUOTED_RUN = re.compile(r"[^\"\\$`]+")
 _ANSI = re.compile(r"\$'((?:\\.|[^'\\])*)'", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_QUOTE = re.compile(r"['\"]")
 _BRACED_NAME = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _LIVE = re.compile(r"\\.|\$[(\[{]|`|[<>]\(", re.DOTALL)
 _BACKTICKS = re.compile(r"`((?:\\.|[^`\\])*)`", re.DOTALL)
@@ -77,10 +78,17 @@ class Scanner:
         self._scan(start, end, splits=True)
         source = self.text[start:end]
         try:
-            return [self._finish(part, source) for field in self.fields for part in quoting.braces(field)]
+            parts = [quoting.braces(field) for field in self.fields]
         except quoting.TooManyError:
             self.host.opaque("a brace expansion is too large")
             return [quoting.unknown(quoting.decoded(source))]
+        expanded = [part for field in parts for part in field]
+        if len(expanded) > len(parts):
+            if len(parts) > 1 or ("" in expanded and _QUOTE.search(source)):
+                # Braces come before a value is split; of words that are empty then, only what was quoted stays.
+                return [quoting.unknown(quoting.decoded(source))]
+            expanded = [part for part in expanded if part]
+        return [self._finish(part, source) for part in expanded]
 
     def value(self, start: int, end: int) -> Word:
         """Return the value that the bytes from `start` to `end` give a variable."""
