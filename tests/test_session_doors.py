@@ -1,11 +1,12 @@
-"""What a permission given for a command, or a file, settles at the side doors, and what it does not."""
+"""What a permission given for a command, or a file, settles at the side doors and of other calls, and what not."""
 
 from __future__ import annotations
 
 import pytest
 
-from policyd.session import Side
+from policyd.session import Record, Side
 from tests.realwire import Wire, methods
+from tests.test_session_judge import ASK_ALL
 
 TERMINAL, WRITE = "terminal/create", "fs/write_text_file"
 
@@ -104,3 +105,20 @@ def test_a_permission_request_that_is_not_strict_json_is_answered_cancelled(valu
     sent = wire.line(Side.AGENT, line.encode())
     answers = [one["result"] for one in sent if one["to"] == "agent" and one.get("id") == 7]
     assert [one["outcome"] for one in answers if isinstance(one, dict)] == [{"outcome": "cancelled"}]
+
+
+@pytest.mark.parametrize("agent", ["", "nobody-knows"])
+def test_an_allow_of_the_call_that_is_named_stands_for_no_other_open_call_of_an_agent_nobody_described(
+    agent: str,
+) -> None:
+    wire = Wire(f'{ASK_ALL}[[rule]]\nid = "no-push"\neffect = "deny"\ncommand = "git push"\n', agent=agent)
+    wire.open()
+    calls = {"first": "git push", "second": "touch b", "t": "touch a"}
+    for call, command in calls.items():
+        wire.update("tool_call", toolCallId=call, title="Run", rawInput={"command": command})
+    wire.allow(wire.request())
+    for call in calls:
+        wire.update("tool_call_update", toolCallId=call, status="completed")
+    records = [one.record for one in wire.commands if isinstance(one, Record)]
+    assert [one["call"] for one in records if one.get("unasked")] == ["first"]
+    assert [one["call"] for one in records if one["effect"] == "allow"] == ["t"]
