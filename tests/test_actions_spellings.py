@@ -173,13 +173,14 @@ def test_a_place_that_a_command_makes_or_takes_away_is_not_read_too() -> None:
 
 
 def test_no_arguments_are_told_from_arguments_that_are_not_known() -> None:
-    for text, args in (("{}", "{}"), ("{", "null")):
+    unstated = "any opaque: its arguments are not on the wire and may name any path or URL (mention)"
+    for text, args, beside in (("{}", "{}", []), ("{", "null", [unstated])):
         talk = opened("Kimi Code CLI", "1.51.0", ("notes",))
         content = [{"type": "content", "content": {"type": "text", "text": text}}]
         update(talk, title="ping", content=content)
         words = "Requesting approval to perform: Call MCP tool `ping`."
         content = [{"type": "content", "content": {"type": "text", "text": words}}]
-        assert asked(talk, title="ping", content=content) == [f"other tool notes/ping {args}"]
+        assert asked(talk, title="ping", content=content) == [f"other tool notes/ping {args}", *beside]
 
 
 VIBE = "@mistralai/mistral-vibe"

@@ -200,6 +200,44 @@ def test_a_rule_allows_a_mode_by_name_and_no_other() -> None:
     assert other.decision.effect is not Effect.ALLOW
 
 
+MCP_ALLOWED = '[defaults]\n"*" = "ask"\nmcp = "allow"\n[[rule]]\neffect = "allow"\ntool = "notes/*"\n'
+
+
+@pytest.mark.parametrize(
+    ("rule", "effect"),
+    [
+        ("", Effect.ALLOW),
+        *(
+            (f'effect = "deny"\npath = "{path}"', Effect.ASK)
+            for path in (".env", "secrets/**", "**/*.pem", "/etc/passwd")
+        ),
+        *((f'effect = "deny"\npath = "{path}"', Effect.ASK) for path in ("@secrets", "@outside", "~/.ssh/**", "**")),
+        ('effect = "deny"\nkind = "read"\npath = ".env"', Effect.ASK),
+        ('effect = "ask"\nkind = "@write"\npath = "docs/**"', Effect.ASK),
+        ('effect = "deny"\npath = "**"\nunless = { path = "docs/**" }', Effect.ASK),
+        ('effect = "deny"\nurl = "evil.example"', Effect.ASK),
+        ('effect = "deny"\ncommand = "rm"', Effect.ALLOW),
+        ('effect = "deny"\ntool = "jira/*"', Effect.ALLOW),
+        ('effect = "deny"\ntool = "notes/write_file"', Effect.DENY),
+        ('effect = "allow"\nkind = "read"\npath = "docs/**"', Effect.ALLOW),
+    ],
+)
+@pytest.mark.parametrize("stated", [False, True])
+def test_arguments_of_an_mcp_call_that_nobody_stated_may_name_what_a_strict_rule_names(
+    rule: str, effect: Effect, stated: bool
+) -> None:
+    decider = judge(MCP_ALLOWED + (f"[[rule]]\n{rule}\n" if rule else ""), CLAUDE)
+    params = {"cwd": "/home/dev/p", "mcpServers": [{"name": "notes", "command": "x", "args": [], "env": []}]}
+    decider.observe(Side.CLIENT, {"id": 1, "method": "session/new", "params": params})
+    decider.observe(Side.AGENT, {"id": 1, "result": {"sessionId": "s"}})
+    call: dict[str, object] = {"toolCallId": "t", "title": "mcp__notes__write_file", "kind": "other"}
+    call |= {"_meta": {"claudeCode": {"toolName": "mcp__notes__write_file"}}, **({"rawInput": {}} if stated else {})}
+    options = [{"optionId": "y", "name": "Yes", "kind": "allow_once"}]
+    asked = {"sessionId": "s", "toolCall": call, "options": options}
+    found = decider.permission(asked, moment(0.0), None).decision.effect
+    assert found is (Effect.ALLOW if stated and effect is Effect.ASK else effect)
+
+
 # ---- recorded agents -----------------------------------------------------------------------------------
 
 

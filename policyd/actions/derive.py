@@ -4,7 +4,8 @@ Rules:
 
 1. Primary are the paths of reads, edits, deletes, moves and searches, each simple command with its operands, the URL of
    a fetch, the tool of an MCP call. A command found under any kind is an execute, a diff under any kind an edit.
-2. Everything else that names a path or URL is a mention: only deny and ask rules look at it.
+2. Everything else that names a path or URL is a mention: only deny and ask rules look at it. Arguments of an MCP call
+   that nobody stated are an opaque mention: any such rule on a path or URL may hold.
 3. A field of `rawInput`, or a part of one, that the profile neither uses nor calls inert makes an opaque action
    (`unread`); one that widens the agent's reach is an action of its own, as is a switch whose name says so. A kind that
    a tool's own table knows to write stands beside what the agent states.
@@ -26,6 +27,7 @@ from policyd.model import TABLE, WRITE_KINDS, Action, Mode, Role, Tool
 
 TOLD = ("deletes", "moves", "patch")
 """Groups of references to what is done to files beside being written."""
+UNSTATED = "its arguments are not on the wire and may name any path or URL"
 OFF = frozenset(
     {"no", "off", "disable", "disabled", "skip", "without", "outside", "bypass", "escape", "leave", "dangerously"}
 )
@@ -120,6 +122,8 @@ def _mcp(build: Builder, spec: ToolSpec, name: str) -> None:
         if any(not server for server, _ in tool.splits):
             build.opaque("the MCP server is not named on the wire", kinds)
     build.mentions(build.args if build.args is not None else evidence.raw, "arguments")
+    if build.args is None:
+        build.add(Action(frozenset(), Role.MENTION, opaque=UNSTATED, name=build.name, origin="arguments"))
 
 
 def _own(build: Builder, spec: ToolSpec, name: str) -> None:

@@ -135,6 +135,16 @@ class KindCondition(Struct, frozen=True):
         return kind in self.kinds or (self.every and kind != "switch_mode")
 
 
+def unstated(action: Action, place: Place) -> Truth:
+    """Say whether a path or URL condition holds for an action that has none.
+
+    An opaque action is none of them but may be excepted; an opaque mention may name any.
+    """
+    if not action.opaque:
+        return NO
+    return MAYBE if place is Place.EXCEPT or (place is Place.STRICT and action.role is Role.MENTION) else NO
+
+
 class PathCondition(Struct, frozen=True):
     """`path`: any of the patterns; `outside` is `@outside`, what lies in no root."""
 
@@ -147,7 +157,7 @@ class PathCondition(Struct, frozen=True):
         """Judge the action's path in every form."""
         ref = action.path
         if ref is None:
-            return MAYBE if action.opaque and self.place is Place.EXCEPT else NO
+            return unstated(action, self.place)
         if self.place.loosens:
             if not context.resolved or context.workspace.cwd is None:
                 return NO
@@ -258,7 +268,7 @@ class UrlCondition(Struct, frozen=True):
         """Judge the action's URL."""
         url: Url | None = action.url
         if url is None:
-            return MAYBE if action.opaque and self.place is Place.EXCEPT else NO
+            return unstated(action, self.place)
         if self.place.loosens:
             return YES if any(pattern.sure(url) for pattern in self.patterns) else NO
         widen = self.place.widen

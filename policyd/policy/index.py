@@ -324,8 +324,11 @@ class Index:
         self.kinds, self.hosts, self.tools = Words(), Words(), Tools()
         commands: list[tuple[int, CommandCondition]] = []
         self.outside: list[int] = []
+        self.named: list[int] = []
+        """Rules on paths and URLs: what may name anything may be caught by any of them."""
         paths: list[tuple[PathPattern, int]] = []
         for number, rule in enumerate(self.every):
+            self.named += [number] if rule.resource in {"path", "url"} else []
             match condition_of(rule):
                 case PathCondition() as condition:
                     paths += [(pattern, number) for pattern in condition.patterns]
@@ -365,7 +368,9 @@ class Index:
             self.commands.find(action.command, found)
         if action.url is not None:
             self.hosts.find(host_keys(action.url.host), found)
-        if action.role is not Role.MENTION:
+        if action.role is Role.MENTION:
+            found.update(self.named if action.opaque else ())
+        else:
             if action.tool is not None or action.name is not None:
                 self.tools.find(action, found)
             if self.by_kind:
