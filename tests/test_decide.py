@@ -55,6 +55,18 @@ def decide(house: Path, lines: list[Any], *more: str, capsys: pytest.CaptureFixt
     return code, [json.loads(line) for line in said.out.splitlines()], said.err
 
 
+def test_an_answer_that_nobody_reads_is_no_allow(house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(*_: object, **__: object) -> None:
+        raise BrokenPipeError
+
+    file = house / "lines.jsonl"
+    file.write_text(json.dumps(params(path="a")) + "\n")
+    words = ["decide", str(file), "--policy", str(house / "policy.toml"), "--home", str(house / "home")]
+    monkeypatch.setattr("builtins.print", closed)
+    assert main([*words, "--exit-code"]) == 2
+    assert main(words) == 0
+
+
 def test_bare_parameters_are_decided(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [
         params(path="a.py"),

@@ -44,6 +44,8 @@ def run(args: argparse.Namespace) -> int:
         for result in results(args, left_out):
             print(json.dumps(result_facts(result)), flush=True)
             effects.append(Effect.DENY if result.error else result.answer.effect)
+    except BrokenPipeError:
+        return FAILED if args.exit_code else DONE  # what was not told is no answer
     except (PolicyError, PlaceError, UsageError, OSError) as error:
         return failed("decide", error)
     return exit_code(effects, left_out) if args.exit_code else DONE
