@@ -357,8 +357,11 @@ class Scanner:
         if not text.startswith("~"):
             return text
         prefix, slash, rest = text.partition("/")
-        if "\\" in prefix or ONE in prefix or MANY in prefix:
+        user, colon, _ = prefix.partition(":")
+        if "\\" in user or ONE in user or MANY in user:
             return "\\" + text
+        if colon:  # bash ends the name there too, and may leave what follows as it is written
+            return ONE + slash + rest
         names = {"~": "HOME", "~+": "PWD"}
         value = self.host.state.lookup(names[prefix]) if prefix in names else None
         if value is None:
