@@ -6,8 +6,8 @@ Rules of this module:
    (`Place`). In a loosening place it holds only if every form of the thing matches and nothing is unknown; in a
    tightening place it holds if any form matches, and may hold (`MAYBE`) where that cannot be told.
 2. *Strict rules read wide, allow rules read narrow*: only the conditions of a deny or ask rule are widened.
-3. A resource condition never matches an opaque action. The one place where it may is the exception of an allow rule:
-   there "cannot be told" tightens.
+3. A resource condition never matches an opaque action, but where "cannot be told" tightens it may: in the exception of
+   an allow rule, and, on a path or URL, for an opaque mention (arguments that nobody stated) in a deny or ask rule.
 4. An unknown mode, agent or person holds in tightening places and fails in loosening ones.
 5. No condition sees another: a rule is the conjunction of its own (`Rule.holds`).
 """
