@@ -185,6 +185,54 @@ def seen(looks: Looks, change: Callable[[], object]) -> None:
     assert looks.count > before
 
 
+WATCHING = """
+import sys, threading
+from pathlib import Path
+from policyd.service import watch
+watch.DELAY = 0.0
+looks = threading.Semaphore(0)
+watcher = watch.Watcher(lambda: [sys.argv[1]], looks.release, print)
+watcher.start()
+assert looks.acquire(timeout=20)
+Path(sys.argv[1], "x").write_text("")
+assert looks.acquire(timeout=20)
+watcher.stop()
+print(sorted(sys.modules))
+import watchfiles
+assert next(watchfiles.watch(sys.argv[1], rust_timeout=1, yield_on_timeout=True)) == set()
+"""
+
+
+def test_what_watches_takes_nothing_along(tmp_path: Path) -> None:
+    found = subprocess.run([sys.executable, "-c", WATCHING, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert not (NEVER | {"multiprocessing"}) & set(json.loads(found.stdout.replace("'", '"')))
+
+
+@pytest.mark.parametrize(
+    ("said", "release", "polls"),
+    [
+        ("", "6.1.0", False),
+        ("", "5.15-Microsoft-standard-WSL2", True),
+        ("1", "6.1.0", True),
+        ("false", "5.15-microsoft-standard-WSL2", False),
+    ],
+)
+def test_changes_are_polled_for_where_the_system_tells_nothing(
+    monkeypatch: pytest.MonkeyPatch, said: str, release: str, *, polls: bool
+) -> None:
+    monkeypatch.setenv("WATCHFILES_FORCE_POLLING", said)
+    monkeypatch.setattr(os, "uname", lambda: os.uname_result(("Linux", "host", release, "", "")))
+    assert watch.polls() is polls
+
+
+def test_what_another_has_loaded_of_it_is_used() -> None:
+    from watchfiles import _rust_notify
+
+    watch.notifier.cache_clear()
+    assert watch.notifier() is _rust_notify.RustNotify
+    watch.notifier.cache_clear()
+
+
 def test_every_way_to_change_a_file_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "DELAY", 0.0)
     folder, looks = tmp_path / "policies.d", Looks()

@@ -8,18 +8,32 @@ Rules of this module:
 2. The thread begins `DELAY` after the start: an agent's first seconds are not shared with it. Whenever watching begins
    there is a look behind it, so that no change falls between.
 3. Whatever goes wrong in here is reported and the policy stays as it is.
+4. Of `watchfiles` only the part that watches is loaded. The package around it takes along seventy modules, which the
+   traffic would wait for and the process would keep.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    from watchfiles._rust_notify import RustNotify
+
+NOTIFIER = "watchfiles._rust_notify"
 DELAY = 1.0
 SETTLE = 100
 """Milliseconds."""
+STORM = 1_600
+"""Milliseconds after which a look no longer waits for events to end."""
+POLLED = 300
+"""Milliseconds between polls where the system tells nothing of changes."""
 PAUSE = 0.2
 """Seconds between two looks at least: a storm of changes is a few."""
 BEAT = 0.5
@@ -67,29 +81,43 @@ class Watcher:
 
     def _watch(self) -> None:
         """Look once watching has begun, then after every change, until there is something else to watch."""
-        from watchfiles import watch
-
         places = existing(self._places())
         begun, left = False, POLL
-        for changes in watch(
-            *places,
-            watch_filter=None,
-            debounce=1600,
-            step=SETTLE,
-            stop_event=self._stop,
-            rust_timeout=int(BEAT * 1000),
-            yield_on_timeout=True,
-            raise_interrupt=False,
-            recursive=False,
-            ignore_permission_denied=True,
-        ):
-            left -= BEAT
-            if changes or not begun or left <= 0:
-                begun, left = True, POLL
-                self._look()
-                self._stop.wait(PAUSE)
-            if existing(self._places()) != places:
-                return
+        with notifier()(places, False, polls(), POLLED, False, True) as notify:
+            while True:
+                changes = notify.watch(STORM, SETTLE, int(BEAT * 1000), self._stop)
+                if changes in ("stop", "signal"):
+                    return
+                left -= BEAT
+                if changes != "timeout" or not begun or left <= 0:
+                    begun, left = True, POLL
+                    self._look()
+                    self._stop.wait(PAUSE)
+                if existing(self._places()) != places:
+                    return
+
+
+@cache
+def notifier() -> type[RustNotify]:
+    """Return what watches in `watchfiles`, by itself if it can be had so."""
+    from importlib.machinery import PathFinder
+    from importlib.util import module_from_spec
+
+    package = None if NOTIFIER in sys.modules else PathFinder.find_spec("watchfiles")
+    spec = PathFinder.find_spec(NOTIFIER, package.submodule_search_locations) if package else None
+    if spec is None or spec.loader is None:
+        module = import_module(NOTIFIER)
+    else:
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+    found: type[RustNotify] = module.RustNotify
+    return found
+
+
+def polls() -> bool:
+    """Say whether the system must be asked for changes again and again; as `watchfiles` itself finds out."""
+    said = os.environ.get("WATCHFILES_FORCE_POLLING", "").lower()
+    return said not in {"false", "disable", "disabled"} if said else "microsoft-standard" in os.uname().release.lower()
 
 
 def existing(places: list[str]) -> list[str]:
