@@ -28,6 +28,7 @@ _QUOTED_RUN = re.compile(r"[^\"\\$`]+")
 _ANSI = re.compile(r"\$'((?:\\.|[^'\\])*)'", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUOTE = re.compile(r"['\"]")
+_OPENING = re.compile(rf"[{{{re.escape(BRACE)}]")
 _BRACED_NAME = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _LIVE = re.compile(r"\\.|\$[(\[{]|`|[<>]\(", re.DOTALL)
 _BACKTICKS = re.compile(r"`((?:\\.|[^`\\])*)`", re.DOTALL)
@@ -67,7 +68,7 @@ class Host(Protocol):
 class Scanner:
     """Reads words out of one source text."""
 
-    __slots__ = ("at", "buffer", "end", "fields", "held", "host", "splits", "start", "text")
+    __slots__ = ("at", "buffer", "end", "fields", "held", "host", "opened", "splits", "text")
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -115,7 +116,8 @@ class Scanner:
     # ---- scanning ----
 
     def _scan(self, start: int, end: int, *, splits: bool) -> None:
-        self.start, self.at, self.end, self.splits = start, start, end, splits
+        self.at, self.end, self.splits = start, end, splits
+        self.opened = _OPENING.search(self.text, start, end) if splits else None
         self.fields: list[str] = []
         self.buffer: list[str] = []
         self.held = False
@@ -218,8 +220,8 @@ class Scanner:
         following = self.text[self.at : min(self.at + 1, self.end)]
         if not self.splits or not following:
             return False
-        before = self.text[self.start : self.at]
-        return following in {"{", BRACE} or (following in {",", "}"} and ("{" in before or BRACE in before))
+        inside = self.opened is not None and self.opened.start() < self.at
+        return following in {"{", BRACE} or (inside and following in {",", "}"})
 
     def _printed(self, printed: str, inside: bool) -> None:
         """Put what a substitution prints, as far as it is known."""
