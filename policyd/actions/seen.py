@@ -11,6 +11,9 @@ Rules of this module:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import msgspec
 from msgspec import Struct, field
 from msgspec.structs import astuple, replace
@@ -21,6 +24,7 @@ from policyd.actions.evidence import Evidence
 from policyd.actions.profiles import Profile
 from policyd.model import Action, Filesystem
 
+Answer = TypeVar("Answer")
 KEPT = 256
 """Derivations that are kept."""
 MET = 4_096
@@ -46,29 +50,24 @@ class Witness(Struct):
 
     def resolve(self, path: str) -> str:
         """Return the path as the kernel walks it."""
-        if path not in self.walks:
-            try:
-                self.walks[path] = self.fs.resolve(path)
-            except OSError:
-                self.steady = False
-                raise
-        return self.walks[path]
+        return self._asked(self.walks, self.fs.resolve, path)
 
     def is_dir(self, path: str) -> bool | None:
         """Say whether it is a directory."""
-        if path not in self.directories:
-            self.directories[path] = self.fs.is_dir(path)
-        return self.directories[path]
+        return self._asked(self.directories, self.fs.is_dir, path)
 
     def identity(self, path: str) -> tuple[int, int] | None:
         """Return device and inode."""
-        if path not in self.files:
+        return self._asked(self.files, self.fs.identity, path)
+
+    def _asked(self, known: dict[str, Answer], ask: Callable[[str], Answer], path: str) -> Answer:
+        if path not in known:
             try:
-                self.files[path] = self.fs.identity(path)
+                known[path] = ask(path)
             except OSError:
                 self.steady = False
                 raise
-        return self.files[path]
+        return known[path]
 
     def identities(self, places: tuple[str, ...], most: int) -> frozenset[tuple[int, int]] | None:
         """Return device and inode of all files among and below `places`."""
