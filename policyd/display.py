@@ -8,6 +8,7 @@ Rules of this module:
 2. What is cut is announced with its length, and the end stays visible: that is where a command hides its last part.
 3. Long runs of blanks and floods of combining marks push text out of sight; they are cut in the same way.
 4. The result is one line. A text of several lines is split by its caller, line by line.
+5. Parts are made safe where they are put into a line, the line where it is printed (`inert`), whatever its parts are.
 """
 
 from __future__ import annotations
@@ -57,6 +58,13 @@ def safe(text: str, *, limit: int | None = None) -> str:
         shown = _joined(pieces)
         return shown if len(shown) <= room else _ends(pieces, pieces[::-1], len(text), room)
     return _ends(list(_pieces(text[:room])), list(_pieces(text[-room:]))[::-1], len(text), room)
+
+
+def inert(line: str) -> str:
+    """Return a line put together of parts, some of them safe already: it acts on nothing, and is cut nowhere."""
+    if line.isascii() and line.isprintable():
+        return line
+    return "".join(char if char == " " or char in _SIGNS else _written(char) for char in line)
 
 
 def _joined(pieces: Iterable[Piece]) -> str:

@@ -129,14 +129,9 @@ def test_a_named_daemon_that_does_not_answer_is_an_error(
     assert done.code == 2 and "daemon" in done.err and done.out == ""
 
 
-def test_what_another_process_says_cannot_move_the_terminal() -> None:
-    running = Running("/s", {"problems": ["\x1b[2Jgone"], "files": [{"layer": "user", "file": "\x1b]0;x\x07"}]})
-    assert not any("\x1b" in line for line in daemonstate.shown(running))
-
-
 @pytest.mark.parametrize("told", [{}, {"problems": 3, "files": "x", "prompt": None, "seconds": "y", "mute": 1}])
 def test_an_answer_of_another_shape_is_shown_as_far_as_it_goes(told: dict[str, object]) -> None:
-    assert daemonstate.shown(Running("/s", told))
+    assert list(daemonstate.lines(Running("/s", told)))
 
 
 def test_peers_that_hang_up_are_no_connections(tmp_path: Path) -> None:

@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from types import ModuleType
 
-COMMANDS: dict[str, tuple[str, str]] = {
-    "proxy": ("proxy", "run an agent under policy, between it and its client"),
-    "decide": ("decide", "decide offline: JSON Lines in, one JSON object a request out"),
-    "explain": ("explain", "explain decisions to people: every action and every rule that spoke"),
-    "check": ("check", "validate and lint policy files"),
-    "audit": ("audit", "read the record of what was decided"),
-    "grants": ("grants", "see, take back, add and share remembered answers"),
-    "serve": ("serve", "the daemon: one policyd for many agents, on a socket or stdio"),
-    "prompts": ("prompts", "the questions that wait for a person, and answering them"),
-    "init": ("init", "starter policies, and what clients and agents need set"),
-    "test": ("test", "run the test suites beside policies"),
-    "diff": ("diff", "which decisions change between two policies, and is the new one looser"),
-    "status": ("status", "what is in force here, and from which files"),
-    "doctor": ("doctor", "what holds here and what does not: tier, agents, clients"),
-    "trust": ("trust", "let a project's policy loosen, exactly as it stands"),
-    "schema": ("schema", "JSON Schemas of policies, settings and hooks"),
-    "man": ("man", "the manual page, for `policyd man > policyd.1`"),
+COMMANDS = {
+    "proxy": "run an agent under policy, between it and its client",
+    "decide": "decide offline: JSON Lines in, one JSON object a request out",
+    "explain": "explain decisions to people: every action and every rule that spoke",
+    "check": "validate and lint policy files",
+    "audit": "read the record of what was decided",
+    "grants": "see, take back, add and share remembered answers",
+    "serve": "the daemon: one policyd for many agents, on a socket or stdio",
+    "prompts": "the questions that wait for a person, and answering them",
+    "init": "starter policies, and what clients and agents need set",
+    "test": "run the test suites beside policies",
+    "diff": "which decisions change between two policies, and is the new one looser",
+    "status": "what is in force here, and from which files",
+    "doctor": "what holds here and what does not: tier, agents, clients",
+    "trust": "let a project's policy loosen, exactly as it stands",
+    "schema": "JSON Schemas of policies, settings and hooks",
+    "man": "the manual page, for `policyd man > policyd.1`",
 }
 
 
@@ -39,15 +39,15 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command named by the first word of `argv` (default: the process's) and return its exit code."""
     words = sys.argv[1:] if argv is None else argv
     if not words or words[0] in {"-h", "--help", "help"}:
-        print(overview())
+        sys.stdout.write(overview() + "\n")
         return 0 if words else 2
     if words[0] in {"-V", "--version"}:
         from policyd import __version__
 
-        print(f"policyd {__version__}")
+        sys.stdout.write(f"policyd {__version__}\n")
         return 0
     if words[0] not in COMMANDS:
-        print(f"policyd: unknown command `{words[0]}`; `policyd help` lists them", file=sys.stderr)
+        sys.stderr.write(f"policyd: unknown command `{words[0]}`; `policyd help` lists them\n")
         return 2
     try:
         return dispatch(words[0], words[1:])
@@ -79,14 +79,14 @@ def module_of(name: str) -> ModuleType:
     from policyd.proxy import spare_imports
 
     spare_imports()
-    return import_module(f"policyd.cli.{COMMANDS[name][0]}")
+    return import_module(f"policyd.cli.{name}")
 
 
 def parser_of(name: str) -> ArgumentParser:
     """Return the parser of command `name`, which is any but `proxy`."""
     import argparse
 
-    parser = argparse.ArgumentParser(prog=f"policyd {name}", description=COMMANDS[name][1])
+    parser = argparse.ArgumentParser(prog=f"policyd {name}", description=COMMANDS[name])
     module_of(name).add_arguments(parser)
     return parser
 
@@ -94,6 +94,6 @@ def parser_of(name: str) -> ArgumentParser:
 def overview() -> str:
     """Return the list of commands."""
     width = max(map(len, COMMANDS))
-    rows = (f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items())
+    rows = (f"  {name:<{width}}  {text}" for name, text in COMMANDS.items())
     more = "`policyd COMMAND --help` says more; begin with `policyd init default --write`"
     return "\n".join(["usage: policyd COMMAND …", "", *rows, "", more])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 
 from policyd.actions import profiles
 from policyd.actions.profiles import GENERIC, Profile
@@ -35,10 +35,6 @@ class AgentFacts(Struct, frozen=True):
     set: list[str]
     files: list[advice.State]
     problems: list[str]
-
-    def as_json(self) -> dict[str, object]:
-        """Return everything as JSON takes it."""
-        return dict(to_builtins(self))
 
 
 def facts(name: str, state: InForce) -> AgentFacts:

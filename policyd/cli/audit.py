@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -34,6 +33,7 @@ from policyd.cli.auditfilters import (
 )
 from policyd.cli.auditfilters import agent as agent_name
 from policyd.cli.ending import DONE, NO, failed
+from policyd.cli.saying import say, tell
 from policyd.display import safe
 from policyd.storage import auditchain, places, settings
 
@@ -161,12 +161,12 @@ def lines_of(file: BinaryIO, log: str, pause: float) -> Iterator[bytes]:
 
 def write_json(record: Record) -> None:
     """Print a record as JSON."""
-    print(json.dumps(record, ensure_ascii=True, separators=(",", ":")))
+    tell(record)
 
 
 def write_text(record: Record) -> None:
     """Print a record as lines for people."""
-    print("\n".join(in_words(record)))
+    say(*in_words(record))
 
 
 def in_words(record: Record) -> Iterator[str]:
@@ -175,7 +175,8 @@ def in_words(record: Record) -> Iterator[str]:
     what = record.get("effect") if record.get("event") == "decision" else record.get("event")
     by = str(record.get("by") or "policy")
     whose = "" if by == "policy" else f" by {by}"
-    title = record.get("title") or record.get("command") or ""
+    command = listed(record.get("command"))
+    title = record.get("title") or " ".join(map(str, command))
     head = f"{record.get('seq')}  {str(record.get('time'))[:19]}Z  {str(what).upper()}{whose}  {agent}"
     yield f"{shown(head)}  {shown(title)}".rstrip()
     rules = ", ".join(located(rule) for rule in listed(record.get("rules")))
@@ -217,7 +218,10 @@ def verify(log: str, *, as_json: bool) -> int:
     """Print everything that breaks the chain; 1 if there was something."""
     found = 0
     for found, (file, line, wrong) in enumerate(auditchain.verify(log), 1):  # noqa: B007 - the count is used below
-        print(json.dumps({"file": file, "line": line, "wrong": wrong}) if as_json else f"{file}:{line}: {wrong}")
+        if as_json:
+            tell({"file": file, "line": line, "wrong": wrong})
+        else:
+            say(f"{file}:{line}: {wrong}")
     if not found and not as_json:
-        print(f"{log}: every line follows the one before it")
+        say(f"{log}: every line follows the one before it")
     return NO if found else DONE

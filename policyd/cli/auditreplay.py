@@ -8,7 +8,6 @@ Exit codes: 0; 1 with `--exit-code` if a decision changed or could not be decide
 
 from __future__ import annotations
 
-import json
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from policyd.audit.rebuild import Undecidable
 from policyd.cli.auditcases import Case, Court, Redecided, cases
 from policyd.cli.auditfilters import Record, chosen, listed, values, wanted
 from policyd.cli.ending import counted, failed
+from policyd.cli.saying import say, tell
 from policyd.display import safe
 from policyd.model import Effect
 from policyd.policy import PolicyError
@@ -75,9 +75,9 @@ def run(args: Namespace, log: str) -> int:
     except (PolicyError, PlaceError, OSError) as error:
         return failed("audit replay", error)
     if args.json:
-        print(*(json.dumps(fact, ensure_ascii=True) for fact in facts(outcome)), sep="\n")
+        tell(*facts(outcome))
     else:
-        print(*lines(outcome), sep="\n")
+        say(*lines(outcome))
     return int(args.exit_code and bool(outcome.changes or outcome.undecidable))
 
 

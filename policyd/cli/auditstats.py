@@ -7,13 +7,13 @@ Latencies are of decisions policyd made alone, and, apart, of those that waited 
 
 from __future__ import annotations
 
-import json
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, field
 
 from policyd.cli.auditfilters import Record, answered, chosen, kinds, listed, values, wanted
+from policyd.cli.saying import say, tell
 from policyd.display import safe
 
 TIRED_PROMPTS = 50
@@ -104,9 +104,9 @@ def run(args: Namespace, log: str) -> int:
     for record in chosen(log, wanted(args)):
         stats.add(record)
     if args.json:
-        print(json.dumps(facts(stats), ensure_ascii=True))
+        tell(facts(stats))
     else:
-        print(*lines(stats), sep="\n")
+        say(*lines(stats))
     return 0
 
 

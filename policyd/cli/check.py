@@ -14,9 +14,7 @@ Rules of this command:
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
@@ -29,6 +27,7 @@ from policyd.cli import expand, loading, options
 from policyd.cli.ending import counted, failed
 from policyd.cli.findings import Finding
 from policyd.cli.lint import lint
+from policyd.cli.saying import say, tell
 from policyd.policy import Diagnostic, Policy, PolicyError, PolicySource, load
 from policyd.storage import places, policies, settings
 from policyd.storage.filesystem import RealFilesystem
@@ -73,9 +72,10 @@ def run(args: argparse.Namespace) -> int:
         return failed("check", error)
     report = examine(args, where)
     if args.expand:
-        print(*expand.lines(report.sources, as_json=args.json), sep="\n")
+        rows = expand.rows(report.sources)
+        tell(*rows) if args.json else say(*map(expand.told, rows))
     if args.json:
-        print(*map(json.dumps, facts(report)), sep="\n")
+        tell(*facts(report))
     else:
         show(report)
     if report.mistakes:
@@ -144,15 +144,12 @@ def project(args: argparse.Namespace, where: Places) -> Found:
 
 def show(report: Report) -> None:
     """Print the report for people."""
-    for mistake in report.mistakes:
-        print(mistake, file=sys.stderr)
-    for warning in report.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
-    for note in report.notes:
-        print(f"note: {note}", file=sys.stderr)
+    say(*report.mistakes, error=True)
+    say(*(f"warning: {warning}" for warning in report.warnings), error=True)
+    say(*(f"note: {note}" for note in report.notes), error=True)
     if report.mistakes:
         read = f" in {counted(report.files, 'policy file')}" if report.files else ""
-        print(f"{counted(len(report.mistakes), 'mistake')}{read}", file=sys.stderr)
+        say(f"{counted(len(report.mistakes), 'mistake')}{read}", error=True)
     elif report.policy is not None:
         found = (
             (report.files, "policy file"),
@@ -160,9 +157,9 @@ def show(report: Report) -> None:
             (len(report.policy.examples), "example"),
         )
         said = f"ok: {', '.join(counted(*one) for one in found)}, revision {report.policy.revision}"
-        print(said + (f"; {counted(len(report.warnings), 'warning')}" if report.warnings else ""))
+        say(said + (f"; {counted(len(report.warnings), 'warning')}" if report.warnings else ""))
         if not report.files:
-            print("note: no policy file was found: everything asks", file=sys.stderr)
+            say("note: no policy file was found: everything asks", error=True)
 
 
 def facts(report: Report) -> Iterator[dict[str, object]]:

@@ -21,6 +21,11 @@ def wanted() -> bool:
     return said in {"always", "1", "yes", "true", "on"} or (sys.stdout.isatty() and os.environ.get("TERM") != "dumb")
 
 
+def of_effect(word: str, text: str) -> str:
+    """Return `text` in the colour of an effect."""
+    return f"{COLOURS[word]}{text}{RESET}"
+
+
 def painted(text: str) -> str:
     """Colour an explanation: effects by what they are, labels quietly, the first line and ways out plainly."""
     lines = text.split("\n")

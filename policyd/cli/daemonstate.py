@@ -8,7 +8,6 @@ from msgspec import Struct, field
 
 from policyd.cli.calling import asked
 from policyd.cli.ending import counted
-from policyd.display import safe
 from policyd.storage import sockets
 from policyd.storage.places import Places
 from policyd.storage.sockets import SocketError
@@ -49,7 +48,7 @@ def find(places: Places, socket: str | None) -> Running | None:
 
 
 def lines(running: Running) -> Iterator[str]:
-    """Return it in words."""
+    """Yield it in words."""
     told = running.told
     yield f"daemon {told.get('version')} at {running.socket}, process {told.get('pid')}, up {span(told.get('seconds'))}"
     yield f"  revision {told.get('revision')}, {number(told.get('rules'), 'rule')}"
@@ -62,11 +61,6 @@ def lines(running: Running) -> Iterator[str]:
     yield f"  inbox    waiting for `policyd prompts answer`: {number(told.get('prompts'), 'question')}"
     yield f"  audit    {told.get('audit')} ({told.get('durability')})"
     yield from (f"  problem  {problem}" for problem in running.problems)
-
-
-def shown(running: Running) -> list[str]:
-    """Return it in words that are safe for a terminal: it comes from another process."""
-    return [safe(line) for line in lines(running)]
 
 
 def span(seconds: object) -> str:

@@ -10,7 +10,6 @@ usage and policy errors. That there was no request is said on stderr in any case
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from policyd.cli import loading, options
 from policyd.cli.ending import DONE, FAILED, UsageError, complain, failed
 from policyd.cli.facts import result_facts
 from policyd.cli.replay import Replay, Result
+from policyd.cli.saying import tell
 from policyd.model import Effect
 from policyd.policy import PolicyError
 from policyd.storage.places import PlaceError
@@ -42,7 +42,8 @@ def run(args: argparse.Namespace) -> int:
     left_out: list[str] = []
     try:
         for result in results(args, left_out):
-            print(json.dumps(result_facts(result)), flush=True)
+            tell(result_facts(result))
+            sys.stdout.flush()
             effects.append(Effect.DENY if result.error else result.answer.effect)
     except BrokenPipeError:
         return FAILED if args.exit_code else DONE  # what was not told is no answer

@@ -13,7 +13,6 @@ Rules of this command:
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -23,13 +22,13 @@ from policyd.cli import options
 from policyd.cli.changes import MOST_REQUESTS, Change, Changes, changes, memory, try_recorded, where
 from policyd.cli.ending import UsageError, failed
 from policyd.cli.recorded import Log
+from policyd.cli.saying import say, tell
 from policyd.cli.trial import EmptyDisk, Trial
 from policyd.display import safe
 from policyd.model import Decision, Effect, Layer, RuleRef
 from policyd.policy import Policy, PolicyError, load
 from policyd.storage import policies
 from policyd.storage.places import PlaceError, Places, find
-from policyd.storage.policies import Found
 from policyd.storage.strictfile import own_owners
 
 WIDTH = 200
@@ -61,7 +60,10 @@ def run(args: argparse.Namespace) -> int:
         found = tried(args, old, new, here)
     except (PolicyError, PlaceError, UsageError, OSError) as error:
         return failed("diff", error)
-    print(*(facts(found, old, new) if args.json else lines(found, old, new)), sep="\n")
+    if args.json:
+        tell(*facts(found, old, new))
+    else:
+        say(*lines(found, old, new))
     return 1 if found.loosenings or (args.prove and not found.proved) else 0
 
 
@@ -71,16 +73,10 @@ def loaded(name: str, managed: str | None, layer: str, here: Places) -> Policy:
     Raises:
         PolicyError: every mistake of its files.
     """
-    found = policies.given([name], Layer.MANAGED if layer == "managed" else Layer.USER)
+    found, disk = policies.given([name], Layer.MANAGED if layer == "managed" else Layer.USER), EmptyDisk()
     if managed:
         above = os.path.abspath(managed)
         found += policies.managed([above], own_owners(), start=above)
-    return compiled(found, here)
-
-
-def compiled(found: Found, here: Places) -> Policy:
-    """Compile the files of one side, on a disk with nothing on it."""
-    disk = EmptyDisk()
     return load(found.sources, home=here.home, tmpdir=here.tmpdir, fs=disk, version=policyd.__version__)
 
 
@@ -161,10 +157,10 @@ def method(found: Changes) -> str:
 # ---- as JSON ---------------------------------------------------------------------------------------
 
 
-def facts(found: Changes, old: Policy, new: Policy) -> Iterator[str]:
+def facts(found: Changes, old: Policy, new: Policy) -> Iterator[dict[str, object]]:
     """Yield one JSON object a change, then the whole."""
     for change in found.found.values():
-        fact = {
+        yield {
             "change": "looser" if change.looser else "stricter",
             "request": change.request,
             "session": change.session,
@@ -173,24 +169,21 @@ def facts(found: Changes, old: Policy, new: Policy) -> Iterator[str]:
             "old": side(change.old),
             "new": side(change.new),
         }
-        yield json.dumps(fact)
     differ = found.comparison
-    yield json.dumps(
-        {
-            "looser": bool(found.loosenings),
-            "proved": found.proved and not found.loosenings,
-            "same": differ.same,
-            "method": "requests" if found.loosenings or not found.proved else "rules",
-            "untold": [] if found.loosenings else differ.suspects,
-            "removed": [rule.ref.label for rule in differ.removed],
-            "added": [rule.ref.label for rule in differ.added],
-            "defaults": differ.ground,
-            "locks": differ.locks,
-            "requests": {"drafted": found.drafted, "recorded": found.recorded, "left_out": found.left_out},
-            "old": old.revision,
-            "new": new.revision,
-        },
-    )
+    yield {
+        "looser": bool(found.loosenings),
+        "proved": found.proved and not found.loosenings,
+        "same": differ.same,
+        "method": "requests" if found.loosenings or not found.proved else "rules",
+        "untold": [] if found.loosenings else differ.suspects,
+        "removed": [rule.ref.label for rule in differ.removed],
+        "added": [rule.ref.label for rule in differ.added],
+        "defaults": differ.ground,
+        "locks": differ.locks,
+        "requests": {"drafted": found.drafted, "recorded": found.recorded, "left_out": found.left_out},
+        "old": old.revision,
+        "new": new.revision,
+    }
 
 
 def side(decision: Decision) -> dict[str, object]:

@@ -7,7 +7,6 @@ It looks and changes nothing. Exit code 0: all well; 1: something to mend, each 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Iterator
 
@@ -17,6 +16,7 @@ from policyd.cli import agentfacts, inforce, options, status, tiers, wrapped
 from policyd.cli.agentfacts import AgentFacts
 from policyd.cli.ending import counted, failed
 from policyd.cli.inforce import InForce
+from policyd.cli.saying import say, tell
 from policyd.cli.tiers import Tier
 from policyd.cli.wrapped import Entry
 from policyd.prompts import clients
@@ -67,9 +67,9 @@ def run(args: argparse.Namespace) -> int:
         return failed("doctor", f"no client `{args.client}` is known; write one of {', '.join(clients.shipped())}")
     found = findings(state, args.agent, args.client, cwd)
     if args.json:
-        print(json.dumps(as_json(found)))
+        tell(as_json(found))
     else:
-        print(*lines(found), sep="\n")
+        say(*lines(found))
     return 1 if found.problems else 0
 
 
@@ -181,7 +181,7 @@ def as_json(found: Findings) -> dict[str, object]:
         "inforce": inforce.facts(found.state),
         "chain": list(found.state.loaded.settings.prompt) if found.state.loaded else None,
         "tier": to_builtins(found.tier),
-        "agent": found.agent.as_json() if found.agent else None,
+        "agent": to_builtins(found.agent) if found.agent else None,
         "client": to_builtins(found.client) if found.client else None,
         "clients": {"files": found.files, "agents": [to_builtins(entry) for entry in found.entries]},
         "notes": found.notes,

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import sys
+from policyd.cli.saying import say
 
 DONE = 0
 NO = 1
@@ -33,7 +33,7 @@ class MissingError(UsageError):
 
 def complain(command: str, text: object) -> None:
     """Say on stderr what is wrong, after the name of the command."""
-    print(f"policyd {command}: {text}", file=sys.stderr)
+    say(f"policyd {command}: {text}", error=True)
 
 
 def failed(command: str, error: Exception | str) -> int:
@@ -47,17 +47,11 @@ def failed(command: str, error: Exception | str) -> int:
     if isinstance(error, BrokenPipeError):
         return DONE
     if isinstance(error, PolicyError | SettingsError):
-        print(error, file=sys.stderr)
+        say(*(error.diagnostics if isinstance(error, PolicyError) else error.problems), error=True)
         return FAILED
     known = isinstance(error, OSError) and error.filename and error.strerror
     complain(command, f"{error.filename}: {error.strerror}" if known else error)  # type: ignore[union-attr]
     return NO if isinstance(error, MissingError) else FAILED
-
-
-def missing(command: str, text: str) -> int:
-    """Say on stderr that what was named is not there; return the exit code."""
-    complain(command, text)
-    return NO
 
 
 def counted(count: int, word: str) -> str:

@@ -5,26 +5,20 @@ Where the files name no set, or cannot be read, every shipped set is shown: one 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 
 import policyd
 from policyd.cli.lintgaps import references
 from policyd.commands.sets import SetEntry, ShippedSet, shipped
 from policyd.policy import PolicySource
-from policyd.policy.read import Parsed, parse
+from policyd.policy.read import parse
 
 Row = dict[str, object]
 
 
-def lines(sources: Iterable[PolicySource], *, as_json: bool) -> Iterator[str]:
-    """Yield every set as text, or as JSON objects, one an entry."""
-    for row in rows([parse(source, policyd.__version__) for source in sources]):
-        yield json.dumps(row) if as_json else told(row)
-
-
-def rows(files: list[Parsed]) -> Iterator[Row]:
+def rows(sources: Iterable[PolicySource]) -> Iterator[Row]:
     """Yield every set, then its entries: those that files define, then the shipped ones they use."""
+    files = [parse(source, policyd.__version__) for source in sources]
     for parsed in files:
         for name, texts in parsed.file.sets.items():
             where = f"{parsed.source.layer.word} {parsed.source.name}:{parsed.lines.top(f'sets.{name}')}"

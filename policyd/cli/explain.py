@@ -9,7 +9,6 @@ today's rules decide it. In colours for a person at a terminal.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -30,6 +29,7 @@ from policyd.cli.ending import DONE, UsageError, complain, failed
 from policyd.cli.explaining import explain, nearly
 from policyd.cli.facts import result_facts
 from policyd.cli.replay import Replay, Result
+from policyd.cli.saying import give, tell
 from policyd.cli.transcript import Line
 from policyd.model import Effect, Option, Request, Source
 from policyd.policy import PolicyError
@@ -66,7 +66,11 @@ def run(args: argparse.Namespace) -> int:
     """Print an explanation of each decision."""
     try:
         for each in explained(args):
-            print(as_json(each) if args.json else in_words(each), flush=True)
+            if args.json:
+                tell(facts(each))
+            else:
+                give(f"{in_words(each)}\n")
+            sys.stdout.flush()
     except (PolicyError, SettingsError, PlaceError, UsageError, OSError) as error:
         return failed("explain", error)
     return DONE
@@ -150,10 +154,10 @@ def as_then(record: Mapping[str, object], result: Result) -> bool:
         return record.get("effect") == now.word
 
 
-def as_json(each: Explained) -> str:
-    """Return an explanation as one JSON object: what `decide` prints, with everything that spoke."""
-    facts = result_facts(each.result)
-    told = facts.get("actions")
+def facts(each: Explained) -> dict[str, object]:
+    """Return an explanation as an object: what `decide` prints, with everything that spoke."""
+    whole = result_facts(each.result)
+    told = whole.get("actions")
     for fact, judged in zip(told if isinstance(told, list) else [], each.result.decision.actions, strict=True):
         fact["found"] = judged.action.origin
         fact["hits"] = [ref.label for ref in judged.hits]
@@ -162,5 +166,5 @@ def as_json(each: Explained) -> str:
         fact["floors"] = list(judged.floors)
         fact["nearly"] = [{"rule": ref.label, "but": but} for ref, but in nearly(judged, each.result, each.point)]
     if each.past is not None:
-        facts["record"] = {key: each.past.get(key) for key in ("seq", "id", "time", "effect", "rules", "by", "option")}
-    return json.dumps(facts)
+        whole["record"] = {key: each.past.get(key) for key in ("seq", "id", "time", "effect", "rules", "by", "option")}
+    return whole

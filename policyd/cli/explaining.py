@@ -1,4 +1,4 @@
-"""The text of `policyd explain`. Everything that came from outside is made safe to show."""
+"""The text of `policyd explain`, safe to show: each part that came from outside, then each line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from policyd.authorizer import Authorizer
 from policyd.cli.facts import shown_kind
 from policyd.cli.replay import Result
 from policyd.cli.waysout import Ground, ways_out
-from policyd.display import safe
+from policyd.display import inert, safe
 from policyd.model import Action, Effect, Judged, Role, RuleRef
 from policyd.policy import Rule
 
@@ -21,7 +21,7 @@ NEAREST = 4
 
 def explain(result: Result, evidence: tuple[Evidence, ...], point: Authorizer) -> str:
     """Return the explanation of one decision."""
-    return "\n".join(paragraphs(result, evidence, point)) + "\n"
+    return "".join(f"{inert(line)}\n" for line in paragraphs(result, evidence, point))
 
 
 def paragraphs(result: Result, evidence: tuple[Evidence, ...], point: Authorizer) -> Iterator[str]:

@@ -23,6 +23,7 @@ from policyd.cli import options, presence
 from policyd.cli.ending import DONE, NO, complain, counted, failed
 from policyd.cli.granttable import Held, left, print_table
 from policyd.cli.options import directory
+from policyd.cli.saying import give, say, tell
 from policyd.display import safe
 from policyd.grants import LONGEST, Clock, Grant, Key, conditions
 from policyd.grants.grant import grant_id
@@ -121,13 +122,11 @@ def run_list(args: argparse.Namespace, kept: Kept) -> int:
     clock = clocks.now()
     found = list(held(kept, clock, None if args.all else project(args)))
     if args.json:
-        for one in found:
-            print(json.dumps(facts(one, clock)))
-        return DONE
-    if not found:
-        print("nothing is remembered" + ("" if args.all else " for this project; --all shows others"))
-        return DONE
-    print_table(found, clock, every=args.all)
+        tell(*(facts(one, clock) for one in found))
+    elif found:
+        print_table(found, clock, every=args.all)
+    else:
+        say("nothing is remembered" + ("" if args.all else " for this project; --all shows others"))
     return DONE
 
 
@@ -138,12 +137,11 @@ def run_show(args: argparse.Namespace, kept: Kept) -> int:
     for one in found:
         table = facts(one, clock)
         if args.json:
-            print(json.dumps(table))
+            tell(table)
             continue
         for name, value in table.items():
-            if value in ("", None):
-                continue
-            print(f"{name:8} {safe(value if isinstance(value, str) else json.dumps(value))}")
+            if value not in ("", None):
+                say(f"{name:8} {safe(value if isinstance(value, str) else json.dumps(value))}")
     return DONE if found else missing([args.id])
 
 
@@ -183,14 +181,14 @@ def run_revoke(args: argparse.Namespace, kept: Kept) -> int:
     why = presence.refusal() if denials else ""
     for one in chosen if not why else [one for one in chosen if one not in denials]:
         one.file.change(without(one.grant.id))
-        print(f"revoked {one.grant.id}: {safe(one.grant.covers)}")
+        say(f"revoked {one.grant.id}: {safe(one.grant.covers)}")
     if why:
         kept_ids = " ".join(one.grant.id for one in denials)
         return failed("grants revoke", f"{kept_ids} stays: only a person takes back a remembered no: {why}")
     if args.id:
         return unknown(chosen, args.id)
     if not chosen:
-        print("there was nothing to revoke")
+        say("there was nothing to revoke")
     return DONE
 
 
@@ -204,7 +202,7 @@ def run_prune(_: argparse.Namespace, kept: Kept) -> int:
             count += before
         else:
             count += before - len(file.change(lambda grants: grants))
-    print(f"{counted(count, 'grant')} left out")
+    say(f"{counted(count, 'grant')} left out")
     return DONE
 
 
@@ -235,7 +233,7 @@ def run_add(args: argparse.Namespace, kept: Kept) -> int:
         by="cli",
     )
     kept.file(project(args)).change(lambda old: merged(old, [new]))
-    print(f"{new.id}: {effect.word} {new.covers} for {left(args.life)}")
+    say(f"{new.id}: {effect.word} {new.covers} for {left(args.life)}")
     return DONE
 
 
@@ -280,7 +278,7 @@ def run_export(args: argparse.Namespace, kept: Kept) -> int:
     clock = clocks.now()
     found = list(held(kept, clock, None if args.id else project(args)))
     chosen = matching(found, args.id) if args.id else found
-    print(policy_text([one.grant for one in chosen if one.grant.alive(clock)]), end="")
+    give(policy_text([one.grant for one in chosen if one.grant.alive(clock)]))
     for one in chosen:
         if why := unwritable(one.grant):
             complain("grants export", f"{one.grant.id} is left out: {why}")
@@ -304,7 +302,7 @@ def run_promote(args: argparse.Namespace, kept: Kept) -> int:
         append(path, found)
     except OSError as error:
         return failed("grants promote", f"{path} cannot be written: {error.strerror}")
-    print(f"written to {path}; it counts once `policyd trust` was run on it")
+    say(f"written to {path}; it counts once `policyd trust` was run on it")
     return DONE
 
 

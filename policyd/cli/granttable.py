@@ -1,21 +1,20 @@
-"""Grants as a table: in colours for a person at a terminal, in plain columns otherwise, however many there are."""
+"""Grants as a table in plain columns; for a person at a terminal the answers are coloured."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import cache
 
 from msgspec import Struct
 
+from policyd.cli import colour
+from policyd.cli.saying import give
 from policyd.display import safe
 from policyd.grants import Clock, Grant
-from policyd.model import Effect
 from policyd.storage.grantfile import GrantFile
 
 NAMES = ("id", "answer", "covers", "agent", "scope", "ends in")
-MOST_COLOURED = 500
 
 
 class Held(Struct, frozen=True):
@@ -27,14 +26,15 @@ class Held(Struct, frozen=True):
 
 def print_table(found: Sequence[Held], clock: Clock, *, every: bool) -> None:
     """Print grants; `every`: of all projects, each named."""
-    names = [*NAMES, *(["project"] if every else [])]
-    rows = rows_of(found, clock, every=every)
-    if sys.stdout.isatty() and len(rows) <= MOST_COLOURED:
-        print_coloured(names, rows)
-        return
-    widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
-    form = "  ".join(f"{{:<{width}}}" for width in widths[:-1]) + "  {}"
-    print("\n".join([form.format(*line) for line in (names, *rows)]))
+    rows = [(*NAMES, "project") if every else NAMES, *rows_of(found, clock, every=every)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    coloured = colour.wanted()
+    form = "  ".join(f"{{:<{width}}}" for width in widths[:-1]) + "  {}\n"
+    for number, row in enumerate(rows):
+        cells = list(row)
+        if number and coloured:
+            cells[1] = colour.of_effect(row[1], row[1].ljust(widths[1]))
+        give(form.format(*cells))
 
 
 def rows_of(found: Sequence[Held], clock: Clock, *, every: bool) -> list[tuple[str, ...]]:
@@ -44,24 +44,9 @@ def rows_of(found: Sequence[Held], clock: Clock, *, every: bool) -> list[tuple[s
     for one in found:
         grant = one.grant
         ends = left(grant.until - wall)
-        row = (grant.id, grant.effect.word, safe(grant.covers), shown(grant.agent), grant.scope, ends)
+        row = (shown(grant.id), grant.effect.word, safe(grant.covers), shown(grant.agent), shown(grant.scope), ends)
         rows.append((*row, shown(one.file.root)) if every else row)
     return rows
-
-
-def print_coloured(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows with `rich`."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in names:
-        table.add_column(name, overflow="fold", no_wrap=name in {"id", "answer"})
-    for cells in rows:
-        answer = Text(cells[1], style="green" if cells[1] == Effect.ALLOW.word else "red")
-        table.add_row(cells[0], answer, *map(Text, cells[2:]))
-    Console(highlight=False).print(table)
 
 
 def left(life: timedelta) -> str:

@@ -47,6 +47,22 @@ class InForce(Struct):
         """Whether a proxy would start."""
         return self.policy is not None and self.loaded is not None and not self.mistakes and not self.problems
 
+    @property
+    def audit(self) -> str:
+        """Where decisions are recorded."""
+        return (self.loaded.settings.audit_path if self.loaded else "") or f"{self.places.audit}/"
+
+    @property
+    def notes(self) -> list[str]:
+        """What is worth knowing and wrong with nothing."""
+        unsound = [f"{why}: no workspace, nothing is allowed here; look from a project" for why in self.unsound]
+        return [*unsound, *self.found.notes, *(self.loaded.notes if self.loaded else ())]
+
+    @property
+    def errors(self) -> list[str]:
+        """What keeps a proxy from starting."""
+        return [*map(str, self.mistakes), *self.problems]
+
 
 def gather(root: str, home: str | None, files: list[str]) -> InForce:
     """Return what is in force for a session in `root`.
@@ -96,7 +112,7 @@ def load_settings(state: InForce) -> None:
     except SettingsError as error:
         state.problems += error.problems
         return
-    state.mute = unwritable(audit_place(state))
+    state.mute = unwritable(state.audit)
 
 
 def unwritable(path: str) -> str:
@@ -130,15 +146,10 @@ def layer_facts(state: InForce) -> list[dict[str, object]]:
         {
             "layer": source.layer.word,
             "file": source.name,
-            **({"trusted": source.trusted} if is_project(source.layer) else {}),
+            **({"trusted": source.trusted} if source.layer is Layer.PROJECT else {}),
         }
         for source in rows
     ]
-
-
-def is_project(layer: Layer) -> bool:
-    """Say whether a layer is the project's."""
-    return layer is Layer.PROJECT
 
 
 def facts(state: InForce) -> dict[str, object]:
@@ -159,13 +170,9 @@ def facts(state: InForce) -> dict[str, object]:
         "project": {"root": state.root, "trusted": state.trusted, "broken": state.broken or None},
         "settings": setting_facts(loaded),
         "grants": {"directory": state.places.grants, "files": len(grants.files(state.places.grants))},
-        "audit": audit_place(state),
-        "notes": [
-            *(f"{why}: no workspace, nothing is allowed here; look from a project" for why in state.unsound),
-            *state.found.notes,
-            *(loaded.notes if loaded else ()),
-        ],
-        "errors": [*map(str, state.mistakes), *state.problems],
+        "audit": state.audit,
+        "notes": state.notes,
+        "errors": state.errors,
     }
 
 
@@ -187,9 +194,3 @@ def setting_facts(loaded: Loaded | None) -> dict[str, object]:
 def plain(value: object) -> object:
     """Return a setting as JSON takes it."""
     return list(value) if isinstance(value, tuple) else dict(value) if hasattr(value, "items") else value  # type: ignore[call-overload]
-
-
-def audit_place(state: InForce) -> str:
-    """Return where decisions are recorded."""
-    path = state.loaded.settings.audit_path if state.loaded else ""
-    return path or f"{state.places.audit}/"

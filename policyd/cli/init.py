@@ -22,6 +22,7 @@ from policyd.cli.advice import Advice, File
 from policyd.cli.ending import complain, failed
 from policyd.cli.merging import MergeError
 from policyd.cli.recipes import CLIENTS, Recipe, recipe
+from policyd.cli.saying import give, say
 from policyd.storage import places
 from policyd.storage.places import PlaceError, Places
 
@@ -41,23 +42,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print or write what was asked for; return the exit code."""
     if args.agent and not known(args.agent):
-        return wrong(f"no agent `{args.agent}` is known; write one of {', '.join(sorted(profiles.shipped()))}")
+        return failed("init", f"no agent `{args.agent}` is known; write one of {', '.join(sorted(profiles.shipped()))}")
     try:
         where = places.find(home=args.home)
         if args.client:
             return client(args.client, args.agent, args.words, where, write=args.write)
         if args.agent:
             return agent(args.agent, args.words, where, write=args.write)
-    except PlaceError as error:
-        return wrong(str(error))
-    except OSError as error:
+    except (PlaceError, OSError) as error:
         return failed("init", error)
     return preset(args.words, where, write=args.write)
-
-
-def wrong(text: str) -> int:
-    """Say a usage error; return its exit code."""
-    return failed("init", text)
 
 
 def known(name: str) -> str:
@@ -69,18 +63,15 @@ def known(name: str) -> str:
 def preset(words: list[str], where: Places, *, write: bool) -> int:
     """Print or write a starter policy."""
     if not words:
-        print(
-            "starter policies (`policyd init NAME` prints one, `policyd init NAME --write` puts it in force):",
-            *(f"  {n:<10} {t}" for n, t in presets.PRESETS.items()),
-            sep="\n",
-        )
-        print("for a client: --client NAME [--agent NAME] [-- AGENT ARG…]; for an agent: --agent NAME")
+        say("starter policies (`policyd init NAME` prints one, `policyd init NAME --write` puts it in force):")
+        say(*(f"  {name:<10} {text}" for name, text in presets.PRESETS.items()))
+        say("for a client: --client NAME [--agent NAME] [-- AGENT ARG…]; for an agent: --agent NAME")
         return 0
     if len(words) > 1 or words[0] not in presets.PRESETS:
-        return wrong(f"no starter policy `{' '.join(words)}`; write one of {', '.join(presets.PRESETS)}")
+        return failed("init", f"no starter policy `{' '.join(words)}`; write one of {', '.join(presets.PRESETS)}")
     if write:
         return write_preset(words[0], where)
-    print(presets.text(words[0]), end="")
+    give(presets.text(words[0]))
     return 0
 
 
@@ -91,11 +82,11 @@ def write_preset(name: str, where: Places) -> int:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:
-        return wrong(f"{path} is there already and was left as it is")
+        return failed("init", f"{path} is there already and was left as it is")
     with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
         opened.write(presets.text(name).replace(presets.SCHEMA_HERE, presets.SCHEMA_ABOVE))
     write_schema(os.path.join(where.config, presets.SCHEMA))
-    print(f"wrote {path}; `policyd check` validates it, `policyd status` shows what is in force")
+    say(f"wrote {path}; `policyd check` validates it, `policyd status` shows what is in force")
     return 0
 
 
@@ -115,7 +106,7 @@ def client(name: str, agent_name: str | None, words: list[str], where: Places, *
     said = advice.of(short)
     command = words or said.command
     if not command:
-        return wrong("which agent? write `--agent NAME`, or its command behind `--`")
+        return failed("init", "which agent? write `--agent NAME`, or its command behind `--`")
     if not short:
         short = known(os.path.basename(words[0])) or os.path.basename(words[0])
         said = advice.shipped().get(short) or Advice(short, "no", [])
@@ -124,8 +115,8 @@ def client(name: str, agent_name: str | None, words: list[str], where: Places, *
     notes = [*found.notes, *([missing] if missing else [])]
     if write:
         return write_recipe(found, where, notes, missing)
-    print(found.text, end="")
-    tell(notes, f"goes into {advice.place(found.file, where)}" if found.file else "")
+    give(found.text)
+    advise(notes, f"goes into {advice.place(found.file, where)}" if found.file else "")
     return 0
 
 
@@ -133,24 +124,24 @@ def write_recipe(found: Recipe, where: Places, notes: list[str], missing: str) -
     """Merge a recipe into its client's settings; where that is not safe, say why and print it."""
     why = found.why_not or missing
     if found.table is None or why:
-        print(found.text, end="")
-        tell(notes, f"not written: {why}")
+        give(found.text)
+        advise(notes, f"not written: {why}")
         return 2
     code = merge(advice.place(found.file, where), found.table, found.text)
-    tell(notes, "")
+    advise(notes, "")
     return code
 
 
 def agent(name: str, words: list[str], where: Places, *, write: bool) -> int:
     """Print or write an agent's own settings that help."""
     if words:
-        return wrong("a command behind `--` goes with `--client`")
+        return failed("init", "a command behind `--` goes with `--client`")
     said = advice.of(known(name))
     codes = [settle(file, where, write=write) for file in said.file]
     if not said.file:
-        tell([], f"{said.title} has no settings of its own that help")
+        advise([], f"{said.title} has no settings of its own that help")
     unasked = profiles.shipped()[known(name)].data.mode.never_asked
-    tell([*said.set, *(f"not asked: {text}" for text in unasked)], "")
+    advise([*said.set, *(f"not asked: {text}" for text in unasked)], "")
     return min(codes, default=0)
 
 
@@ -159,8 +150,8 @@ def settle(file: File, where: Places, *, write: bool) -> int:
     path = advice.place(file.path, where)
     if write and file.path.startswith("~/"):
         return merge(path, file.wanted, file.text)
-    tell([f"goes into {path}: {file.why}"], "not written, it is root's" if write else "")
-    print(file.text.strip(), end="\n\n")
+    advise([f"goes into {path}: {file.why}"], "not written, it is root's" if write else "")
+    give(file.text.strip() + "\n\n")
     return 2 if write else 0
 
 
@@ -169,16 +160,16 @@ def merge(path: str, wanted: dict[str, object], text: str) -> int:
     try:
         kept = merging.merge_file(path, wanted)
     except MergeError as error:
-        print(text.strip())
-        return wrong(f"not written: {error}")
+        give(text.strip() + "\n")
+        return failed("init", f"not written: {error}")
     if kept is None:
-        print(f"{path} says so already")
+        say(f"{path} says so already")
     else:
-        print(f"wrote {path}{f'; what was there is kept in {kept}' if kept else ''}")
+        say(f"wrote {path}{f'; what was there is kept in {kept}' if kept else ''}")
     return 0
 
 
-def tell(notes: list[str], first: str) -> None:
+def advise(notes: list[str], first: str) -> None:
     """Say what a person must know, on standard error."""
     for note in ([first] if first else []) + notes:
         complain("init", note)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import policyd
 from policyd.cli import COMMANDS, ending, parser_of
+from policyd.cli.saying import give
 from policyd.proxy.options import USAGE
 
 FILES = (
@@ -25,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the page; return the exit code."""
-    print(*page(), sep="\n")
+    give("\n".join(page()) + "\n")
     return 0
 
 
@@ -40,7 +41,7 @@ def page() -> Iterator[str]:
     )
     yield roff("open, and records every decision. Each command explains itself with --help.")
     yield ".SH COMMANDS"
-    for name, (_, text) in COMMANDS.items():
+    for name, text in COMMANDS.items():
         yield from (".SS", f"policyd {name}", roff(text) + ".", ".PP")
         yield from proxy_options() if name == "proxy" else options(parser_of(name))
     yield ".SH EXIT STATUS"

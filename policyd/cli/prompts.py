@@ -12,11 +12,12 @@ daemon looks at that once more. Exit codes: 0 done, though nothing may wait; 1 t
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Mapping
 
 from policyd.cli import calling, options, presence
+from policyd.cli.auditfilters import listed
 from policyd.cli.ending import DONE, NO, complain, failed
+from policyd.cli.saying import say, tell
 from policyd.display import safe
 from policyd.storage import places, sockets
 from policyd.storage.inbox import Entry, Inbox, InboxError
@@ -57,10 +58,10 @@ def run(args: argparse.Namespace) -> int:
 def run_list(args: argparse.Namespace, where: Places) -> int:
     """Print what waits."""
     rows = {str(row["id"]): row for row in [*of_daemon(args, where), *map(facts, Inbox(inbox_of(where)).entries())]}
-    for row in rows.values():
-        print(json.dumps(row) if args.json else words(row))
-    if not rows and not args.json:
-        print("no question waits")
+    if args.json:
+        tell(*rows.values())
+    else:
+        say(*(line for row in rows.values() for line in words(row)) if rows else ("no question waits",))
     return DONE
 
 
@@ -78,7 +79,7 @@ def run_answer(args: argparse.Namespace, where: Places) -> int:
     else:
         complain("prompts", f"no question `{safe(args.id)}` waits; `policyd prompts list` shows which do")
         return NO
-    print(f"{args.id}: {args.decision}")
+    say(f"{args.id}: {args.decision}")
     return DONE
 
 
@@ -116,8 +117,8 @@ def facts(entry: Entry) -> dict[str, object]:
     }
 
 
-def words(row: Mapping[str, object]) -> str:
-    """Return a question for people."""
+def words(row: Mapping[str, object]) -> list[str]:
+    """Return a question for people, a list of lines."""
     question = row.get("question")
     told = question if isinstance(question, dict) else {}
     state = f"rejected: {row['rejected']}" if row.get("rejected") else f"until {str(row.get('until'))[:19]}Z"
@@ -127,9 +128,4 @@ def words(row: Mapping[str, object]) -> str:
     for option in listed(told.get("options")):
         if isinstance(option, dict):
             lines.append(f"    --option {option.get('id')}  {option.get('name')}")
-    return "\n".join(safe(line) for line in lines)
-
-
-def listed(value: object) -> list[object]:
-    """Return a list, empty for anything else."""
-    return value if isinstance(value, list) else []
+    return [safe(line) for line in lines]

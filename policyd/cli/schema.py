@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from importlib.resources import files
+
+from policyd.cli.saying import give
 
 NAMES = ("policy", "settings", "hook")
 
@@ -21,8 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print a schema; return the exit code."""
-    json.dump(schema(args.name), sys.stdout, indent=2, ensure_ascii=False)
-    print()
+    give(json.dumps(schema(args.name), indent=2, ensure_ascii=False) + "\n")
     return 0
 
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 import argparse
 import json
 
+import policyd
 from policyd.cli import daemonstate, inforce, options
 from policyd.cli.daemonstate import Running
 from policyd.cli.ending import counted, failed
 from policyd.cli.inforce import InForce
+from policyd.cli.saying import say, tell
 from policyd.model import Layer
 from policyd.storage.places import PlaceError
 from policyd.storage.sockets import SocketError
@@ -29,9 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_place(parser: argparse.ArgumentParser) -> None:
     """Add the options that say whose policies and which project are looked at."""
-    parser.add_argument(
-        "--cwd", type=options.directory, default=None, metavar="DIR", help="the project (default: here)"
-    )
+    parser.add_argument("--cwd", type=options.directory, metavar="DIR", help="the project (default: here)")
     parser.add_argument("--policy", action="append", default=[], metavar="FILE", help=options.POLICY)
     options.add_home(parser)
 
@@ -44,9 +44,9 @@ def run(args: argparse.Namespace) -> int:
     except (PlaceError, SocketError) as error:
         return failed("status", error)
     if args.json:
-        print(json.dumps({**inforce.facts(state), "daemon": daemon_facts(running)}))
+        tell({**inforce.facts(state), "daemon": daemon_facts(running)})
     else:
-        print(*lines(state), *(daemonstate.shown(running) if running else ()), sep="\n")
+        say(*lines(state), *(daemonstate.lines(running) if running else ()))
     sound = state.holds and not state.broken and not state.mute
     return 0 if sound and not (running and running.problems) else 1
 
@@ -58,23 +58,19 @@ def daemon_facts(running: Running | None) -> dict[str, object] | None:
 
 def lines(state: InForce) -> list[str]:
     """Return the facts in words."""
-    facts = inforce.facts(state)
-    rules = counted(len(state.policy.rules) if state.policy else 0, "rule")
-    said = [f"policyd {facts['version']}, revision {facts['revision'] or 'none'}, {rules}"]
+    policy = state.policy
+    rules = counted(len(policy.rules) if policy else 0, "rule")
+    said = [f"policyd {policyd.__version__}, revision {policy.revision if policy else 'none'}, {rules}"]
     said += [f"  {row['layer']:<8} {row['file']}{trust_words(row, state)}" for row in inforce.layer_facts(state)]
-    if not state.found.sources and not facts["errors"]:
+    if not state.found.sources and not state.errors:
         said.append("  no policy file: everything asks (`policyd init default --write` writes a starter)")
-    if state.policy and state.policy.lock.refuse:
-        said.append(f"  lock     refuses {', '.join(sorted(state.policy.lock.refuse))}")
+    if policy and policy.lock.refuse:
+        said.append(f"  lock     refuses {', '.join(sorted(policy.lock.refuse))}")
     if state.loaded:
         said += [f"  setting  {text}" for text in settings_set(state)]
-    said.append(f"  audit    {facts['audit']}")
-    said += [f"  note     {note}" for note in facts["notes"]]  # type: ignore[attr-defined]
-    said += [f"  error    {error}" for error in facts["errors"]]  # type: ignore[attr-defined]
-    if state.mute:
-        said.append(f"  error    {state.mute}")
-    if state.broken:
-        said.append(f"  error    {state.broken}")
+    said.append(f"  audit    {state.audit}")
+    said += [f"  note     {note}" for note in state.notes]
+    said += [f"  error    {error}" for error in (*state.errors, state.mute, state.broken) if error]
     here = "; in this project everything is at least ask" if state.broken else ""
     said.append(f"in force{here}" if state.holds else "a proxy would not start")
     return said

@@ -9,7 +9,6 @@ Exit codes: 0; 2 usage or policy errors.
 
 from __future__ import annotations
 
-import json
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator
@@ -18,7 +17,8 @@ from msgspec import Struct
 
 from policyd.cli.auditcases import Court
 from policyd.cli.auditfilters import chosen, wanted
-from policyd.cli.ending import counted, failed
+from policyd.cli.ending import DONE, counted, failed
+from policyd.cli.saying import give, say, tell
 from policyd.cli.suggestlog import Answers, collect, echoed
 from policyd.cli.suggestproof import Before, Proof
 from policyd.cli.suggestrules import Candidate, asked, candidates
@@ -44,12 +44,14 @@ def run(args: Namespace, log: str) -> int:
         answers = collect(chosen(log, lambda record: True), wanted(args))
         court = Court(args)
         if args.unused:
-            print(*unused(court, answers, as_json=args.json), sep="\n")
-            return 0
+            return unused(court, answers, as_json=args.json)
         found = suggest(args, answers, court)
     except (PolicyError, PlaceError, OSError) as error:
         return failed("audit suggest", error)
-    print(as_json(found) if args.json else found.page.text(head(found)), end="\n" if args.json else "")
+    if args.json:
+        tell(*facts(found))
+    else:
+        give(found.page.text(head(found)))
     return 0
 
 
@@ -101,18 +103,16 @@ def head(found: Suggestions) -> Iterator[str]:
             yield f"left out, {counted(number, 'approval')}: {why}"
 
 
-def as_json(found: Suggestions) -> str:
-    """Return suggestions as JSON, an object a line, the whole last."""
-    rows: list[dict[str, object]] = [rule_facts(found.page, rule) for rule in found.page.rules]
-    answers = found.answers
-    whole = {
-        "prompts": answers.prompts,
+def facts(found: Suggestions) -> Iterator[dict[str, object]]:
+    """Yield each suggestion, then the whole."""
+    yield from (rule_facts(found.page, rule) for rule in found.page.rules)
+    yield {
+        "prompts": found.answers.prompts,
         "settled": found.settled,
-        "rules": len(rows),
-        "untried_refusals": answers.blind.count,
+        "rules": len(found.page.rules),
+        "untried_refusals": found.answers.blind.count,
         "left_out": dict(found.unsaid),
     }
-    return "\n".join(json.dumps(row, ensure_ascii=True, default=str) for row in (*rows, whole))
 
 
 def rule_facts(page: Page, rule: Candidate) -> dict[str, object]:
@@ -127,20 +127,19 @@ def rule_facts(page: Page, rule: Candidate) -> dict[str, object]:
     }
 
 
-def unused(court: Court, answers: Answers, *, as_json: bool) -> Iterator[str]:
-    """Yield the allow rules in force that nothing in the log used: neither then, nor if it were asked today."""
+def unused(court: Court, answers: Answers, *, as_json: bool) -> int:
+    """Print the allow rules in force that nothing in the log used: neither then, nor if it were asked today."""
     used = set(answers.rules)
     questions = list(answers.questions.values())
     for found in Before.of(court, questions).found.values():
         used.update(ref.label for one in found.decision.actions for ref in one.hits)
     policies = {id(policy): policy for policy in (*(court.policy(one.case)[0] for one in questions), court.own())}
     rules = {rule.ref.label: rule for policy in policies.values() for rule in policy.rules}
-    idle = [
-        rule for label, rule in rules.items() if rule.effect is Effect.ALLOW and not rule.void and label not in used
-    ]
-    for rule in idle:
-        ref = rule.ref
-        fact = {"rule": ref.label, "file": ref.file, "line": ref.line}
-        yield json.dumps(fact) if as_json else f"{ref.label} ({ref.file}:{ref.line})"
-    if not as_json:
-        yield f"{counted(len(idle), 'allow rule')} used by none of {counted(answers.decisions, 'decision')}"
+    idle = [rule.ref for rule in rules.values() if rule.effect is Effect.ALLOW and not rule.void]
+    idle = [ref for ref in idle if ref.label not in used]
+    if as_json:
+        tell(*({"rule": ref.label, "file": ref.file, "line": ref.line} for ref in idle))
+    else:
+        say(*(f"{ref.label} ({ref.file}:{ref.line})" for ref in idle))
+        say(f"{counted(len(idle), 'allow rule')} used by none of {counted(answers.decisions, 'decision')}")
+    return DONE

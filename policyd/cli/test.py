@@ -7,14 +7,13 @@ Prints each failure with its explanation, then which rules no test ever made dec
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import sys
 from collections.abc import Iterable, Iterator
 from xml.etree import ElementTree
 
 from policyd.cli import options
 from policyd.cli.ending import DONE, FAILED, NO, failed
+from policyd.cli.saying import say, tell
 from policyd.cli.suite import ENDING, Outcome, Suite, SuiteError, read
 
 
@@ -30,13 +29,16 @@ def run(args: argparse.Namespace) -> int:
     """Run the suites; return the exit code."""
     suites, problems = collect(args.files)
     if problems or not suites:
-        print(*problems, sep="\n", end="\n" if problems else "", file=sys.stderr)
+        say(*problems, error=True)
         return FAILED if problems else failed("test", f"there is no suite (*{ENDING}) in {', '.join(args.files)}")
     for suite in suites:
         suite.run()
     if args.junit:
         write_junit(args.junit, suites)
-    print(*(json_lines(suites) if args.json else lines(suites)), sep="\n")
+    if args.json:
+        tell(*facts(suites))
+    else:
+        say(*lines(suites))
     return NO if any(outcome.failure for suite in suites for outcome in suite.outcomes) else DONE
 
 
@@ -83,13 +85,13 @@ def lines(suites: list[Suite]) -> Iterator[str]:
     yield f"{total - failed} passed, {failed} failed"
 
 
-def json_lines(suites: list[Suite]) -> Iterator[str]:
-    """Yield one JSON object a request, then one a suite."""
+def facts(suites: list[Suite]) -> Iterator[dict[str, object]]:
+    """Yield one object a request, then one a suite."""
     for suite in suites:
         for outcome in suite.outcomes:
-            facts = {"case": outcome.case, "request": outcome.request, "rules": outcome.rules}
-            yield json.dumps({"suite": suite.path, **facts, "failure": outcome.failure or None})
-        yield json.dumps({"suite": suite.path, "unused": unused(suite)})
+            asked = {"case": outcome.case, "request": outcome.request, "rules": outcome.rules}
+            yield {"suite": suite.path, **asked, "failure": outcome.failure or None}
+        yield {"suite": suite.path, "unused": unused(suite)}
 
 
 def write_junit(path: str, suites: list[Suite]) -> None:

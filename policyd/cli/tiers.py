@@ -84,7 +84,7 @@ def own_files(state: InForce) -> Iterator[tuple[str, str]]:
         ("policies", (places.user_policies,)),
         ("grants", (places.grants,)),
         ("trust", (places.trust,)),
-        ("audit", (audit(state), DAEMON_AUDIT)),
+        ("audit", (state.audit.rstrip("/"), DAEMON_AUDIT)),
     )
     yield from ((what, path) for what, paths in named for path in paths if os.path.lexists(path))
 
@@ -102,11 +102,6 @@ def packages() -> Iterator[tuple[str, str]]:
     yield from (
         ("package", path) for path in paths if path and changeable(path) and not changeable(os.path.dirname(path))
     )
-
-
-def audit(state: InForce) -> str:
-    """Return where records are written."""
-    return (state.loaded.settings.audit_path if state.loaded else "") or state.places.audit
 
 
 def changeable(path: str) -> str:

@@ -12,14 +12,13 @@ Rules of this command:
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import sys
 from datetime import UTC, datetime
 
 import policyd
 from policyd.cli import options, presence
-from policyd.cli.ending import DONE, NO, counted, failed
+from policyd.cli.ending import DONE, FAILED, NO, counted, failed
+from policyd.cli.saying import say, tell
 from policyd.display import safe
 from policyd.model import Effect, Layer
 from policyd.policy import PolicyError
@@ -59,7 +58,8 @@ def run(args: argparse.Namespace) -> int:
 def removed(args: argparse.Namespace, store: TrustStore, root: str) -> int:
     """Trust nothing at `root` any more."""
     was = store.remove(root)
-    say(args, {"project": root, "trusted": False}, f"{root}: {'not trusted any more' if was else 'it was not trusted'}")
+    words = "not trusted any more" if was else "it was not trusted"
+    answer(args, {"project": root, "trusted": False}, f"{root}: {words}")
     return DONE if was else NO
 
 
@@ -76,7 +76,7 @@ def shown(args: argparse.Namespace, store: TrustStore, project: ProjectFiles) ->
         "digest": project.digest,
         "files": [n for n, _ in project.files],
     }
-    say(args, facts, f"{project.root}: {words} ({counted(len(project.files), 'file')}, {project.digest})")
+    answer(args, facts, f"{project.root}: {words} ({counted(len(project.files), 'file')}, {project.digest})")
     return DONE if trusted else NO
 
 
@@ -87,20 +87,19 @@ def asked(args: argparse.Namespace, where: Places, store: TrustStore, project: P
     try:
         lines, broken = summary(where, project)
     except PolicyError as error:
-        lines, broken = [], "\n".join(map(str, error.diagnostics))
+        return failed("trust", error)
     if broken:
-        print(broken, file=sys.stderr)
-        return 2
-    print(*lines, sep="\n")
-    why = presence.refusal()
-    if why:
+        say(broken, error=True)
+        return FAILED
+    say(*lines)
+    if why := presence.refusal():
         return failed("trust", f"nothing was trusted: {why}")
     if input("Trust exactly these files? Any change of a byte voids it. [y/N] ").strip().lower() not in {"y", "yes"}:
-        print("not trusted")
+        say("not trusted")
         return NO
     store.add(project, datetime.now(UTC))
-    say(args, {"project": project.root, "trusted": True, "digest": project.digest}, f"trusted: {project.digest}")
-    return 0
+    answer(args, {"project": project.root, "trusted": True, "digest": project.digest}, f"trusted: {project.digest}")
+    return DONE
 
 
 def summary(where: Places, project: ProjectFiles) -> tuple[list[str], str]:
@@ -123,6 +122,9 @@ def summary(where: Places, project: ProjectFiles) -> tuple[list[str], str]:
     return lines, broken
 
 
-def say(args: argparse.Namespace, facts: dict[str, object], words: str) -> None:
+def answer(args: argparse.Namespace, facts: dict[str, object], words: str) -> None:
     """Print facts as JSON or in words."""
-    print(json.dumps(facts) if args.json else words)
+    if args.json:
+        tell(facts)
+    else:
+        say(words)

@@ -1,0 +1,33 @@
+"""What commands print: the one door of this package to standard output and error (ruff lets no other module print).
+
+Rules of this module:
+
+1. Policies, transcripts, logs and names of files are written by others: no line for people acts on their terminal.
+2. What programs read is JSON in ASCII, one object a line.
+3. What is pasted, or piped into a file, is printed as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+
+from policyd.display import inert
+
+
+def say(*lines: object, error: bool = False) -> None:
+    """Print lines for people; `error`: on standard error."""
+    for line in lines:
+        print(inert(str(line)), file=sys.stderr if error else sys.stdout)
+
+
+def tell(*facts: Mapping[str, object]) -> None:
+    """Print objects for programs."""
+    for fact in facts:
+        print(json.dumps(fact))
+
+
+def give(text: str) -> None:
+    """Print what is meant for a file, a paste or a terminal as it is."""
+    sys.stdout.write(text)
