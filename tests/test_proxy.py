@@ -29,11 +29,14 @@ def test_allow_and_deny_are_answered_and_recorded(scene: Scene) -> None:
     assert client.asked("rm -rf build", 3) == {"outcome": "selected", "optionId": "no"}
     assert client.asked("make", 4) == {"outcome": "selected", "optionId": "no"}
     assert client.close() == 0
-    records = [row for row in scene.records() if row["event"] == "decision"]
+    start, *records = scene.records()
+    assert start["event"] == "start" and start["seq"] == 1 and start["policies"] == [str(scene.policy)]
+    assert start["cwd"] == os.getcwd() and start["command"][-2:] == ["ask", "1"]
     assert [row["effect"] for row in records] == ["allow", "deny", "deny"]
     first = records[0]
+    assert first["revision"] == start["revision"] and first["seq"] == 2
     assert first["rules"][0]["rule"] == "user:ls" and first["labels"] == {"job": "7"} and first["transport"] == "proxy"
-    assert first["agent"]["name"] == "scripted" and first["client"]["name"] == "tests" and first["seq"] == 1
+    assert first["agent"]["name"] == "scripted" and first["client"]["name"] == "tests"
 
 
 def test_an_ask_goes_to_the_client_and_its_answer_counts(scene: Scene) -> None:

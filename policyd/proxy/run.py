@@ -102,6 +102,7 @@ def choices(options: Options) -> Choices:
         home=options.home,
         audit=options.audit,
         grants=not options.no_grants,
+        command=tuple(options.command),
         transport="proxy",
     )
 

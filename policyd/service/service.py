@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from policyd import audit
@@ -16,6 +16,7 @@ from policyd.service.performer import Performer
 from policyd.service.warm import warm
 from policyd.session import Note, Reloaded, Remember, Side
 from policyd.storage.grants import Remembered
+from policyd.storage.places import here
 from policyd.storage.settings import Loaded
 
 SLICE = 0.0005
@@ -33,8 +34,9 @@ class Service:
         authorizer: Authorizer,
         remembered: Remembered,
         note: Callable[[str], None],
+        command: Sequence[str] = (),
     ) -> None:
-        """Hold the parts; `use` and `connect` complete it."""
+        """Hold the parts; `use` and `connect` complete it. `command` started the agent, for the record."""
         self.settings = loaded.settings
         self.inbox = ""
         """The directory of questions that wait for `policyd prompts answer`."""
@@ -43,6 +45,7 @@ class Service:
         self._authorizer = authorizer
         self._remembered = remembered
         self._write = note
+        self._command = command
         self._loud = LEVELS[loaded.settings.log_level]
         self._stops: list[Callable[[], None]] = []
         self._performer: Performer
@@ -59,7 +62,7 @@ class Service:
         performer.reloaded = self._reloaded
 
     def connect(self, out: Callable[[Side, bytes], None]) -> None:
-        """Begin: send by `out`, start what runs beside the loop, say what is to be known."""
+        """Begin: send by `out`, start what runs beside the loop, say and record what is to be known."""
         self._out = out
         sys.setswitchinterval(SLICE)
         self._performer.send_by(out)
@@ -76,6 +79,9 @@ class Service:
         self._watch()
         for text in (*self._book.notes, *self._loaded.notes):
             self.say(Note(safe(text)))
+        policies = [source.name for source in self._book.sources]
+        revision = self._book.policy.revision
+        self._record("start", command=list(self._command), cwd=here(), policies=policies, revision=revision)
 
     def _watch(self) -> None:
         from policyd.service.watch import Watcher
@@ -126,11 +132,13 @@ class Service:
         told = change.words(self._book.policy.revision)
         if told:
             self.say(Note(told, loud=change.loosens))
-        now = datetime.now(UTC)
-        fields = {"revision": self._book.policy.revision, "loosens": change.loosens, "problems": list(change.problems)}
-        self._performer.record(audit.event("reload", now, **fields))
+        revision = self._book.policy.revision
+        self._record("reload", revision=revision, loosens=change.loosens, problems=list(change.problems))
         let_go(replaced)
         return told if change.loosens else ""
+
+    def _record(self, name: str, **fields: object) -> None:
+        self._performer.record(audit.event(name, datetime.now(UTC), **fields))
 
     # ---- the end ------------------------------------------------------------------------------------
 

@@ -61,6 +61,8 @@ class Choices(Struct, frozen=True):
     audit: str | None = None
     """The log, absolute: a file, or a directory if it ends in a slash."""
     grants: bool = True
+    command: tuple[str, ...] = ()
+    """What started the agent, for the record."""
     transport: str = "proxy"
     """How the agent is reached, for the record."""
 
@@ -101,7 +103,7 @@ def open_service(choices: Choices, note: Callable[[str], None]) -> Service:
         )
     except ValueError as error:
         raise StartError([f"policyd: {error}"]) from error
-    service = Service(ground.book, ground.loaded, authorizer, remembered, note)
+    service = Service(ground.book, ground.loaded, authorizer, remembered, note, choices.command)
     service.inbox = f"{ground.places.state}/inbox"
     service.use(Performer(connection, log=ground.log, note=service.say, remember=service.remember, fs=ground.fs))
     return service
@@ -234,7 +236,7 @@ def note_terminal(choices: Choices, command: Sequence[str]) -> bool:
     allowed = ground.loaded.settings.terminal == "exec"
     now = datetime.now(UTC)
     what = "exec" if allowed else "refuse"
-    row = audit.event("terminal", now, command=list(command), cwd=os.getcwd(), outcome=what)
+    row = audit.event("terminal", now, command=list(command), cwd=where.here(), outcome=what)
     try:
         ground.log.append(row, now)
         ground.log.fsync()

@@ -142,6 +142,14 @@ def runtime_directory(env: Mapping[str, str], *, macos: bool) -> str | None:
     return wanted.rstrip("/") + "/policyd" if owned and wanted.rstrip("/") != "/tmp" else None
 
 
+def here() -> str:
+    """Return the working directory, `""` where it was removed."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return ""
+
+
 def is_own(directory: str) -> bool:
     """Say whether a directory is there and belongs to the user of this process."""
     try:
