@@ -295,6 +295,16 @@ def test_one_users_questions_leave_room_for_anothers(tmp_path: Path, monkeypatch
     here.close()
 
 
+# ---- what is said -------------------------------------------------------------------------------------
+
+
+def test_a_peer_puts_no_line_of_its_own_into_the_log(peer: Peer, daemon: Daemon) -> None:
+    peer.send({"jsonrpc": "2.0", "method": "x\npolicyd: all is well \x1b[2J"})
+    peer.call("_policyd/status", {})
+    said = (daemon.scene.root / "daemon.log").read_text()
+    assert "x⏎policyd: all is well ⟨U+001B⟩[2J means nothing here" in said and "\x1b" not in said
+
+
 # ---- who answers --------------------------------------------------------------------------------------
 
 

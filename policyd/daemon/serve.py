@@ -13,6 +13,7 @@ from policyd.daemon.listen import Door, ListenError, listen, myself, unlink
 from policyd.daemon.server import Server, signals
 from policyd.daemon.shared import Shared
 from policyd.daemon.systemd import Notifier, handed_over
+from policyd.display import inert
 from policyd.service import Choices, StartError
 from policyd.storage import sockets
 from policyd.storage.sockets import SocketError
@@ -84,12 +85,12 @@ def streams() -> tuple[int, int]:
 
 
 def note(text: str) -> None:
-    """Write one line to standard error."""
-    sys.stderr.write(f"policyd: {text}\n")
+    """Write one line to standard error; peers and policies chose words in it."""
+    sys.stderr.write(inert(f"policyd: {text}") + "\n")
     sys.stderr.flush()
 
 
 def failed(problems: tuple[str, ...]) -> int:
     """Say why nothing was started."""
-    sys.stderr.write("\n".join(problems) + "\n")
+    sys.stderr.writelines(inert(line) + "\n" for problem in problems for line in problem.splitlines())
     return 2
