@@ -12,6 +12,8 @@ import select
 import stat
 from contextlib import suppress
 
+from policyd.display import inert
+
 LONGEST = 2000
 
 
@@ -30,7 +32,7 @@ class Notes:
     def write(self, text: str) -> None:
         """Write one line, or count it as lost."""
         lead = f"policyd: {self._lost} lines before this one found no room\n" if self._lost else ""
-        data = f"{lead}policyd: {text}"[:LONGEST].encode("utf-8", "replace") + b"\n"
+        data = f"{lead}policyd: {inert(text)}"[:LONGEST].encode("utf-8", "replace") + b"\n"
         if self._put(data):
             self._lost = 0
         else:
