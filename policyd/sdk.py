@@ -23,7 +23,7 @@ from typing import Any
 
 from policyd.acp import answer, mislabelled, unsound
 from policyd.authorizer import Authorizer, Claims
-from policyd.model import Decision, Effect, Layer, Request
+from policyd.model import Decision, Effect, Request
 from policyd.policy import Policy
 from policyd.storage import places
 from policyd.storage.filesystem import RealFilesystem
@@ -123,7 +123,7 @@ class GuardedClient:
             return respond(None, {"effect": "deny", "reason": f"the request cannot be read: {type(error).__name__}"})
         decision = self._guard.decide(request)
         chosen = answer(
-            decision.effect, request.options, final=final(decision), plain=request.plain, refusal=request.refusal
+            decision.effect, request.options, final=decision.final, plain=request.plain, refusal=request.refusal
         )
         if chosen.effect is not Effect.ASK:
             return respond(chosen.option, meta(decision, chosen.effect))
@@ -144,7 +144,7 @@ class GuardedClient:
         option = person_chose(request, getattr(getattr(said, "outcome", None), "option_id", None))
         again = self._guard.decide(request)
         if option is not None and again.effect is Effect.DENY and not refuses(request, option):
-            rejected = answer(Effect.DENY, request.options, final=final(again), refusal=request.refusal)
+            rejected = answer(Effect.DENY, request.options, final=again.final, refusal=request.refusal)
             return respond(rejected.option, meta(again, Effect.DENY))
         allowed = option is not None and not refuses(request, option)
         return respond(option, meta(decision, Effect.ALLOW if allowed else Effect.DENY))
@@ -184,11 +184,6 @@ def person_chose(request: Request, option_id: object) -> str | None:
 def refuses(request: Request, option_id: str) -> bool:
     """Say whether the option of this id rejects."""
     return any(option.id == option_id and option.kind.startswith("reject") for option in request.options)
-
-
-def final(decision: Decision) -> bool:
-    """Say whether every deciding rule is a managed or user rule, so that `reject_always` may stand for it."""
-    return bool(decision.rules) and all(rule.layer is not Layer.PROJECT and not rule.default for rule in decision.rules)
 
 
 def meta(decision: Decision, effect: Effect) -> dict[str, object]:

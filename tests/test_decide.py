@@ -55,6 +55,16 @@ def decide(house: Path, lines: list[Any], *more: str, capsys: pytest.CaptureFixt
     return code, [json.loads(line) for line in said.out.splitlines()], said.err
 
 
+@pytest.mark.parametrize(("path", "chosen"), [(".env", "never"), ("a.md", None)])
+def test_only_a_rule_refuses_for_always(
+    path: str, chosen: str | None, house: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (house / "policy.toml").write_text(POLICY.replace('read = "allow"', 'read = "deny"'))
+    options = [*OPTIONS[:1], {"optionId": "never", "kind": "reject_always", "name": "Never"}]
+    _, said, _ = decide(house, [{**params(path=path), "options": options}], capsys=capsys)
+    assert said[0]["effect"] == "deny" and said[0]["outcome"].get("optionId") == chosen
+
+
 def test_an_answer_that_nobody_reads_is_no_allow(house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def closed(*_: object, **__: object) -> None:
         raise BrokenPipeError

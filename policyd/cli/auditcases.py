@@ -24,7 +24,7 @@ from policyd.audit import rebuild
 from policyd.audit.rebuild import Undecidable
 from policyd.cli import loading
 from policyd.cli.auditfilters import Record, listed, table, values
-from policyd.model import Action, Agent, Context, Decision, Effect, Layer, Mode, Request, Workspace
+from policyd.model import Action, Agent, Context, Decision, Effect, Mode, Request, Workspace
 from policyd.policy import Policy, PolicySource, Rule
 from policyd.storage.filesystem import RealFilesystem
 
@@ -209,10 +209,7 @@ def answered_as(request: Request, decision: Decision) -> Effect:
     """Return what a decision comes to with the options of the request."""
     if request.side_door or not request.options:
         return decision.effect
-    final = bool(decision.rules) and all(ref.layer is not Layer.PROJECT for ref in decision.rules)
-    return acp.answer(
-        decision.effect, request.options, final=final, plain=request.plain, refusal=request.refusal
-    ).effect
+    return acp.answer(decision.effect, request.options, plain=request.plain).effect
 
 
 @lru_cache(64)

@@ -17,7 +17,7 @@ from policyd.actions import ASKING
 from policyd.authorizer import Authorizer, failed
 from policyd.cli import transcript
 from policyd.cli.transcript import Line
-from policyd.model import Decision, Effect, Layer, Request
+from policyd.model import Decision, Effect, Request
 
 MALFORMED = Request("", "", "", (), ())
 
@@ -112,8 +112,7 @@ class Replay:
             effect = Effect.DENY
         if request.side_door:
             return Answer(effect)
-        final = bool(decision.rules) and all(ref.layer is not Layer.PROJECT for ref in decision.rules)
-        found = answer(effect, request.options, final=final, plain=request.plain, refusal=request.refusal)
+        found = answer(effect, request.options, final=decision.final, plain=request.plain, refusal=request.refusal)
         if self.unattended and found.effect is Effect.ASK:
             return answer(Effect.DENY, request.options, refusal=request.refusal)
         return found

@@ -39,8 +39,6 @@ class Judged(Struct, frozen=True, gc=False):
     defaults: tuple[RuleRef, ...] = ()
     floors: tuple[str, ...] = ()
     """Why it is at least ask whatever the rules say, in words."""
-    near: tuple[RuleRef, ...] = ()
-    """Rules that failed on one condition only; filled for `explain`."""
     granted: Effect | None = None
     """What a remembered answer says of it."""
 
@@ -61,3 +59,8 @@ class Decision(Struct, frozen=True, gc=False):
     """The policy revision that decided."""
     remember: str = "project"
     """Of an ask: the longest memory that may settle it, the smallest of the rules asking now."""
+
+    @property
+    def final(self) -> bool:
+        """Whether every deciding rule is a managed or user rule: then a refusal may be for always."""
+        return bool(self.rules) and not [one for one in self.rules if one.layer is Layer.PROJECT or one.default]

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from policyd import acp
 from policyd.acp import messages
 from policyd.display import sentences
-from policyd.model import Decision, Effect, Layer, Option, Source
+from policyd.model import Decision, Effect, Option, Source
 from policyd.prompts import Outcome
 from policyd.session import doors
 from policyd.session.asking import Asker
@@ -124,7 +124,7 @@ class Permissions:
     def _judge_permission(self, held: Held, verdict: Verdict) -> None:
         decision, request = verdict.decision, verdict.request
         found = acp.answer(
-            decision.effect, request.options, final=final(decision), plain=request.plain, refusal=request.refusal
+            decision.effect, request.options, final=decision.final, plain=request.plain, refusal=request.refusal
         )
         if found.effect is not decision.effect:
             decision = replace(decision, effect=found.effect, reason=sentences((decision.reason, found.why)))
@@ -206,7 +206,7 @@ class Permissions:
         options = verdict.request.options
         if chosen and any(option.id == chosen and option.kind in acp.REJECT_KINDS for option in options):
             return chosen
-        return acp.answer(Effect.DENY, options, final=final(decision), refusal=verdict.request.refusal).option
+        return acp.answer(Effect.DENY, options, final=decision.final, refusal=verdict.request.refusal).option
 
     def client_answered(self, key: object, reply: acp.Envelope) -> bool:
         """Take the client's answer to a question; False if it was not asked this."""
@@ -300,9 +300,9 @@ class Permissions:
         extra = {"mislabelled": odd} if odd else None
         key = self._records.decision(verdict, outcome=told, option=option, by=by, held=held, extra=extra)
         if not allowed:
+            self._answer(held, option, decision, None)
             if by != "client" or decision.source is not Source.PROMPT:
                 self._report.refused(held, decision)
-            self._answer(held, option, decision, None)
             return key
         if not held.door and option is None:
             raise RuntimeError("an allow without an option")
@@ -363,11 +363,6 @@ class Permissions:
 
     def _of(self, session: Session) -> list[Held]:
         return [held for held in self._core.held.values() if held.session is session]
-
-
-def final(decision: Decision) -> bool:
-    """Say whether every deciding rule is a managed or user rule: then the refusal may be for always."""
-    return bool(decision.rules) and not [one for one in decision.rules if one.layer is Layer.PROJECT or one.default]
 
 
 def rejecting(held: Held) -> str | None:
