@@ -40,6 +40,7 @@ from policyd.storage import places as where
 from policyd.storage.auditlog import AuditError, AuditLog
 from policyd.storage.auditsync import Syncer
 from policyd.storage.places import Places
+from policyd.storage.trust import TrustStore, read_project
 
 RECORD = Record(1, {"schema": 1, "event": "decision", "effect": "allow", "rules": [{"rule": "user:a"}]})
 ALLOW = Send(Side.AGENT, b"allow\n", 1)
@@ -359,6 +360,20 @@ def test_a_project_tightens_its_own_sessions_only(places: Places, tmp_path: Path
     change = looked(made)
     assert ids(made.of((str(project),)).policy, Effect.DENY) == {"d"} and change.problems
     assert made.look() is None
+
+
+def test_a_bad_edit_of_a_trusted_project_voids_what_it_allowed(places: Places, tmp_path: Path) -> None:
+    project, now = tmp_path / "project", datetime.fromisoformat("2026-11-30T00:00:00+00:00")
+    (project / ".policyd").mkdir(parents=True)
+    (project / ".policyd/p.toml").write_text("version = 1\n" + DENY + ALLOW_LS)
+    trust, roots = TrustStore(places.trust), (str(project),)
+    trust.add(read_project(roots[0]), now)
+    made = book(places)
+    assert ids(made.of(roots).policy, Effect.ALLOW) == {"a"}
+    (project / ".policyd/p.toml").write_text("version = 1\n" + DENY + ALLOW_LS + "nonsense = 1\n")
+    change = looked(made)
+    assert change.problems
+    assert ids(made.of(roots).policy, Effect.ALLOW) == set() and ids(made.of(roots).policy, Effect.DENY) == {"d"}
 
 
 def test_a_policy_inside_the_workspace_only_tightens(places: Places, tmp_path: Path) -> None:

@@ -255,10 +255,11 @@ class PolicyBook:
 
 
 def last_good(found: Found, old: Found) -> Found:
-    """Return what was found with the project files of before: the new ones are broken."""
+    """Return what was found with the project files of before: the new ones are broken.
 
-    def projects(sources: Sequence[PolicySource]) -> list[PolicySource]:
-        return [source for source in sources if source.layer is Layer.PROJECT]
-
+    Trust was in bytes that are no longer there: of what they allowed only that stays which is there and trusted now.
+    """
     others = [source for source in found.sources if source.layer is not Layer.PROJECT]
-    return Found((*others, *projects(old.sources)), found.notes)
+    before = [source for source in old.sources if source.layer is Layer.PROJECT]
+    still = [one if one in found.sources else replace(one, trusted=False) for one in before]
+    return Found((*others, *still), found.notes)
