@@ -15,8 +15,9 @@ from policyd.cli import main
 from policyd.cli.changes import Changes, changes, strength
 from policyd.cli.comparing import compare
 from policyd.cli.covering import Coverer
+from policyd.cli.replay import PLAIN
 from policyd.cli.standins import Yard
-from policyd.cli.trial import PLAIN, EmptyDisk, Trial
+from policyd.cli.trial import EmptyDisk, Trial
 from policyd.model import Layer, Request
 from policyd.policy import Policy, PolicySource, load
 from tests import random_policies as draw

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from policyd import audit
 from policyd.authorizer import Authorizer
 from policyd.cli import colour, main
-from policyd.cli.replay import Replay, Result
-from policyd.cli.trial import PLAIN, Trial
+from policyd.cli.replay import PLAIN, Replay, Result
+from policyd.cli.trial import Trial
 from policyd.cli.waysout import ways_out
 from policyd.model import Agent, Effect, Layer, Request, Source
 from policyd.policy import Policy, PolicySource, load

@@ -15,8 +15,9 @@ from policyd.cli.comparing import Comparison, compare, counting
 from policyd.cli.covering import Coverer
 from policyd.cli.drafting import USUAL, drafted
 from policyd.cli.recorded import Log
+from policyd.cli.replay import Asked
 from policyd.cli.standins import Yard
-from policyd.cli.trial import Asked, Trial, suited
+from policyd.cli.trial import Trial, suited
 from policyd.engine.reasons import MEMORY
 from policyd.model import Agent, Context, Decision, Effect, RuleRef
 from policyd.policy import Policy, Rule

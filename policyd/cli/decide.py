@@ -61,13 +61,17 @@ def results(args: argparse.Namespace, left_out: list[str]) -> Iterator[Result]:
     """Yield what is decided of every file; what was left out is told on stderr, and added to `left_out`."""
     loaded = loading.load(args)
     for name in args.files or ["-"]:
-        point = loading.authorizer(args, loaded)
-        replay = Replay(point, unattended=args.unattended, now=datetime.now(UTC))
+        replay = replaying(args, loaded)
         with opened(name) as lines:
             yield from replay.run(lines)
         left_out += replay.notes
-        for note in [*replay.notes, *filter(None, [point.conversation.contradiction])]:
+        for note in [*replay.notes, *filter(None, [replay.authorizer.conversation.contradiction])]:
             complain("decide", f"{source(name)}: {note}")
+
+
+def replaying(args: argparse.Namespace, loaded: loading.Loaded) -> Replay:
+    """Return a decision point that nothing has been said to, as the options describe it."""
+    return Replay(loading.authorizer(args, loaded), unattended=args.unattended, now=datetime.now(UTC))
 
 
 def source(name: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 from policyd.cli import hazards
-from policyd.cli.trial import Asked
+from policyd.cli.replay import Asked
 from policyd.commands.patterns import CommandPattern
 from policyd.commands.patternwords import PatternWord
 from policyd.commands.programs import Program, find

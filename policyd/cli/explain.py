@@ -12,31 +12,26 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from policyd.acp import Answer
 from policyd.actions import Evidence
-from policyd.actions.examples import example_actions
 from policyd.audit.rebuild import Undecidable
 from policyd.authorizer import Authorizer
 from policyd.cli import asked, auditfilters, colour, loading, options
 from policyd.cli.auditreplay import said
-from policyd.cli.decide import opened, source
+from policyd.cli.decide import opened, replaying, source
 from policyd.cli.ending import DONE, UsageError, complain, failed
 from policyd.cli.explaining import explain, nearly
 from policyd.cli.facts import result_facts
-from policyd.cli.replay import Replay, Result
+from policyd.cli.replay import Result
 from policyd.cli.saying import give, tell
-from policyd.cli.transcript import Line
-from policyd.model import Effect, Option, Request, Source
+from policyd.model import Effect, Source
 from policyd.policy import PolicyError
 from policyd.storage.places import PlaceError
 from policyd.storage.settings import SettingsError
 
-PLAIN = (Option("allow", "Allow", "allow_once"), Option("reject", "Reject", "reject_once"))
 NOTHING = (
     'explain what? Write `--example "execute git push"`, `--record N` for what `policyd audit show` '
     "lists, or a transcript's name"
@@ -88,37 +83,19 @@ def explained(args: argparse.Namespace) -> Iterator[Explained]:
         args.cwd = os.getcwd()
     loaded = loading.load(args)
     for request in (*args.example, *([table] if table else ())):
-        yield example(request, args, loading.authorizer(args, loaded))
+        replay = replaying(args, loaded)
+        yield Explained(replay.written(request), (), replay.authorizer)
     if not (args.files or args.example or table) and sys.stdin.isatty():
         raise UsageError(NOTHING)
     for name in args.files or ([] if args.example or table else ["-"]):
-        point = loading.authorizer(args, loaded)
-        replay = Replay(point, unattended=args.unattended, now=datetime.now(UTC))
+        replay = replaying(args, loaded)
+        talk = replay.authorizer.conversation
         with opened(name) as lines:
             for result in replay.run(lines):
-                known = (
-                    () if result.error or result.request.side_door else point.conversation.evidence(result.line.params)
-                )
-                yield Explained(result, known, point)
+                known = () if result.error or result.request.side_door else talk.evidence(result.line.params)
+                yield Explained(result, known, replay.authorizer)
         for note in replay.notes:
             complain("explain", f"{source(name)}: {note}")
-
-
-def example(asked_for: str | Mapping[str, object], args: argparse.Namespace, point: Authorizer) -> Explained:
-    """Decide an example as if an agent had asked for it."""
-    talk = point.conversation
-    point.in_force("")
-    text, table = (asked_for, {}) if isinstance(asked_for, str) else ("", asked_for)
-    actions = example_actions(text, table, "", talk.around(""), talk.profile)
-    title = text or " ".join(str(value) for key, value in table.items() if key != "input")
-    return settled(Request("", "", title, PLAIN, actions), args, point, datetime.now(UTC))
-
-
-def settled(request: Request, args: argparse.Namespace, point: Authorizer, now: datetime) -> Explained:
-    """Decide a request that came from no line."""
-    decision = point.settle(request, now=now)
-    answer = Replay(point, unattended=args.unattended).answer(request, decision)
-    return Explained(Result(Line(0, "a2c", {}), request, decision, answer or Answer(decision.effect)), (), point)
 
 
 def recorded(past: asked.Past, args: argparse.Namespace) -> Explained:
@@ -127,12 +104,12 @@ def recorded(past: asked.Past, args: argparse.Namespace) -> Explained:
     name, version = str(agent.get("name") or ""), str(agent.get("version") or "")
     args.cwd = args.cwd or case.cwd
     args.agent = args.agent or ("" if name else str(agent.get("profile") or ""))
-    point = loading.authorizer(args, loading.load(args))
+    replay = replaying(args, loading.load(args))
+    point = replay.authorizer
     if not args.agent:
         point.observe("c2a", {"id": 0, "method": "initialize", "params": {}})
         point.observe("a2c", {"id": 0, "result": {"agentInfo": {"name": name, "version": version}}})
-    request = replace(case.request, session_id="")
-    return replace(settled(request, args, point, datetime.now(UTC)), past=past.record)
+    return Explained(replay.settled(replace(case.request, session_id="")), (), point, past.record)
 
 
 def in_words(each: Explained) -> str:

@@ -13,13 +13,17 @@ from datetime import datetime
 from msgspec import Struct
 
 from policyd.acp import Answer, answer
-from policyd.actions import ASKING
+from policyd.actions import ASKING, Conversation
+from policyd.actions.examples import example_actions
 from policyd.authorizer import Authorizer, failed
 from policyd.cli import transcript
 from policyd.cli.transcript import Line
-from policyd.model import Decision, Effect, Request
+from policyd.model import Action, Decision, Effect, Option, Request, Source
 
 MALFORMED = Request("", "", "", (), ())
+PLAIN = (Option("allow", "Allow", "allow_once"), Option("reject", "Reject", "reject_once"))
+Asked = str | Mapping[str, object]
+"""A request as policies write examples: `KIND RESOURCE`, or a table."""
 
 
 class Result(Struct, frozen=True):
@@ -94,7 +98,7 @@ class Replay:
 
     def _decide(self, line: Line) -> Result:
         if error := line.fault or malformed(line):
-            denied = Decision(Effect.DENY, failed(ValueError(), self.authorizer.policy).source, error)
+            denied = Decision(Effect.DENY, Source.ERROR, error)
             return Result(line, MALFORMED, denied, Answer(Effect.DENY), error)
         try:
             point, params = self.authorizer, line.params
@@ -104,6 +108,17 @@ class Replay:
             self.notes.append(f"line {line.number} is denied: {failure!r}")
             request, decision = MALFORMED, failed(failure, self.authorizer.policy)
         return Result(line, request, decision, self.answer(request, decision))
+
+    def written(self, asked: Asked) -> Result:
+        """Decide a request that is written as policies write examples."""
+        self.authorizer.in_force("")
+        title = asked if isinstance(asked, str) else " ".join(str(asked[key]) for key in asked if key != "input")
+        return self.settled(Request("", "", title, PLAIN, actions_of(asked, self.authorizer.conversation)))
+
+    def settled(self, request: Request) -> Result:
+        """Decide a request that came from no line."""
+        decision = self.authorizer.settle(request, now=self.now)
+        return Result(Line(0, "a2c", {}), request, decision, self.answer(request, decision))
 
     def answer(self, request: Request, decision: Decision) -> Answer:
         """Return how a request is answered after `decision`."""
@@ -116,6 +131,12 @@ class Replay:
         if self.unattended and found.effect is Effect.ASK:
             return answer(Effect.DENY, request.options, refusal=request.refusal)
         return found
+
+
+def actions_of(asked: Asked, talk: Conversation, resource: str = "") -> tuple[Action, ...]:
+    """Return the actions a written request stands for; `resource` is that of the rule it is about."""
+    text, table = (asked, {}) if isinstance(asked, str) else ("", asked)
+    return example_actions(text, table, resource, talk.around(""), talk.profile)
 
 
 def malformed(line: Line) -> str:

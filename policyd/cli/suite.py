@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -34,18 +34,15 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 from pydantic_core import ErrorDetails
 
 import policyd
-from policyd.acp import Answer
-from policyd.actions import Machine, examples
+from policyd.actions import Machine
 from policyd.authorizer import Authorizer, Claims, check_examples
 from policyd.cli.explaining import explain
 from policyd.cli.replay import Replay, Result
-from policyd.cli.transcript import Line
 from policyd.cli.tree import Tree
-from policyd.model import Layer, Option, Request
+from policyd.model import Layer
 from policyd.policy import Policy, PolicyError, PolicySource, load
 
 ENDING = "_test.toml"
-PLAIN = (Option("allow", "Allow", "allow_once"), Option("reject", "Reject", "reject_once"))
 
 
 class SuiteError(Exception):
@@ -139,35 +136,23 @@ class Suite(Struct):
     def results(self, case: CaseTable) -> Iterator[tuple[str, Result, Authorizer]]:
         """Yield each request of a case as shown, with what was decided of it and by whom."""
         for request in case.request:
-            point = self.point()
-            yield str(request), self.example(request, point), point
+            replay = self.replay()
+            yield str(request), replay.written(request), replay.authorizer
         if case.transcript:
-            point = self.point()
+            replay = self.replay()
             with open(os.path.join(os.path.dirname(self.path), case.transcript), "rb") as lines:
-                for result in Replay(point, now=self.table.session.now).run(lines):
-                    yield result.request.title or f"line {result.line.number}", result, point
+                for result in replay.run(lines):
+                    yield result.request.title or f"line {result.line.number}", result, replay.authorizer
 
-    def point(self) -> Authorizer:
-        """Return a fresh decision point."""
+    def replay(self) -> Replay:
+        """Return a fresh decision point in a session that was just opened."""
         session = self.table.session
         claims = Claims(session.labels, {}, session.user, tuple(session.groups), session.interactive)
         point = Authorizer(self.policy, machine=self.machine, claims=claims, agent=session.agent, cwd=session.cwd)
         opened = {"cwd": session.cwd, "additionalDirectories": session.additional, "mcpServers": []}
         point.observe("c2a", {"id": 0, "method": "session/new", "params": opened})
         point.observe("a2c", {"id": 0, "result": {"sessionId": ""}})
-        return point
-
-    def example(self, request: object, point: Authorizer) -> Result:
-        """Decide a request written as in a policy's `match`."""
-        talk = point.conversation
-        text, table = (request, {}) if isinstance(request, str) else ("", request)
-        point.in_force("")
-        named: Mapping[str, object] = table if isinstance(table, Mapping) else {}
-        actions = examples.example_actions(text, named, "", talk.around(""), talk.profile)
-        asked = Request("", "", text or str(table), PLAIN, actions)
-        decision = point.settle(asked, now=self.table.session.now)
-        answer = Replay(point).answer(asked, decision)
-        return Result(Line(0, "a2c", {}), asked, decision, answer or Answer(decision.effect))
+        return Replay(point, now=session.now)
 
     def outcome(self, name: str, case: CaseTable, text: str, result: Result, point: Authorizer) -> Outcome:
         """Hold what was decided against what the case says."""

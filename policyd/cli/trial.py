@@ -7,7 +7,7 @@ what it says is what policyd would say.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from msgspec import Struct
@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from policyd import engine
 from policyd.actions import Conversation, Machine
-from policyd.actions.examples import example_actions
-from policyd.model import Action, Agent, Context, Decision, Mode, Option, Request
+from policyd.cli.replay import PLAIN, Asked, actions_of
+from policyd.model import Action, Agent, Context, Decision, Mode, Request
 from policyd.policy import Policy, Rule
 from policyd.policy.conditions import (
     AgentCondition,
@@ -25,10 +25,6 @@ from policyd.policy.conditions import (
     ModeCondition,
     PersonCondition,
 )
-
-PLAIN = (Option("allow", "Allow", "allow_once"), Option("reject", "Reject", "reject_once"))
-Asked = str | Mapping[str, object]
-"""A request as policies write examples: `KIND RESOURCE`, or a table."""
 
 OTHER = Agent("zqx0", "1", "zqx0")
 ASKING = Mode("zqx0", asking=True, unsafe=False)
@@ -79,8 +75,7 @@ class Trial(Struct, frozen=True):
 
     def actions(self, asked: Asked, resource: str = "") -> tuple[Action, ...]:
         """Return the actions a written request stands for; `resource` is that of the rule it is about."""
-        text, table = (asked, {}) if isinstance(asked, str) else ("", asked)
-        return example_actions(text, table, resource, self.talk.around(""), self.talk.profile)
+        return actions_of(asked, self.talk, resource)
 
     def context(self) -> Context:
         """Return a session with a prompt; its agent, mode and person no rule names, for unknown ones match widely."""
