@@ -83,9 +83,12 @@ def test_mistakes_of_all_files_are_told_together() -> None:
     assert [one.split(":")[0] for one in said] == ["a.toml", "b.toml", "c.toml"]
 
 
-def test_a_file_that_is_no_plain_utf8_is_told_so() -> None:
+def test_a_file_that_is_empty_or_no_plain_utf8_is_told_so() -> None:
     assert mistakes(PolicySource("x.toml", b"\xef\xbb\xbfversion = 1", Layer.USER)) == [
         "x.toml:1: it begins with a byte order mark; save it as plain UTF-8"
+    ]
+    assert mistakes(PolicySource("x.toml", b"\n\0\0", Layer.USER)) == [
+        "x.toml:1: it is empty; write `version = 1` where it shall say nothing"
     ]
     assert "x.toml:2: not UTF-8" in mistakes(PolicySource("x.toml", b"version = 1\n# \xff", Layer.USER))[0]
 

@@ -44,6 +44,9 @@ def parse(source: PolicySource, version: str) -> Parsed:
     if source.data.startswith(MARK):
         parsed.diagnostics.append(unreadable(source, 1, "it begins with a byte order mark", "save it as plain UTF-8"))
         return parsed
+    if not source.data.strip(b" \t\r\n\0"):  # what a crash, a full disk or half a save leaves of a file with denials
+        parsed.diagnostics.append(unreadable(source, 1, "it is empty", "write `version = 1` where it shall say nothing"))
+        return parsed
     try:
         parsed.text = source.data.decode("utf-8")
         parsed.raw = shared(tomllib.loads(parsed.text))
