@@ -88,7 +88,7 @@ def test_a_file_that_is_empty_or_no_plain_utf8_is_told_so() -> None:
         "x.toml:1: it begins with a byte order mark; save it as plain UTF-8"
     ]
     assert mistakes(PolicySource("x.toml", b"\n\0\0", Layer.USER)) == [
-        "x.toml:1: it is empty; write `version = 1` where it shall say nothing"
+        "x.toml:1: it is empty; write `version = 1` if it is to say nothing"
     ]
     assert "x.toml:2: not UTF-8" in mistakes(PolicySource("x.toml", b"version = 1\n# \xff", Layer.USER))[0]
 

@@ -45,7 +45,7 @@ def parse(source: PolicySource, version: str) -> Parsed:
         parsed.diagnostics.append(unreadable(source, 1, "it begins with a byte order mark", "save it as plain UTF-8"))
         return parsed
     if not source.data.strip(b" \t\r\n\0"):  # what a crash, a full disk or half a save leaves of a file with denials
-        parsed.diagnostics.append(unreadable(source, 1, "it is empty", "write `version = 1` where it shall say nothing"))
+        parsed.diagnostics.append(unreadable(source, 1, "it is empty", "write `version = 1` if it is to say nothing"))
         return parsed
     try:
         parsed.text = source.data.decode("utf-8")
