@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 from policyd.model import Source
-from tests.commandrows import data, decide, rows, table
+from tests.commandrows import CWD, data, decide, rows, table
 from tests.rowwise import in_groups
 
 EVERYDAY: dict[str, Any] = table("everyday.toml")
 DAILY: dict[str, dict[str, list[str]]] = table("daily.toml")
 HOSTILE: dict[str, list[str]] = table("hostile.toml")
 NEIGHBOURS: dict[str, list[str]] = table("neighbours.toml")
+RULE = '\n[[rule]]\neffect = "allow"\n{rule}\n'
+BELOW = 'path = ["/tmp/**", "~/**"]'
 READERS = """
 version = 1
 
@@ -94,6 +96,20 @@ def test_what_writes_fetches_or_cannot_be_told_asks(verdict: str, group: str) ->
 @pytest.mark.parametrize("group", NEIGHBOURS)
 def test_neighbours_of_what_the_sets_hold_for_are_not_allowed(group: str) -> None:
     assert _other_than(NEIGHBOURS[group], "ask", "deny") == []
+
+
+def test_code_from_elsewhere_runs_only_where_a_rule_says_so() -> None:
+    commands = ["pytest /tmp/x", "uv run pytest ../x", "eslint /tmp/x", "python /tmp/x.py", "bash ~/x.sh"]
+    reads = EVERYDAY["policy"] + RULE.format(rule='kind = ["read", "search"]\npath = "/**"')
+    runs = reads + RULE.format(rule='command = ["python **", "bash **"]')
+    for policy, word in (
+        (reads, "ask"),
+        (runs, "ask"),
+        (runs + RULE.format(rule=f'kind = "execute"\n{BELOW}'), "allow"),
+    ):
+        assert {text: decide(policy, text).effect.word for text in commands} == dict.fromkeys(commands, word)
+    assert decide(reads, f"pytest {CWD}/tests").effect.word == "allow"
+    assert decide(reads, "cd src && pytest ../tests").effect.word == "allow"
 
 
 @pytest.mark.parametrize(("command", "reason"), table("reasons.toml")["reason"].items())

@@ -82,6 +82,8 @@ def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
         "package",
         "remote-read",
         "remote-edit",
+        "program",
+        "member",
         "term",
         "undotted",
         "place",

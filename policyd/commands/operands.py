@@ -34,6 +34,8 @@ LINKED = frozenset({"link", "copy"})
 """Operands that are read and, behind a hard link, written: of `ln` unless `-s`, of `cp` with `-l`."""
 _NO_FILE = re.compile(r"-?|/dev/(?:null|zero|tty|std(?:in|out|err)|fd/[0-9]+)").fullmatch
 """Operands that name no file: standard input, the null device, an open descriptor (`<(…)` becomes one)."""
+_LEADS_AWAY = re.compile(r"[/~]|(?:.*/)?\.\.(?:/|$)").match
+"""Paths that may lie outside the directory the command runs in."""
 Found = tuple[list[FileUse], list[UrlUse], list[str]]
 
 
@@ -310,8 +312,8 @@ def _spread(found: _Uses, program: Program, word: Word, reach: Reach) -> None:
 def _operand(found: _Uses, role: str, word: Word, reach: Reach) -> None:
     if role in FILE_ROLES:
         found.file(role, word, reach)
-    elif role == "tests":
-        found.file("read", _before(word, "::"))
+    elif role in {"tests", "program"}:
+        _code(found, _before(word, "::") if role == "tests" else word)
     elif role in {"mention", "rev", "package"}:
         found.mention(word, whole=role == "rev")
     elif role == "script" and constant(word).startswith("-"):
@@ -325,6 +327,13 @@ def _operand(found: _Uses, role: str, word: Word, reach: Reach) -> None:
         found.urls.append(UrlUse(f"ssh://{host}", Role.MENTION, 0))
     elif role.startswith("remote-") and not _remote(found, word):
         found.file(role.removeprefix("remote-"), word, reach)
+
+
+def _code(found: _Uses, word: Word) -> None:
+    """Note a file that is read and whose code, or whose directory's settings, run: where it lies matters for both."""
+    found.file("read", word)
+    if _LEADS_AWAY(constant(word)):
+        found.files.append(FileUse("execute", word, Role.OPERAND, 0, carried=True))
 
 
 def _linked(found: _Uses, word: Word, reach: Reach, *, hard: bool) -> None:

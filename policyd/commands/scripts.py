@@ -104,29 +104,33 @@ def _test(called: Called, parsed: Parsed) -> Finding:
 
 
 _JQ_HARM = re.compile(r"\b(?:import|include|get_search_list|modulemeta|input_line_number)\b|(?<![.\w$\"])env\b|\$ENV")
-_YQ_HARM = re.compile(r"\b(?:load\w*|system|exec|eval|env|strenv|envsubst)\b|\$ENV")
+_YQ_HARM = re.compile(r"\b(?:load\w*|system|exec|eval|env|strenv|envsubst|import|include)\b|\$ENV")
+_YQ_COMMANDS = frozenset({"e", "eval", "ea", "eval-all"})
+"""Words in front of the filter that change nothing but how files are joined."""
 
 
-def _filter(pattern: re.Pattern[str], name: str) -> Checker:
-    def check(called: Called, parsed: Parsed) -> Finding:
-        script = parsed.operands[0] if parsed.operands and not parsed.has("-f", "--from-file") else None
-        if parsed.has("--from-file", "-f"):
-            return Finding(harm=f"a {name} filter in a file")
-        if script is None:
-            return Finding()
-        if script.kind is not WordKind.CONST:
-            return Finding(harm=f"a {name} filter that is not constant")
-        found = pattern.search(script.text)
-        return Finding(harm=f"`{found.group()}` in a {name} filter" if found else "")
+def _jq(called: Called, parsed: Parsed) -> Finding:
+    if parsed.has("-f"):
+        return Finding(harm="a jq filter in a file")
+    return Finding(harm=_filter_harm(_JQ_HARM, "jq", parsed.operands[:1]))
 
-    return check
+
+def _filter_harm(pattern: re.Pattern[str], name: str, scripts: tuple[Word, ...]) -> str:
+    """Return why a filter, if there is one, does more than choose from what it is given."""
+    if any(script.kind is not WordKind.CONST for script in scripts):
+        return f"a {name} filter that is not constant"
+    found = next(filter(None, (pattern.search(script.text) for script in scripts)), None)
+    return f"`{found.group()}` in a {name} filter" if found else ""
 
 
 def _yq(called: Called, parsed: Parsed) -> Finding:
-    base = _filter(_YQ_HARM, "yq")(called, parsed)
-    files = parsed.operands if parsed.has("--from-file") else parsed.operands[1:]
+    """Look at the filter, which is a file where one of that name exists, so that it is read as well."""
+    in_file = parsed.has("--from-file")
+    words = parsed.operands[1:] if parsed.operands[:1] and parsed.operands[0].text in _YQ_COMMANDS else parsed.operands
+    harm = "a yq filter in a file" if in_file else _filter_harm(_YQ_HARM, "yq", words[:1])
     kind = "edit" if parsed.has("-i") else "read"
-    return Finding(tuple(Use(kind, word) for word in files), True, base.harm)
+    alone = in_file or len(words) == 1
+    return Finding(tuple(Use(kind if at or alone else "read", word) for at, word in enumerate(words)), True, harm)
 
 
 def _date(called: Called, parsed: Parsed) -> Finding:
@@ -300,7 +304,7 @@ CHECKERS: Mapping[str, Checker] = {
     "find": _find,
     "gitconfig": _git_config,
     "jest": _jest,
-    "jq": _filter(_JQ_HARM, "jq"),
+    "jq": _jq,
     "make": _make,
     "none": _none,
     "npm": _npm,

@@ -7,7 +7,8 @@ Rules of this module:
    with several alternatives, so that `..` stands nowhere in it.
 3. A name from a list is what the program itself brings along (`format`), or what it would take anyway (`conf`); another
    name may be a module to load.
-4. Some programs hand the name of a `commit` to a shell, or to git where it may be an option: it is a plain name.
+4. A `member` of a workspace is a name, a place below, or a filter of either (`web...`, `{packages/*}`).
+5. Some programs hand the name of a `commit` to a shell, or to git where it may be an option: it is a plain name.
 """
 
 from __future__ import annotations
@@ -61,6 +62,8 @@ LISTS: Mapping[str, frozenset[str]] = {
 BARE = frozenset({"pretty", "commit", "switch"})
 """Roles of options that do no harm without a value either."""
 _COMMIT = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_./@^~-]*").fullmatch
+_FILTER = re.compile(r"\A\.\.\.\^?|\^?\.\.\.\Z")
+"""What pnpm and turbo write for dependents and dependencies around the name of a package."""
 _COUNT = re.compile(r"[0-9]+%?").fullmatch
 
 
@@ -78,6 +81,8 @@ def harmless_value(role: str, value: Word | None) -> bool:
         return value.text.startswith("no:")
     if role == "place":
         return not value.text.startswith(("/", "~", "-")) and ".." not in value.text
+    if role == "member":
+        return not value.text.startswith(("/", "~", "-")) and ".." not in _FILTER.sub("", value.text)
     if role == "commit":
         return _COMMIT(value.text) is not None
     if role == "count":
