@@ -9,31 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from typing import Annotated, Literal, get_args
 
-from msgspec import Struct
+from msgspec import Meta, Struct, ValidationError, convert
 
-MEMORIES = ("never", "session", "project", "user")
-MODES = ("none", "response", "current_mode_update", "config_option_update")
-IDS = ("agent", "kind")
-KINDS = ("allow_once", "allow_always", "reject_once", "reject_always")
-KEYS = frozenset(
-    {
-        "name",
-        "person",
-        "shows_option_names",
-        "options_per_kind",
-        "option_kinds",
-        "title_beside_diff",
-        "remember",
-        "modes_from",
-        "option_ids",
-        "verified",
-        "behaviour",
-    }
-)
+Memory = Literal["never", "session", "project", "user"]
+Mode = Literal["none", "response", "current_mode_update", "config_option_update"]
+Kind = Literal["allow_once", "allow_always", "reject_once", "reject_always"]
 
 
-class Client(Struct, frozen=True):
+class Client(Struct, frozen=True, forbid_unknown_fields=True):
     """What is known of a client. The defaults are the careful ones."""
 
     profile: str = "careful"
@@ -44,17 +29,17 @@ class Client(Struct, frozen=True):
     """Whether a person may be behind an answer; if not, the step `client` abstains."""
     shows_option_names: bool = False
     """Whether its user sees the options' names, not only their kinds."""
-    options_per_kind: int = 1
+    options_per_kind: Annotated[int, Meta(ge=1, le=9)] = 1
     """How many options of one kind its user can tell apart."""
-    option_kinds: tuple[str, ...] = KINDS
+    option_kinds: tuple[Kind, ...] = get_args(Kind)
     """Which kinds of options its user gets to see at all."""
     title_beside_diff: bool = True
     """Whether its user sees a call's title where the call carries a diff."""
-    remember: str = "session"
+    remember: Memory = "session"
     """The longest memory its answers may have; `never`: no "always" is offered."""
-    modes_from: tuple[str, ...] = ("response",)
+    modes_from: tuple[Mode, ...] = ("response",)
     """From what it learns the session's mode."""
-    option_ids: str = "agent"
+    option_ids: Literal["agent", "kind"] = "agent"
     """`kind`: it understands only ids that are spelled like the kind."""
     verified: str = ""
     """How its behaviour is known."""
@@ -93,56 +78,12 @@ def parse(profile: str, table: Mapping[str, object]) -> Client:
     Raises:
         ValueError: an unknown key or a value outside its range.
     """
-    if strange := set(table) - KEYS:
-        raise ValueError(f"{profile}: unknown key `{min(strange)}`")
-    return Client(
-        profile=profile,
-        names=_texts(profile, table, "name"),
-        person=_flag(profile, table, "person"),
-        shows_option_names=_flag(profile, table, "shows_option_names"),
-        options_per_kind=_count(profile, table, "options_per_kind"),
-        option_kinds=tuple(
-            _each(profile, kind, KINDS) for kind in _texts(profile, {"option_kinds": [*KINDS], **table}, "option_kinds")
-        ),
-        title_beside_diff=_flag(profile, {"title_beside_diff": True, **table}, "title_beside_diff"),
-        remember=_one_of(profile, table, "remember", MEMORIES),
-        modes_from=tuple(_each(profile, mode, MODES) for mode in _texts(profile, table, "modes_from")),
-        option_ids=_one_of(profile, {"option_ids": "agent", **table}, "option_ids", IDS),
-        verified=str(table.get("verified", "")),
-        behaviour=_texts(profile, table, "behaviour"),
-    )
+    named = {"names" if key == "name" else key: value for key, value in table.items()}
+    try:
+        return convert({**named, "profile": profile}, Client)
+    except ValidationError as error:
+        raise ValueError(f"{profile}: {error}") from error
 
 
 def _fits(pattern: str, name: str) -> bool:
     return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
-
-
-def _texts(profile: str, table: Mapping[str, object], key: str) -> tuple[str, ...]:
-    value = table.get(key)
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ValueError(f"{profile}: `{key}` must be a list of texts")
-    return tuple(value)
-
-
-def _flag(profile: str, table: Mapping[str, object], key: str) -> bool:
-    value = table.get(key)
-    if not isinstance(value, bool):
-        raise ValueError(f"{profile}: `{key}` must be true or false")
-    return value
-
-
-def _count(profile: str, table: Mapping[str, object], key: str) -> int:
-    value = table.get(key)
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 9:
-        raise ValueError(f"{profile}: `{key}` must be a number from 1 to 9")
-    return value
-
-
-def _one_of(profile: str, table: Mapping[str, object], key: str, words: tuple[str, ...]) -> str:
-    return _each(profile, table.get(key), words)
-
-
-def _each(profile: str, value: object, words: tuple[str, ...]) -> str:
-    if not isinstance(value, str) or value not in words:
-        raise ValueError(f"{profile}: `{value}` is none of {', '.join(words)}")
-    return value
