@@ -49,6 +49,18 @@ def test_a_question_waits_for_its_answer(inbox: Inbox) -> None:
     assert list(inbox.entries()) == [] and inbox.answered(ident) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "holds"), [("notes.json", "{}"), ("ab.json", '{"id": "../ab"}'), ("cd.json", "x"), (".json", "{}")]
+)
+def test_what_is_no_question_is_left_out(name: str, holds: str, inbox: Inbox) -> None:
+    ident = inbox.put(QUESTION, 60, uid=7)
+    row = json.loads(Path(inbox.directory, f"{ident}.json").read_text())
+    stray = Path(inbox.directory, name)
+    stray.touch(0o600)
+    stray.write_text(json.dumps({**row, **json.loads(holds)}) if holds != "x" else holds)
+    assert [entry.id for entry in inbox.entries()] == [ident] and inbox.abandoned() == []
+
+
 def test_everything_in_it_is_the_users_alone(inbox: Inbox) -> None:
     inbox.answer(inbox.put(QUESTION, 60, uid=0), "reject")
     folder = Path(inbox.directory)

@@ -20,7 +20,7 @@ from policyd.cli.ending import DONE, NO, complain, failed
 from policyd.cli.saying import say, tell
 from policyd.display import safe
 from policyd.storage import places, sockets
-from policyd.storage.inbox import Entry, Inbox, InboxError
+from policyd.storage.inbox import Inbox, InboxError
 from policyd.storage.places import PlaceError, Places
 from policyd.storage.sockets import SocketError
 
@@ -57,7 +57,10 @@ def run(args: argparse.Namespace) -> int:
 
 def run_list(args: argparse.Namespace, where: Places) -> int:
     """Print what waits."""
-    rows = {str(row["id"]): row for row in [*of_daemon(args, where), *map(facts, Inbox(inbox_of(where)).entries())]}
+    rows = {
+        str(row["id"]): row
+        for row in [*of_daemon(args, where), *(one.facts() for one in Inbox(inbox_of(where)).entries())]
+    }
     if args.json:
         tell(*rows.values())
     else:
@@ -102,19 +105,6 @@ def of_daemon(args: argparse.Namespace, where: Places) -> list[dict[str, object]
 def asked(path: str, params: Mapping[str, object]) -> dict[str, object]:
     """Return what the daemon at `path` answers to `_policyd/prompts`; SocketError where it refuses, or is not there."""
     return calling.asked(path, "_policyd/prompts", params, by="policyd prompts")
-
-
-def facts(entry: Entry) -> dict[str, object]:
-    """Return a question of the user's own as the daemon would list it."""
-    question = {name: value for name, value in entry.question.items() if name not in ("nonce", "digest")}
-    return {
-        "id": entry.id,
-        "uid": entry.uid,
-        "asked": entry.asked.isoformat(),
-        "until": entry.until.isoformat(),
-        "rejected": entry.rejected or None,
-        "question": question,
-    }
 
 
 def words(row: Mapping[str, object]) -> list[str]:

@@ -21,13 +21,12 @@ from policyd.daemon.wire import WireError
 from policyd.model import Effect, Layer
 from policyd.storage import clock as clocks
 from policyd.storage.grants import files
-from policyd.storage.inbox import Entry, InboxError
+from policyd.storage.inbox import InboxError
 
 if TYPE_CHECKING:
     from policyd.daemon.shared import Shared, Who
 
 UNTOLD = "told to the daemon's user and root only"
-HIDDEN = frozenset({"nonce", "digest"})
 
 
 class Control:
@@ -131,7 +130,7 @@ class Control:
         inbox, answer = self._shared.inbox, params.get("answer")
         seen = {entry.id: entry for entry in inbox.entries() if self._who.own or entry.uid == self._who.uid}
         if answer is None:
-            return {"prompts": [shown(entry) for entry in seen.values()]}
+            return {"prompts": [entry.facts() for entry in seen.values()]}
         if not isinstance(answer, dict):
             raise WireError('write {"answer": {"id": …, "decision": "allow" or "reject"}}')
         ident, decision = wire.text(answer, "id"), wire.text(answer, "decision")
@@ -163,16 +162,3 @@ class Control:
 
     def _managed(self) -> bool:
         return any(rule.ref.layer is Layer.MANAGED for rule in self._shared.ground.book.policy.rules)
-
-
-def shown(entry: Entry) -> dict[str, object]:
-    """Return a question as it is listed: without what only its answer may know."""
-    question = {name: value for name, value in entry.question.items() if name not in HIDDEN}
-    return {
-        "id": entry.id,
-        "uid": entry.uid,
-        "asked": entry.asked.isoformat(),
-        "until": entry.until.isoformat(),
-        "rejected": entry.rejected or None,
-        "question": question,
-    }

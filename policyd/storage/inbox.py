@@ -26,6 +26,7 @@ LONGEST = 4 * 1024 * 1024
 MOST = 1_000
 KEPT = timedelta(days=1)
 """How long a rejected question is still shown."""
+HIDDEN = frozenset({"nonce", "digest"})
 
 
 class InboxError(Exception):
@@ -44,6 +45,18 @@ class Entry(Struct, frozen=True):
     """What `policyd.prompts` gives every step, nonce and digest included."""
     rejected: str = ""
     """Why it can no longer be answered; empty: it is open."""
+
+    def facts(self) -> dict[str, object]:
+        """Return the question as it is listed: without what only its answer may know."""
+        question = {name: value for name, value in self.question.items() if name not in HIDDEN}
+        return {
+            "id": self.id,
+            "uid": self.uid,
+            "asked": self.asked.isoformat(),
+            "until": self.until.isoformat(),
+            "rejected": self.rejected or None,
+            "question": question,
+        }
 
 
 class Inbox:
@@ -108,9 +121,8 @@ class Inbox:
 
     def entries(self) -> Iterator[Entry]:
         """Yield what is in the inbox, oldest first; what cannot be read is left out."""
-        rows = (read_object(self._path(name)) for name in self._names())
-        found = [entry for entry in (self._entry(row) for row in rows if row) if entry is not None]
-        yield from sorted(found, key=lambda entry: entry.asked)
+        found = (self._entry(name, read_object(self._path(name)) or {}) for name in self._names())
+        yield from sorted(filter(None, found), key=lambda entry: entry.asked)
 
     def abandoned(self) -> list[Entry]:
         """Mark the questions whose process is gone as rejected; return those that were not marked before."""
@@ -147,21 +159,22 @@ class Inbox:
 
     # ---- files --------------------------------------------------------------------------------------
 
-    def _entry(self, row: Mapping[str, object]) -> Entry | None:
+    def _entry(self, ident: str, row: Mapping[str, object]) -> Entry | None:
         question, owner = row.get("question"), row.get("owner")
+        if row.get("id") != ident or not isinstance(question, dict):
+            return None
         try:
             asked, until = (datetime.fromisoformat(str(row.get(name))) for name in ("asked", "until"))
             uid = int(str(row.get("uid")))
-            ident = str(row["id"])
             now = datetime.now(UTC)
             rejected = str(row.get("rejected") or "")
             if not rejected and (not isinstance(owner, str) or not self._alive(owner)):
                 rejected = "policyd ended before it was answered"
             if not rejected and now > until:
                 rejected = "nobody answered in time"
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, TypeError):
             return None
-        return Entry(ident, uid, asked, until, question, rejected) if isinstance(question, dict) else None
+        return Entry(ident, uid, asked, until, question, rejected)
 
     def _alive(self, owner: str) -> bool:
         """Say whether the process that asked still holds its lock."""
@@ -211,7 +224,8 @@ class Inbox:
             names = os.listdir(self.directory)
         except OSError:
             return []
-        return [name.removesuffix(".json") for name in names if name.endswith(".json")]
+        idents = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+        return [ident for ident in idents if is_plain(ident)]
 
     def _path(self, ident: str) -> str:
         return f"{self.directory}/{plain(ident)}.json"
@@ -235,9 +249,14 @@ def answer_to(
     return answer
 
 
+def is_plain(ident: str) -> bool:
+    """Say whether an id names a file in one directory and nothing else."""
+    return 0 < len(ident) <= 64 and set(ident) <= set("0123456789abcdef")
+
+
 def plain(ident: str) -> str:
-    """Return an id that names a file in one directory and nothing else."""
-    if not ident or len(ident) > 64 or not all(char in "0123456789abcdef" for char in ident):
+    """Return an id that is plain; InboxError for any other."""
+    if not is_plain(ident):
         raise InboxError(f"`{ident[:64]}` is no id of a question")
     return ident
 
