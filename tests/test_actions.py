@@ -127,6 +127,22 @@ def test_replayed_history_supports_no_request() -> None:
     assert ask(conversation) == ["other opaque: nothing announced this tool call"]
 
 
+@pytest.mark.parametrize("loads", [1, 2])
+def test_a_session_whose_load_failed_works_where_it_did(loads: int) -> None:
+    conversation = talk()
+    more = {"sessionId": "s", "cwd": "/home/dev", "additionalDirectories": ["/srv/x"], "mcpServers": [{"name": "m"}]}
+    before = conversation.session("s").place
+    for number in range(loads):
+        conversation.observe("c2a", {"id": number, "method": "session/load", "params": more})
+    for number in range(loads):
+        conversation.observe("a2c", {"id": number, "error": {"code": 1, "message": "no"}})
+    assert conversation.session("s").place == before
+    assert "/srv/x" not in conversation.workspace("s").roots
+    conversation.observe("c2a", {"id": 9, "method": "session/load", "params": more})
+    conversation.observe("a2c", {"id": 9, "result": {}})
+    assert conversation.session("s").place == ("/home/dev", ("/srv/x",), ("m",))
+
+
 def test_a_refused_update_makes_its_call_opaque() -> None:
     conversation = talk()
     update(conversation, kind="read", locations=[{"path": "/home/dev/project/a.py"}])

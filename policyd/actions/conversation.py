@@ -104,7 +104,7 @@ class Conversation:
             info = params.get("clientInfo") or params.get("info")
             self.client = name_version(info)
         elif method == "session/load" and ident:
-            self.open(ident, params).replaying = True
+            self._load(ident, params)
         elif method == ASKING:
             asked, session = tool_call(params)[0], self.session(ident)
             calls = self._named(session, asked)
@@ -144,14 +144,20 @@ class Conversation:
         known = self.sessions.get(asked.session)
         if known and asked.method == "session/load":
             self._size -= known.size
-            known.forget_all()
-            known.replaying = False
+            known.loaded(done=isinstance(result, TABLE))
         if not ident or not isinstance(result, TABLE):
             return
         session = known if known and asked.method == "session/load" else self.open(ident, asked.params)
         if not self.profile.data.mode.stated:
             session.mode = ""
         self._stated(session, current_mode(fields, self.profile.data.mode.option))
+
+    def _load(self, ident: str, params: Mapping[str, object]) -> None:
+        """Begin a session anew as it is being loaded; should that fail, it works where it did before."""
+        known = self.session(ident)
+        before = known.before if known.before is not None else known.place
+        session = self.open(ident, params)
+        session.replaying, session.before = True, before
 
     def open(self, ident: str, params: Mapping[str, object]) -> Session:
         """Open session `ident` as the params of `session/new` say; one of this id that was known is forgotten."""

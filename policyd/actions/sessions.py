@@ -41,6 +41,10 @@ class Machine(Struct, frozen=True):
     fold_case: bool = False
 
 
+Place = tuple[str | None, tuple[str, ...], tuple[str, ...]]
+"""Directory, further directories and MCP servers of a session."""
+
+
 class Session(Struct):
     """One ACP session of the connection."""
 
@@ -54,6 +58,8 @@ class Session(Struct):
     workspace: Workspace | None = None
     calls: dict[str, Call] = field(default_factory=dict)
     replaying: bool = False
+    before: Place | None = None
+    """Where it worked before the load that is under way."""
     places: tuple[str, ...] = ()
     """Where a shell that keeps its directory may stand, beside the cwd."""
     lost: bool = False
@@ -93,6 +99,19 @@ class Session(Struct):
             call.settle()
             self.size += call.size - before
         return call.size - before if call else 0
+
+    @property
+    def place(self) -> Place:
+        """Where it works."""
+        return self.cwd, self.additional, self.servers
+
+    def loaded(self, *, done: bool) -> None:
+        """Take in that its load has ended: what was told was history; not done, it works where it did."""
+        self.forget_all()
+        if self.before is not None and not done:
+            self.cwd, self.additional, self.servers = self.before
+            self.workspace = None
+        self.replaying, self.before = False, None
 
     def forget_all(self) -> None:
         """Know of no call: what comes is told of a session that begins anew."""
