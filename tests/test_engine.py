@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import cast
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 
 from policyd import engine, paths, policy
 from policyd.engine.reasons import said
+from policyd.engine.verdicts import Verdicts
 from policyd.model import (
     Action,
     Agent,
@@ -52,7 +54,10 @@ def load(*texts: str, layer: Layer = Layer.USER) -> Policy:
 
 
 def load_layers(*files: tuple[Layer, bool, str]) -> Policy:
-    sources = [PolicySource(f"{n}.toml", text.encode(), layer, trust) for n, (layer, trust, text) in enumerate(files)]
+    sources = [
+        PolicySource(f"{n}.toml", (text or "version = 1").encode(), layer, trust)
+        for n, (layer, trust, text) in enumerate(files)
+    ]
     return policy.load(sources, home="/home/u", tmpdir="/tmp", fs=FS, version="0.1.0")
 
 
@@ -695,6 +700,21 @@ def test_a_rule_ends_when_its_time_is_over() -> None:
     loaded = load('[[rule]]\neffect="allow"\ncommand="ls"\nuntil=2026-11-29T12:00:00Z')
     assert effect(loaded, run("ls"), context=replace(CONTEXT, now=NOW - timedelta(seconds=1))) == "allow"
     assert effect(loaded, run("ls"), context=replace(CONTEXT, now=NOW)) == "ask"
+
+
+def test_what_was_judged_is_bounded_and_holds_no_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policyd.engine.verdicts.KEPT", 3)
+    loaded = load('[[rule]]\neffect="allow"\npath="src/**"\nkind="read"')
+    args = {"content": object()}
+    before = sys.getrefcount(args)
+    for name in "abcdecbaab":
+        asked = (Action(frozenset({"read"}), path=ref(f"src/{name}"), args=args),)
+        decision = engine.decide(Request("s", "c", "t", (), asked), loaded, CONTEXT, FS)
+        assert (decision.effect.word, decision.actions[0].action) == ("allow", asked[0])
+    del decision, asked
+    kept = [held for held in loaded.memory.values() if isinstance(held, Verdicts)]
+    assert [len(held.known) for held in kept] == [3]
+    assert sys.getrefcount(args) == before
 
 
 def test_a_strict_rules_example_holds_where_the_rule_may() -> None:

@@ -257,3 +257,19 @@ def test_what_was_judged_before_changes_no_decision(rng: Random) -> None:
         grant = rng.choice(grants)
         fresh.memory.clear()
         assert decide(warm, again, context, grant) == decide(fresh, again, context, grant)
+
+
+@settings(LAW, max_examples=60)
+@given(SEEDS)
+def test_what_was_judged_of_one_action_is_not_said_of_another(rng: Random) -> None:
+    files = draw.files(rng)
+    warm, fresh = draw.load(files), draw.load(files)
+    action, context = draw.action(rng), draw.context(rng)
+    asked = Request("s", "c", "t", (), (action, draw.action(rng)) if rng.random() < 0.3 else (action,))
+    decide(warm, asked, context)
+    for name in Action.__struct_fields__:
+        value = getattr(draw.action(rng), name) if name != "carrier" else None
+        other = not value if isinstance(value, bool) else value
+        again = replace(asked, actions=(replace(action, **{name: other}), *asked.actions[1:]))
+        fresh.memory.clear()
+        assert decide(warm, again, context) == decide(fresh, again, context)

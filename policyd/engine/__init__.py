@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from policyd.engine.bench import Bench
 from policyd.engine.reasons import remember, said, said_of_rules
-from policyd.engine.verdicts import Verdict, again, keep, key_of, verdicts
+from policyd.engine.verdicts import Verdict, again, keep, key_of, of_session
 from policyd.model import (
     Action,
     Context,
@@ -72,18 +72,15 @@ def decide(
     Never raises for what a request holds: an exception anywhere is a deny with source `error`.
     """
     try:
-        key = key_of(request.actions)
-        if key is None:
-            return settle(request, judge_all(request.actions, policy, context, fs), policy, grant)
-        held = verdicts(policy, context)
+        key, held = key_of(request.actions), of_session(policy, context)
         verdict = held.known.get(key)
         if verdict is not None:
             return repeated(verdict, request, policy, grant)
-        judged = judge_all(request.actions, policy, context, fs)
+        bench = Bench(policy, context, fs, request.actions)
+        judged = judge_all(bench)
         found = settle(request, judged, policy, grant)
-        verdict = keep(held, key, judged, policy)
-        if verdict is not None and not request.menu and found.actions is judged:
-            verdict.decision = found
+        if bench.steady:
+            keep(held, key, judged, found if found.actions is judged and not request.menu else None)
         return found
     except Exception as error:
         words = f"policyd failed and refuses: {type(error).__name__}"
@@ -102,14 +99,12 @@ def repeated(verdict: Verdict, request: Request, policy: Policy, grant: Grants) 
     )
 
 
-def judge_all(
-    actions: tuple[Action, ...], policy: Policy, context: Context, fs: Filesystem | None
-) -> tuple[Judged, ...]:
+def judge_all(bench: Bench) -> tuple[Judged, ...]:
     """Judge every action of a request; a carried operand after the command that carries it.
 
     Where nothing but idle actions would be done, they are what is asked for, and are judged like any other.
     """
-    bench = Bench(policy, context, fs, actions)
+    actions = bench.actions
     if len(actions) == 1 and not actions[0].idle and actions[0].carrier is None:
         return (bench.judge(actions[0])[0],)
     alone = all(action.idle or action.role is Role.MENTION for action in actions)

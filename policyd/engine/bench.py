@@ -36,6 +36,8 @@ class Bench(Struct):
     actions: tuple[Action, ...]
     named: dict[str, list[Action]] = field(default_factory=dict)
     """Text of a path -> the actions about it, gathered when first asked for: a command may name thousands."""
+    steady: bool = True
+    """No rule that was asked looks at the clock, at arguments or at a command's files."""
 
     def judge(self, action: Action, carried: Iterable[Rule] = ()) -> tuple[Judged, list[Rule]]:
         """Judge one action; also return the allow rules that hold for it, for the operands it carries.
@@ -44,7 +46,7 @@ class Bench(Struct):
             action: one of the request.
             carried: allow rules of the command whose operand it is.
         """
-        hits, possible = self.matching(action, self.policy.candidates(action, self.context))
+        hits, possible = self.matching(action, self.policy.index)
         for rule in carried:
             if rule not in hits:
                 hits.append(rule)
@@ -67,8 +69,11 @@ class Bench(Struct):
         )
         return judged, allows
 
-    def matching(self, action: Action, rules: Iterable[Rule]) -> tuple[list[Rule], list[Rule]]:
+    def matching(self, action: Action, index: Index) -> tuple[list[Rule], list[Rule]]:
         """Return the rules that hold, and the strict ones that may."""
+        rules = index.candidates(action, self.context)
+        if not index.steady:
+            self.steady = self.steady and all(rule.steady for rule in rules)
         hits: list[Rule] = []
         possible: list[Rule] = []
         for rule in rules:
@@ -96,7 +101,7 @@ class Bench(Struct):
 
     def spoken(self, action: Action, layer: LayerDefaults, index: Index) -> list[Entry]:
         """Return what a layer with `[[default]]` blocks says: those that hold stand in for its `[defaults]`."""
-        sure, may = self.matching(action, index.candidates(action, self.context))
+        sure, may = self.matching(action, index)
         blocks = [Entry(rule.ref, rule.effect, rule.delegate, block=True) for rule in sure]
         return [
             *(blocks or layer.of(action)),

@@ -18,7 +18,7 @@ class WordKind(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Word(Struct, frozen=True, gc=False):
+class Word(Struct, frozen=True, gc=False, cache_hash=True):
     """One word of a command after quote removal, brace expansion and folding of what is constant."""
 
     text: str
@@ -38,7 +38,7 @@ class Assignment(Struct, frozen=True, gc=False):
     exported: bool = False
 
 
-class SimpleCommand(Struct, frozen=True, gc=False):
+class SimpleCommand(Struct, frozen=True, gc=False, cache_hash=True):
     """One simple command a shell text would run."""
 
     argv: tuple[Word, ...]
@@ -73,7 +73,7 @@ class FileUse(Struct, frozen=True, gc=False):
     """A file a command names, and what is done to it."""
 
     kind: str
-    """read, edit, delete, move or search; for a mention the likeliest, not judged."""
+    """read, edit, delete, move, search, or execute for code from elsewhere; for a mention the likeliest, not judged."""
     word: Word
     role: Role
     command: int

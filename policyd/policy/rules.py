@@ -123,7 +123,7 @@ class Rule(Struct, frozen=True, eq=False, dict=True):
             for one in asked
         )
 
-    @property
+    @cached_property
     def steady(self) -> bool:
         """Whether what it says of an action changes with neither the clock, nor arguments, nor a command's files."""
         for table in (self.conditions, *self.unless):
