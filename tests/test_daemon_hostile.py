@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from policyd.daemon import descent, memory, steps
-from policyd.daemon.descent import UNSEEN, born
+from policyd.daemon import memory, steps
+from policyd.daemon.descent import UNSEEN
 from policyd.daemon.line import Line
 from policyd.daemon.lookout import Lookout
 from policyd.daemon.memory import Pressure
@@ -24,7 +24,9 @@ from policyd.daemon.server import Server
 from policyd.daemon.shared import Who
 from policyd.daemon.steps import Steps
 from policyd.session import Ask
+from policyd.storage import processes
 from policyd.storage.inbox import Inbox
+from policyd.storage.processes import born
 from tests.daemons import Daemon, Peer, chosen, params, scene, until
 
 PERMISSION = "session/request_permission"
@@ -319,5 +321,5 @@ def test_a_process_id_that_is_anothers_by_now_does_not_speak_for_a_person(
     assert Control(shared, me)._refusal() == ""  # type: ignore[arg-type]
     for other in (Who(4242, 0, os.getpid(), "x", (), me.born - 1), Who(4242, 0, os.getpid(), "x")):
         assert Control(shared, other)._refusal() == UNSEEN  # type: ignore[arg-type]
-    monkeypatch.setattr(descent, "PROC", str(here.root))
+    monkeypatch.setattr(processes, "PROC", str(here.root))
     assert born(os.getpid()) == 0

@@ -16,11 +16,12 @@ from pathlib import Path
 import pytest
 
 from policyd.daemon import listen, server
-from policyd.daemon.descent import BELOW, UNSEEN, above, runs_agent
+from policyd.daemon.descent import BELOW, UNSEEN, above
 from policyd.daemon.listen import Door, ListenError
 from policyd.daemon.shared import Who
 from policyd.daemon.systemd import Notifier, handed_over
 from policyd.storage import places, sockets
+from policyd.storage.processes import runs_agent
 from policyd.storage.sockets import SocketError
 from tests.daemons import Daemon, chosen, scene, until
 
@@ -296,7 +297,9 @@ def test_a_process_that_cannot_be_seen_is_not_taken_for_a_person(pid: int) -> No
         (["python3", "-m", "policyd", "proxy"], True),
         (["/usr/bin/policyd", "serve", "--stdio"], True),
         (["policyd", "prompts", "answer"], False),
+        (["/bin/sh", "-c", "policyd proxy"], False),
         (["bash"], False),
+        ([], False),
     ],
 )
 def test_a_policyd_with_an_agent_below_it_is_known_by_its_words(words: list[str], found: bool) -> None:

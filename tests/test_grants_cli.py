@@ -130,20 +130,6 @@ def test_without_a_terminal_nobody_is_there() -> None:
     assert "terminal" in said.stdout
 
 
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        (["/venv/bin/python", "/venv/bin/policyd", "proxy", "--", "agent"], True),
-        (["policyd", "serve"], True),
-        (["policyd", "grants", "add"], False),
-        (["/bin/sh", "-c", "policyd proxy"], False),
-        ([], False),
-    ],
-)
-def test_a_policyd_with_an_agent_below_it_is_recognised(words: list[str], found: bool) -> None:
-    assert presence._is_policyd(words) is found
-
-
 def test_a_descendant_of_a_proxy_is_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(presence, "_has_terminal", lambda: True)
     assert os.getppid() <= 1 or presence._ancestors()

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 import policyd
 from policyd.actions import profiles
 from policyd.daemon import wire
-from policyd.daemon.descent import UNSEEN, above, born
+from policyd.daemon.descent import UNSEEN, above
 from policyd.daemon.wire import WireError
 from policyd.model import Effect, Layer
 from policyd.storage import clock as clocks
 from policyd.storage.grants import files
 from policyd.storage.inbox import InboxError
+from policyd.storage.processes import born
 
 if TYPE_CHECKING:
     from policyd.daemon.shared import Shared, Who

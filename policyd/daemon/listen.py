@@ -23,9 +23,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
 
-from policyd.daemon.descent import born
 from policyd.daemon.shared import Who
 from policyd.storage import sockets
+from policyd.storage.processes import born
 
 BACKLOG = 1024
 
