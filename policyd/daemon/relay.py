@@ -16,17 +16,15 @@ was done, and that nothing else was.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from policyd import acp
 from policyd.acp import messages
 from policyd.daemon import wire
 from policyd.daemon.wire import Hello, WireError
-from policyd.service.performer import Performer
+from policyd.service.performer import Performer, moment
 from policyd.service.relayed import FRAME, RELAYED, piece_of, pieces
-from policyd.session import Moment, Side
+from policyd.session import Side
 from policyd.session.judge import Judge
 
 if TYPE_CHECKING:
@@ -98,7 +96,7 @@ class Relay:
         """Take in what passed before: nothing of it leaves again, but policyd's own settings may follow from it."""
         self._sends = []
         if how == "open":
-            self._connection.adopt(side, block[:-1], Moment(datetime.now(UTC), monotonic()), self._shared.ground.fs)
+            self._connection.adopt(side, block[:-1], moment(), self._shared.ground.fs)
         elif how == "call":
             self._learn(side, block[:-1])
         else:

@@ -15,11 +15,9 @@ from policyd.daemon.shared import Shared
 from policyd.daemon.systemd import Notifier, handed_over
 from policyd.display import inert
 from policyd.service import Choices, StartError
+from policyd.service.service import SLICE
 from policyd.storage import sockets
 from policyd.storage.sockets import SocketError
-
-SLICE = 0.0005
-"""Seconds a thread may keep the interpreter while peers wait, or the loop while a record waits to be made durable."""
 
 
 class Options(Struct, frozen=True):

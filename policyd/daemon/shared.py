@@ -33,6 +33,7 @@ from policyd.policy import Policy
 from policyd.service.book import Change
 from policyd.service.passing import let_go
 from policyd.service.performer import Performer, bell
+from policyd.service.service import LEVELS
 from policyd.service.start import Choices, Ground, enforced, in_force, prepare
 from policyd.session import Connection, Note, Reloaded, Remember, Settings
 from policyd.session.judge import Judge
@@ -40,7 +41,6 @@ from policyd.storage.auditlog import AuditError
 from policyd.storage.grants import Remembered, shelf_in
 from policyd.storage.inbox import Inbox
 
-LEVELS = {"error": 0, "warn": 1, "info": 2, "debug": 3}
 PENDING = 1_000
 """Permission requests of one uid that may be open at once."""
 

@@ -174,10 +174,10 @@ def rejected(ident: bytes, why: str) -> bytes:
     return messages.permission(ident, None, {"effect": "deny", "rules": [], "reason": why})
 
 
-def refusal(line: bytes, ident: bytes | None, why: str, *, code: int = messages.INVALID) -> bytes | None:
+def refusal(line: bytes, ident: bytes | None, why: str) -> bytes | None:
     """Return the answer to a request that is not taken: never an error where permission was asked."""
     if ident is None:
         return None
     if acp.claims(line, "session/request_permission"):
         return rejected(ident, why)
-    return messages.error(ident, code, why)
+    return messages.error(ident, messages.INVALID, why)

@@ -12,20 +12,20 @@ LAST = "put policyd last: policyd proxy -- AGENT"
 UNKNOWN_METHOD = -32601
 
 
-def answer_alone(usage: str, *, client_in: int = 0, client_out: int = 1, complain: int = 2) -> int:
+def answer_alone(usage: str) -> int:
     """Refuse every request until the input ends; exit code 2."""
-    if os.isatty(client_in):
-        os.write(complain, usage.encode())
+    if os.isatty(0):
+        os.write(2, usage.encode())
         return 2
     import json
 
-    os.write(complain, f"policyd proxy: no agent is named, so every request is refused; {LAST}\n".encode())
-    with os.fdopen(client_in, "rb", closefd=False) as lines:
+    os.write(2, f"policyd proxy: no agent is named, so every request is refused; {LAST}\n".encode())
+    with os.fdopen(0, "rb", closefd=False) as lines:
         for line in lines:
             if (ident := asked(line)) is not None:
                 error = {"code": UNKNOWN_METHOD, "message": LAST, "data": {"details": LAST}}
                 answer = json.dumps({"jsonrpc": "2.0", "id": ident, "error": error}, separators=(",", ":"))
-                os.write(client_out, answer.encode() + b"\n")
+                os.write(1, answer.encode() + b"\n")
     return 2
 
 

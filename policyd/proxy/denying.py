@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from datetime import UTC, datetime
-from time import monotonic
 
 from msgspec.structs import replace
 
@@ -18,6 +16,7 @@ from policyd import __version__, policy
 from policyd.actions import Machine
 from policyd.authorizer import Authorizer
 from policyd.model import Decision, Effect, Filesystem, Source
+from policyd.service.performer import moment
 from policyd.session import Command, Connection, Moment, Note, Record, Send, Settings, Side, Tick
 from policyd.session.events import Closed
 from policyd.session.judge import Judge
@@ -99,8 +98,3 @@ class Local:
             elif isinstance(command, Record) and command.record.get("event") == "decision":
                 self.rejected += 1
         return sends
-
-
-def moment() -> Moment:
-    """Return the time."""
-    return Moment(datetime.now(UTC), monotonic())

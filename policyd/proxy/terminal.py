@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from policyd.proxy import say
 from policyd.proxy.agent import cannot_start
 from policyd.proxy.options import Options
 
@@ -30,9 +31,3 @@ def become(options: Options) -> int:
     except OSError as error:
         code, text = cannot_start(options.command, error)
         return say(text, code)
-
-
-def say(text: str, code: int) -> int:
-    """Write lines to standard error; return `code`."""
-    os.write(2, text.encode() + b"\n")
-    return code

@@ -20,7 +20,7 @@ from policyd.storage.places import here
 from policyd.storage.settings import Loaded
 
 SLICE = 0.0005
-"""Seconds a thread may keep the interpreter while a message waits."""
+"""Seconds a thread may keep the interpreter while a message waits, or the loop while a record is made durable."""
 LEVELS = {"error": 0, "warn": 1, "info": 2, "debug": 3}
 
 
