@@ -222,21 +222,24 @@ class Conversation:
     def _opened_workspace(self, session: Session) -> Workspace:
         if session.workspace is None:
             session.workspace = self._workspace(session)
+        elif session.stale:
+            heads = self.machine.heads if session.heads is None else session.heads
+            session.workspace = paths.with_heads(session.workspace, heads, self.machine.fs)
+        session.stale = False
         return session.workspace
 
     def use_heads(self, ident: str, heads: tuple[str, ...]) -> None:
         """Resolve the relative patterns of the policy in force for session `ident`, once for each policy."""
         session = self.session(ident)
         before = self.machine.heads if session.heads is None else session.heads
-        if before != heads:
-            session.workspace = None
+        session.stale |= before != heads
         session.heads = heads
 
     def reopen(self, machine: Machine) -> None:
-        """Take in a changed machine (`heads` after a reload): workspaces are opened anew when next needed."""
+        """Take in the `heads` of another policy; where sessions work stays as it was when they opened."""
         self.machine = machine
         for session in self.sessions.values():
-            session.workspace = None
+            session.stale = True
 
     def mode(self, ident: str) -> Mode | None:
         """Return the mode session `ident` is in, None if nobody said."""

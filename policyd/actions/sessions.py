@@ -41,8 +41,8 @@ class Machine(Struct, frozen=True):
     fold_case: bool = False
 
 
-Place = tuple[str | None, tuple[str, ...], tuple[str, ...]]
-"""Directory, further directories and MCP servers of a session."""
+Place = tuple[str | None, tuple[str, ...], tuple[str, ...], Workspace | None]
+"""Directory, further directories and MCP servers of a session, and what they were resolved to."""
 
 
 class Session(Struct):
@@ -56,6 +56,8 @@ class Session(Struct):
     heads: tuple[str, ...] | None = None
     """Literal heads of the relative patterns of this session's policy; None: the machine's."""
     workspace: Workspace | None = None
+    stale: bool = False
+    """Its heads are those of another policy."""
     calls: dict[str, Call] = field(default_factory=dict)
     replaying: bool = False
     before: Place | None = None
@@ -103,14 +105,14 @@ class Session(Struct):
     @property
     def place(self) -> Place:
         """Where it works."""
-        return self.cwd, self.additional, self.servers
+        return self.cwd, self.additional, self.servers, self.workspace
 
     def loaded(self, *, done: bool) -> None:
         """Take in that its load has ended: what was told was history; not done, it works where it did."""
         self.forget_all()
         if self.before is not None and not done:
-            self.cwd, self.additional, self.servers = self.before
-            self.workspace = None
+            self.cwd, self.additional, self.servers, self.workspace = self.before
+            self.stale = True
         self.replaying, self.before = False, None
 
     def forget_all(self) -> None:

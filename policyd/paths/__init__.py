@@ -14,7 +14,7 @@ from policyd.paths.index import PathIndex, linear
 from policyd.paths.lexical import inside
 from policyd.paths.names import LookedFor, looked_for
 from policyd.paths.pattern import PathPattern
-from policyd.paths.roots import open_workspace
+from policyd.paths.roots import open_workspace, with_heads
 from policyd.paths.segments import escape
 from policyd.paths.syntax import PatternError
 
@@ -32,4 +32,5 @@ __all__ = [
     "open_workspace",
     "posix",
     "ref",
+    "with_heads",
 ]

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from policyd.model import Filesystem, Workspace
 from policyd.paths.drives import of_windows
 from policyd.paths.lexical import below, compose, fold, resolved
@@ -58,9 +60,18 @@ def open_workspace(
         home=fold(home),
         tmpdir=fold(tmpdir),
         unsound=tuple(unsound),
-        heads={head: _stands_for(head, tuple(roots), fs) for head in dict.fromkeys(heads) if head},
+        heads=_heads(heads, tuple(roots), fs),
         fold_case=fold_case or (cwd is not None and of_windows(cwd)),
     )
+
+
+def with_heads(workspace: Workspace, heads: Iterable[str], fs: Filesystem | None) -> Workspace:
+    """Return the workspace for another policy: its roots stay what they were, whatever became of links since."""
+    return replace(workspace, heads=_heads(heads, workspace.roots, fs))
+
+
+def _heads(heads: Iterable[str], roots: tuple[str, ...], fs: Filesystem | None) -> dict[str, tuple[str, ...]]:
+    return {head: _stands_for(head, roots, fs) for head in dict.fromkeys(heads) if head}
 
 
 def _spellings(path: str, fs: Filesystem | None) -> tuple[str, ...]:
