@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import random
 from base64 import b64decode
+from contextlib import nullcontext
+from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct
 
 from policyd import acp
-from policyd.acp import FrameLimitError, Lines, NotJsonError, ProtocolError
-from policyd.acp.json import CONTAINERS
+from policyd.acp import FrameLimitError, Lines, NotJsonError, ProtocolError, shapes
+from policyd.acp.json import CONTAINERS, FREE, NAMES
 
 TRANSCRIPT = (
     '{"jsonrpc":"2.0","id":0,"method":"a"}\n\n{"t":"one\u2028two\u0085three\x0bfour\x0cfive"}\r\n'
@@ -458,6 +462,46 @@ def test_names_of_a_profile_have_no_variants_at_the_top_of_raw_input() -> None:
         acp.strict(raw, names=["command"])
     nested = b'{"rawInput":{"arguments":{"Command":"x"}}}'
     assert acp.strict(nested, names=["command"]) == json.loads(nested)
+
+
+USUAL = {
+    "sessionId": "s",
+    "toolCall": {
+        "toolCallId": "c",
+        "title": "t",
+        "rawInput": {"path": "/a", "lines": [1, 2], "deep": None},
+        "locations": [{"path": "/a", "line": 1}],
+        "content": [{"type": "content", "content": {"type": "text", "text": "x"}}, {"type": "diff", "oldText": None}],
+    },
+    "update": {"sessionUpdate": "tool_call", "rawInput": {"path": "/a"}},
+    "options": [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}],
+}
+
+
+def tables(value: Any) -> list[dict[str, Any]]:
+    """Every table inside a value, itself too."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return ([value] if isinstance(value, dict) else []) + [table for one in inner for table in tables(one)]
+
+
+def test_the_usual_shape_hides_no_second_spelling_of_a_key() -> None:
+    assert shapes.free_tables(USUAL) == [USUAL["toolCall"]["rawInput"], USUAL["update"]["rawInput"]]  # type: ignore[index]
+    assert acp.strict(json.dumps(USUAL).encode(), names=["path"]) == USUAL
+    for at, usual in enumerate(tables(USUAL)):
+        for key in usual:
+            for added in (True, False):
+                changed = deepcopy(USUAL)
+                table = tables(changed)[at]
+                value = table[key] if added else table.pop(key)
+                table[key.upper()] = value if isinstance(value, str) else "x"
+                free = not added and "lines" in usual and key != "path"
+                with nullcontext() if free else pytest.raises(ProtocolError, match=r"case"):
+                    acp.strict(json.dumps(changed).encode(), names=["path"])
+
+
+def test_every_name_of_the_usual_shape_is_one_of_the_protocol() -> None:
+    found = [thing for thing in vars(shapes).values() if isinstance(thing, type) and issubclass(thing, Struct)]
+    assert {name for shape in found for name in shape.__struct_fields__} <= NAMES | FREE
 
 
 def test_only_an_object_is_an_object() -> None:

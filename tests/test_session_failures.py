@@ -165,7 +165,7 @@ def test_every_failed_record_turns_its_allow_into_one_rejection() -> None:
 
 # ---- a failure at every function -----------------------------------------------------------------------
 
-ROOMS = ["acp.answer", "acp.envelope", "acp.json", "acp.messages"]
+ROOMS = ["acp.answer", "acp.envelope", "acp.json", "acp.messages", "acp.shapes"]
 ROOMS += [f"session.{name}" for name in ("asking", "connection", "core", "doors", "modes", "permissions")]
 ROOMS += ["session.records", "session.report", "session.tripwire", "prompts.prompt", "prompts.desk", "prompts.question"]
 

@@ -1,0 +1,74 @@
+"""The shape that nearly every permission request and tool call update has, for one look in C.
+
+Rules of this module:
+
+1. What has this shape has only keys of the protocol, spelled as the protocol spells them, down to `rawInput`, and in
+   `rawInput` no table: of its names alone nothing is said here.
+2. What has another shape is looked at key by key (`policyd.acp.json`): nothing is refused for its shape.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct, ValidationError, convert
+
+Text = str | None
+Scalar = str | int | float | bool | None
+
+
+class _Shape(Struct, forbid_unknown_fields=True, gc=False):
+    """A table without keys beside the fields."""
+
+
+class _Option(_Shape):
+    optionId: Text = None  # noqa: N815
+    name: Text = None
+    kind: Text = None
+
+
+class _Location(_Shape):
+    path: Text = None
+    line: int | None = None
+
+
+class _Shown(_Shape):
+    type: Text = None
+    text: Text = None
+
+
+class _Block(_Shape):
+    type: Text = None
+    path: Text = None
+    oldText: Text = None  # noqa: N815
+    newText: Text = None  # noqa: N815
+    content: _Shown | None = None
+    terminalId: Text = None  # noqa: N815
+
+
+class _Call(_Shape):
+    sessionUpdate: Text = None  # noqa: N815
+    toolCallId: Text = None  # noqa: N815
+    title: Text = None
+    kind: Text = None
+    status: Text = None
+    name: Text = None
+    rawInput: dict[str, Scalar | list[Scalar]] | None = None  # noqa: N815
+    locations: list[_Location] | None = None
+    content: list[_Block] | None = None
+
+
+class _Params(_Shape):
+    sessionId: Text = None  # noqa: N815
+    toolCall: _Call | None = None  # noqa: N815
+    update: _Call | None = None
+    options: list[_Option] | None = None
+
+
+def free_tables(params: object) -> list[dict[str, Any]] | None:
+    """Return each `rawInput` of params of the usual shape, None for what has another."""
+    try:
+        found = convert(params, _Params)
+    except ValidationError:
+        return None
+    return [call.rawInput for call in (found.toolCall, found.update) if call is not None and call.rawInput]
