@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -12,12 +12,12 @@ from policyd.cli import auditcases, auditfilters
 from policyd.cli.audit import NO_LOG, log_in_force
 from policyd.cli.auditfilters import Record
 from policyd.cli.ending import MissingError, UsageError
-from policyd.display import safe
+from policyd.cli.saying import shown
+from policyd.cli.shapes import tables
 from policyd.model import KINDS
 from policyd.storage import auditchain
 
 NAMED = ("kind", "path", "command", "url", "tool", "mode")
-WIDTH = 300
 
 
 class Past(Struct, frozen=True):
@@ -81,8 +81,8 @@ def check_kinds(examples: Iterable[str]) -> None:
         kind = text.partition(" ")[0]
         if kind not in KINDS and not kind.startswith("_"):
             raise UsageError(
-                f"`{safe(kind, limit=WIDTH)}` is no kind; write the kind first: "
-                f'--example "execute {safe(text, limit=WIDTH)}" for a command, else one of {", ".join(KINDS)}'
+                f"`{shown(kind)}` is no kind; write the kind first: "
+                f'--example "execute {shown(text)}" for a command, else one of {", ".join(KINDS)}'
             )
 
 
@@ -111,11 +111,9 @@ def past(args: argparse.Namespace) -> Past:
 
 def then(record: Record) -> str:
     """Return what was decided then, in one line."""
-    rules = record.get("rules")
-    rows = [row for row in rules if isinstance(row, Mapping)] if isinstance(rules, list) else []
-    by = ", ".join(f"{row.get('rule')} ({row.get('file')}:{row.get('line')})" for row in rows) or record.get("source")
-    said = f"record {record.get('seq')} of {record.get('time')}: {decided(record, str(by))}"
-    return safe(said, limit=WIDTH)
+    rules = [f"{row.get('rule')} ({row.get('file')}:{row.get('line')})" for row in tables(record.get("rules"))]
+    by = ", ".join(rules) or str(record.get("source"))
+    return shown(f"record {record.get('seq')} of {record.get('time')}: {decided(record, by)}")
 
 
 def decided(record: Record, by: str) -> str:

@@ -21,20 +21,11 @@ from importlib import import_module
 from typing import BinaryIO
 
 from policyd.cli import options
-from policyd.cli.auditfilters import (
-    Record,
-    add_filters,
-    add_log,
-    add_policies,
-    chosen,
-    listed,
-    parsed,
-    wanted,
-)
+from policyd.cli.auditfilters import Record, add_filters, add_log, chosen, parsed, wanted
 from policyd.cli.auditfilters import agent as agent_name
 from policyd.cli.ending import DONE, NO, failed
-from policyd.cli.saying import say, tell
-from policyd.display import safe
+from policyd.cli.saying import say, shown, tell
+from policyd.cli.shapes import listed
 from policyd.storage import auditchain, places, settings
 
 MOST_DIGITS = 9
@@ -61,28 +52,29 @@ def add_arguments(parser: ArgumentParser) -> None:
             add_filters(command)
         options.add_json(command)
     how_many = "how many, the newest; 0 = all (default 20)"
-    commands.choices["show"].add_argument("-n", type=number, default=20, metavar="N", help=how_many)
+    commands.choices["show"].add_argument("-n", type=counting("records", 0), default=20, metavar="N", help=how_many)
     for name in ("replay", "suggest"):
-        add_policies(commands.choices[name])
+        options.add_policies(commands.choices[name])
+        options.add_managed(commands.choices[name])
+        commands.choices[name].add_argument("--no-project", action="store_true", help=options.NO_PROJECT)
     changed = "1 if a decision changed or could not be decided"
     commands.choices["replay"].add_argument("--exit-code", action="store_true", help=changed)
     add = commands.choices["suggest"].add_argument
-    add("--min", type=positive, default=2, metavar="N", help="how often it was answered alike (default 2)")
+    add(
+        "--min", type=counting("answers", 1), default=2, metavar="N", help="how often it was answered alike (default 2)"
+    )
     add("--unused", action="store_true", help="the reverse: allow rules in force that nothing in the log used")
 
 
-def number(text: str) -> int:
-    """Read a number of records."""
-    if not text.isascii() or not text.isdigit() or len(text) > MOST_DIGITS:
-        raise ArgumentTypeError(f"`{text}` is no number of records; write 0 or more")
-    return int(text)
+def counting(things: str, least: int) -> Callable[[str], int]:
+    """Return what reads a number of things."""
 
+    def read(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or len(text) > MOST_DIGITS or int(text) < least:
+            raise ArgumentTypeError(f"`{text}` is no number of {things}; write {least} or more")
+        return int(text)
 
-def positive(text: str) -> int:
-    """Read a number of answers."""
-    if not text.isascii() or not text.isdigit() or len(text) > MOST_DIGITS or int(text) < 1:
-        raise ArgumentTypeError(f"`{text}` is no number of answers; write 1 or more")
-    return int(text)
+    return read
 
 
 def run(args: Namespace) -> int:
@@ -204,11 +196,6 @@ def resource(action: Mapping[str, object]) -> str:
     if words := listed(action.get("command")):
         return shown(" ".join(map(str, words)))
     return shown(f"not understood: {action['opaque']}") if action.get("opaque") else "-"
-
-
-def shown(value: object) -> str:
-    """Return text safe for a terminal, not too long."""
-    return safe(str(value), limit=300)
 
 
 # ---- verify ----------------------------------------------------------------------------------------

@@ -23,7 +23,8 @@ from policyd.actions import profiles
 from policyd.audit import rebuild
 from policyd.audit.rebuild import Undecidable
 from policyd.cli import loading
-from policyd.cli.auditfilters import Record, listed, table, values
+from policyd.cli.auditfilters import Record
+from policyd.cli.shapes import listed, table, texts, values
 from policyd.model import Action, Agent, Context, Decision, Effect, Mode, Request, Workspace
 from policyd.policy import Policy, PolicySource, Rule
 from policyd.storage.filesystem import RealFilesystem
@@ -191,11 +192,6 @@ def cases(records: Iterable[Record]) -> Iterator[Case | tuple[Record, str]]:
                 yield case(record)
             except Undecidable as error:
                 yield record, str(error)
-
-
-def texts(value: object) -> tuple[str, ...]:
-    """Return the texts of a list."""
-    return tuple(each for each in listed(value) if isinstance(each, str))
 
 
 def mode(agent: Agent, name: object) -> Mode | None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
 from policyd.cli import options
+from policyd.cli.shapes import listed, table, values
 from policyd.storage import auditchain
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -38,17 +39,6 @@ def add_filters(parser: ArgumentParser) -> None:
     add("--project", type=options.directory, metavar="DIR", help="only sessions in this directory or below")
     add("--since", type=moment, metavar="WHEN", help="only since then: 30m, 2h, 7d, or a date and time")
     add("--until", type=moment, metavar="WHEN", help="only before then")
-
-
-def add_policies(parser: ArgumentParser) -> None:
-    """Declare which rules decide."""
-    add = parser.add_argument
-    add("--policy", action="append", default=[], metavar="FILE", help=options.POLICY)
-    add("--policy-digest", action="append", default=[], metavar="DIGEST", help=options.DIGEST)
-    managed = parser.add_mutually_exclusive_group()
-    managed.add_argument("--managed", metavar="DIR", help="directory of managed policies, instead of the system's")
-    managed.add_argument("--no-managed", action="store_true", help="leave the managed layer out")
-    add("--no-project", action="store_true", help="leave the project layers out")
 
 
 def wanted(args: Namespace) -> Wanted:
@@ -113,21 +103,6 @@ def parsed(line: bytes) -> Record | None:
     except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
-
-
-def listed(value: object) -> Sequence[object]:
-    """Return a list as it is, anything else as none."""
-    return value if isinstance(value, list) else ()
-
-
-def table(value: object) -> Record:
-    """Return a table as it is, anything else as an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def values(value: object, *keys: str) -> list[object]:
-    """Return what a table holds under these keys."""
-    return [value.get(key) for key in keys] if isinstance(value, dict) else []
 
 
 def named(rule: object, name: str) -> bool:

@@ -16,15 +16,15 @@ from msgspec import Struct, field
 
 from policyd.audit.rebuild import Undecidable
 from policyd.cli.auditcases import Case, Court, Redecided, cases
-from policyd.cli.auditfilters import Record, chosen, listed, values, wanted
+from policyd.cli.auditfilters import Record, chosen, wanted
 from policyd.cli.ending import counted, failed
-from policyd.cli.saying import say, tell
-from policyd.display import safe
+from policyd.cli.saying import say, shown, tell
+from policyd.cli.shapes import listed, values
 from policyd.model import Effect
 from policyd.policy import PolicyError
+from policyd.policy.compile import EFFECTS
 from policyd.storage.places import PlaceError
 
-EFFECTS = {"allow": Effect.ALLOW, "ask": Effect.ASK, "deny": Effect.DENY}
 LOOKED = "rests on what a directory holds now"
 
 
@@ -157,8 +157,3 @@ def lines(outcome: Outcome) -> Iterator[str]:
         yield from (
             f"  {count}: {shown(why)}" for why, count in Counter(w for _, w in outcome.undecidable).most_common()
         )
-
-
-def shown(value: object) -> str:
-    """Return text safe for a terminal."""
-    return safe(str(value), limit=300)

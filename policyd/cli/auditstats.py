@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, field
 
-from policyd.cli.auditfilters import Record, answered, chosen, kinds, listed, values, wanted
-from policyd.cli.saying import say, tell
-from policyd.display import safe
+from policyd.cli.auditfilters import Record, answered, chosen, kinds, wanted
+from policyd.cli.ending import counted
+from policyd.cli.saying import say, shown, tell
+from policyd.cli.shapes import listed, values
 
 TIRED_PROMPTS = 50
 TIRED_RATE = 0.95
@@ -144,11 +145,8 @@ def facts(stats: Stats) -> dict[str, object]:
 def lines(stats: Stats) -> Iterator[str]:
     """Yield the report."""
     total = stats.total
-    days = len(stats.days)
-    yield (
-        f"{total.decisions} decision{'' if total.decisions == 1 else 's'} on {days} day{'' if days == 1 else 's'}: "
-        f"{total.allow} allowed, {total.deny} denied, {total.ask} left open"
-    )
+    when = f"{counted(total.decisions, 'decision')} on {counted(len(stats.days), 'day')}"
+    yield f"{when}: {total.allow} allowed, {total.deny} denied, {total.ask} left open"
     yield f"{total.prompts} prompts, {prompts_a_day(stats):.1f} a day{approved(total)}"
     for name, sample in (("decided by policyd", stats.alone), ("answered by a person", stats.people)):
         if sample:
@@ -156,13 +154,14 @@ def lines(stats: Stats) -> Iterator[str]:
     for title, table in (("rule", stats.rules), ("kind", stats.kinds), ("day", stats.days)):
         yield from section(title, table)
     if stats.unasked:
-        yield f"\n{len(stats.unasked)} calls that policy denies ran without being asked for:"
+        yield from ("", f"{len(stats.unasked)} calls that policy denies ran without being asked for:")
         yield from (f"  {record.get('seq')}  {shown(record.get('title'))}" for record in stats.unasked)
     if stats.events:
-        counted = ", ".join(f"{count} {shown(name)}" for name, count in sorted(stats.events.items()))
-        yield f"\nalso in the log: {counted}"
+        events = ", ".join(f"{count} {shown(name)}" for name, count in sorted(stats.events.items()))
+        yield from ("", f"also in the log: {events}")
     if any(tally.tired for tally in (total, *stats.rules.values(), *stats.kinds.values())):
-        yield f"\n! more than {TIRED_RATE:.0%} of {TIRED_PROMPTS} or more prompts were approved: such questions"
+        yield ""
+        yield f"! more than {TIRED_RATE:.0%} of {TIRED_PROMPTS} or more prompts were approved: such questions"
         yield "  are clicked away, not answered; `policyd audit suggest` finds rules that settle them"
 
 
@@ -173,7 +172,7 @@ def section(title: str, table: dict[str, Tally]) -> Iterator[str]:
     rows = sorted(table.items(), key=lambda item: (-item[1].prompts, -item[1].decisions, item[0]))
     rows = sorted(table.items()) if title == "day" else rows
     width = max(len(title), *(len(shown(name)) for name in table))
-    yield f"\n  {title:<{width}}  allowed   denied  prompts  approved"
+    yield from ("", f"  {title:<{width}}  allowed   denied  prompts  approved")
     for name, tally in rows:
         rate = "" if tally.rate is None else f"{tally.rate:.0%}"
         mark = " !" if tally.tired and title != "day" else ""
@@ -191,8 +190,3 @@ def took(ms: float | None) -> str:
     if ms is None:
         return "-"
     return f"{ms / 1000:.1f} s" if ms >= 1000 else f"{ms:.2f} ms" if ms >= 0.01 else "under 0.01 ms"
-
-
-def shown(value: object) -> str:
-    """Return text safe for a terminal."""
-    return safe(str(value), limit=200)

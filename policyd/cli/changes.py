@@ -188,5 +188,4 @@ def try_recorded(found: Changes, old: Policy, new: Policy, trial: Trial, log: Lo
 
 def where(refs: Iterable[RuleRef]) -> str:
     """Return rules with their places."""
-    told = [f"{ref.label} ({ref.file}:{ref.line})" if ref.file else ref.label for ref in refs]
-    return ", ".join(dict.fromkeys(told)) or "no rule"
+    return ", ".join(dict.fromkeys(f"{ref.label}{ref.place}" for ref in refs)) or "no rule"

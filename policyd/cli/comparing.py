@@ -22,6 +22,7 @@ from msgspec import Struct, field
 from policyd.cli.covering import Coverer
 from policyd.cli.lintreach import carries
 from policyd.cli.standins import globbed
+from policyd.engine.reasons import MEMORY
 from policyd.model import KINDS, Action, Effect, Layer
 from policyd.policy import Entry, LayerDefaults, Policy, Rule
 from policyd.policy.conditions import (
@@ -167,10 +168,9 @@ def harmless_removal(rule: Rule, new: Policy, coverer: Coverer) -> bool:
     """Say whether a rule that is gone surely loosens nothing."""
     if rule.effect is Effect.ALLOW:
         return True
-    memory = {"never": 0, "session": 1, "project": 2, "": 2}
 
     def as_strict(wide: Rule) -> bool:
-        short = memory[wide.ref.remember] <= memory[rule.ref.remember]
+        short = MEMORY[wide.ref.remember or "project"] <= MEMORY[rule.ref.remember or "project"]
         return wide.effect >= rule.effect and wide.rank >= rule.rank and (short or wide.effect is Effect.DENY)
 
     return covered(rule, new, coverer, as_strict)

@@ -8,6 +8,7 @@ from msgspec import Struct, field
 
 from policyd.cli.calling import asked
 from policyd.cli.ending import counted
+from policyd.cli.shapes import tables, texts
 from policyd.storage import sockets
 from policyd.storage.places import Places
 from policyd.storage.sockets import SocketError
@@ -52,7 +53,7 @@ def lines(running: Running) -> Iterator[str]:
     told = running.told
     yield f"daemon {told.get('version')} at {running.socket}, process {told.get('pid')}, up {span(told.get('seconds'))}"
     yield f"  revision {told.get('revision')}, {number(told.get('rules'), 'rule')}"
-    for row in rows(told.get("files")):
+    for row in tables(told.get("files")):
         yield f"  {row.get('layer')!s:<8} {row.get('file')}"
     yield f"  tier     {told.get('tier')}"
     yield f"  asks     {', then '.join(texts(told.get('prompt'))) or 'nobody'}"
@@ -73,13 +74,3 @@ def span(seconds: object) -> str:
 def number(count: object, word: str) -> str:
     """Return a number of things in words; what a stranger sent may be none."""
     return counted(count, word) if isinstance(count, int) else f"? {word}s"
-
-
-def texts(value: object) -> list[str]:
-    """Return the texts of a list, none for anything else."""
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
-
-
-def rows(value: object) -> list[Mapping[str, object]]:
-    """Return the tables of a list, none for anything else."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

@@ -114,7 +114,7 @@ def lines(found: Changes, old: Policy, new: Policy) -> Iterator[str]:
 
 def placed(ref: RuleRef) -> str:
     """Return a rule with its place."""
-    return f"{safe(ref.label)} ({ref.file}:{ref.line})"
+    return f"{safe(ref.label)}{ref.place}"
 
 
 def in_words(change: Change) -> Iterator[str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 from policyd.cli import hazards
+from policyd.cli.covering import kind_of
 from policyd.cli.replay import Asked
 from policyd.commands.patterns import CommandPattern
 from policyd.commands.patternwords import PatternWord
@@ -91,10 +92,8 @@ def of_rule(rule: Rule) -> Iterator[Asked]:
 
 def rule_kinds(rule: Rule) -> tuple[str, ...]:
     """Return the kinds a rule names, all where it names none."""
-    condition = next((c for c in rule.conditions if c.name == "kind"), None)
-    if condition is None or getattr(condition, "every", False):
-        return KINDS
-    return tuple(sorted(getattr(condition, "kinds", ())))
+    named = kind_of(rule)
+    return KINDS if named is None or named.every else tuple(sorted(named.kinds))
 
 
 def of_condition(condition: Condition, rule: Rule) -> Iterator[Asked]:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from policyd.actions import Evidence
 from policyd.audit.rebuild import Undecidable
 from policyd.authorizer import Authorizer
-from policyd.cli import asked, auditfilters, colour, loading, options
+from policyd.cli import asked, colour, loading, options, shapes
 from policyd.cli.auditreplay import said
 from policyd.cli.decide import opened, replaying, source
 from policyd.cli.ending import DONE, UsageError, complain, failed
@@ -100,7 +100,7 @@ def explained(args: argparse.Namespace) -> Iterator[Explained]:
 
 def recorded(past: asked.Past, args: argparse.Namespace) -> Explained:
     """Decide a recorded request again: where it was made, by the agent that made it, under the rules of today."""
-    case, agent = past.case, auditfilters.table(past.record.get("agent"))
+    case, agent = past.case, shapes.table(past.record.get("agent"))
     name, version = str(agent.get("name") or ""), str(agent.get("version") or "")
     args.cwd = args.cwd or case.cwd
     args.agent = args.agent or ("" if name else str(agent.get("profile") or ""))

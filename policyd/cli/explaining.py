@@ -110,8 +110,7 @@ def role(action: Action) -> str:
 
 def spoken(ref: RuleRef) -> str:
     """Return a rule with its place."""
-    place = f" ({ref.file}:{ref.line})" if ref.file else ""
-    return f"{safe(ref.label)} says {ref.effect.word}{place}"
+    return f"{safe(ref.label)} says {ref.effect.word}{ref.place}"
 
 
 def taken_away(judged: Judged, result: Result, point: Authorizer) -> list[tuple[RuleRef, str]]:

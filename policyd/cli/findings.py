@@ -15,9 +15,10 @@ from typing import cast
 from msgspec import Struct, field
 
 from policyd.cli.covering import Coverer
+from policyd.cli.replay import Asked
 from policyd.cli.standins import Yard
 from policyd.cli.trial import Trial
-from policyd.model import RuleRef
+from policyd.model import Decision, RuleRef
 from policyd.policy import Diagnostic, Policy, Rule
 from policyd.policy.blocks import Table
 from policyd.policy.read import Parsed
@@ -80,6 +81,10 @@ class Desk(Struct, dict=True):
         """Decides requests."""
         return Trial.open(self.home, self.policy.heads, now=self.now)
 
+    def decide(self, asked: Asked) -> Decision:
+        """Decide a request in a session like any other."""
+        return self.trial.decide(self.policy, self.trial.actions(asked), self.trial.context())
+
     @cached_property
     def blocks(self) -> dict[tuple[str, str, int], Block]:
         """Every block by file, name and line."""
@@ -121,4 +126,4 @@ class Desk(Struct, dict=True):
 
 def shown(ref: RuleRef) -> str:
     """Return a rule as messages name it, with its place."""
-    return f"`{ref.label}` ({ref.file}:{ref.line})"
+    return f"`{ref.label}`{ref.place}"

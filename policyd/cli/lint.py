@@ -10,7 +10,7 @@ says what to write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 
 import policyd
@@ -19,12 +19,7 @@ from policyd.cli.findings import Desk, Finding
 from policyd.policy import Policy, PolicySource
 from policyd.policy.read import parse
 
-CHECKS: Mapping[str, Callable[[Desk], None]] = {
-    "reach": lintreach.check,
-    "broad": lintbroad.check,
-    "gaps": lintgaps.check,
-    "places": lintplaces.check,
-}
+CHECKS = (lintreach.check, lintbroad.check, lintgaps.check, lintplaces.check)
 
 
 def lint(
@@ -41,7 +36,7 @@ def lint(
         cwd: a workspace whose files are looked at, empty for none.
     """
     desk = Desk(policy, [parse(source, policyd.__version__) for source in sources], home, tmpdir, now, cwd)
-    for check in CHECKS.values():
+    for check in CHECKS:
         check(desk)
     found = dict.fromkeys(desk.findings)
     return sorted(found, key=lambda one: (-one.at.layer, one.at.file, one.at.line, one.name, one.at.found))

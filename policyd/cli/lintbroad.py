@@ -7,7 +7,10 @@ import shlex
 from collections.abc import Iterator
 
 from policyd.cli import hazards
+from policyd.cli.covering import kind_of
+from policyd.cli.drafting import leading
 from policyd.cli.findings import Desk, shown
+from policyd.cli.replay import Asked
 from policyd.cli.standins import written
 from policyd.cli.trial import suited
 from policyd.commands.patterns import CommandPattern
@@ -15,7 +18,7 @@ from policyd.commands.patternwords import PatternWord
 from policyd.commands.sets import advice
 from policyd.model import Effect, Layer
 from policyd.policy import Rule
-from policyd.policy.conditions import CommandCondition, KindCondition, ToolCondition, UrlCondition
+from policyd.policy.conditions import CommandCondition, ToolCondition, UrlCondition
 
 MOST_SHOWN = 2
 HARMLESS = frozenset({"think", "read", "search"})
@@ -27,6 +30,11 @@ LATER = (
     ("tox", "tox.ini"),
 )
 """A test runner, and a file whose writer decides what it runs."""
+GROUNDS: tuple[tuple[Asked, str, tuple[str, ...]], ...] = (
+    ("execute zqx0 x", "every command that can be understood", ("execute", "*")),
+    ({"tool": "zqx0/x"}, "every tool of every MCP server", ("mcp",)),
+)
+"""A request nobody knows, what it stands for, and the defaults that may allow it."""
 WIDE_PATHS = {"/**": "everything on the machine", "/": "everything on the machine", "~/**": "the whole home directory"}
 
 
@@ -67,15 +75,10 @@ def commands(desk: Desk, rule: Rule, condition: CommandCondition) -> None:
 def last_star(desk: Desk, rule: Rule, pattern: CommandPattern) -> None:
     """Note a last word `*`: people mean any arguments."""
     ends = [words for words in pattern.alternatives if len(words) > 1 and words[-1].any]
-    if ends and not all(sure_value(words[-2]) for words in ends):
+    if ends and not all(words[-2].option for words in ends):  # whose value the `*` plainly is
         found = f"`{pattern.source}`: the last `*` is exactly one argument that is no option"
         wider = pattern.source.rstrip()[:-1] + "**"
         desk.warn("last-star", rule.ref, found, f"write `{wider}` for any", key="command", text=pattern.source)
-
-
-def sure_value(word: PatternWord) -> bool:
-    """Say whether a word is an option, whose value the `*` behind it plainly is."""
-    return word.option
 
 
 def any_program(desk: Desk, rule: Rule, pattern: CommandPattern) -> None:
@@ -105,13 +108,9 @@ def tries(words: tuple[PatternWord, ...]) -> Iterator[tuple[str, str]]:
     """Yield commands a pattern with `**` or `*` may hold for that do more than it says, and what they do."""
     if not any(word.any or word.many for word in words[1:]):
         return
-    lead: list[str] = []
-    for word in words:
-        if word.literal is None:
-            break
-        lead.append(word.literal)
+    lead = tuple(leading(words))
     said = shlex.join(lead)
-    for ending, what in hazards.endings(tuple(lead)):
+    for ending, what in hazards.endings(lead):
         yield f"{said} {ending}".rstrip(), what
 
 
@@ -122,7 +121,7 @@ def kinds_alone(desk: Desk, rule: Rule) -> None:
     """Note an allow on kinds alone: in the managed layer always, elsewhere where it runs or changes things."""
     if rule.resource:
         return
-    kinds = next((c for c in rule.conditions if isinstance(c, KindCondition)), None)
+    kinds = kind_of(rule)
     if kinds is None or rule.opaque or rule.escalate or (not kinds.every and kinds.kinds <= {"think"}):
         return
     if rule.ref.layer is Layer.MANAGED:
@@ -146,9 +145,8 @@ def wide_resources(desk: Desk, rule: Rule) -> None:
             for tool in condition.patterns:
                 if tool.server is not None and not tool.server.strip("*"):
                     wide(desk, rule, "tool", tool.source, "tools of every MCP server", "name the servers")
-    kinds = next((c for c in rule.conditions if isinstance(c, KindCondition)), None)
     for text in written(rule.table, "path"):
-        if text in WIDE_PATHS and kinds is not None:
+        if text in WIDE_PATHS and kind_of(rule) is not None:
             where = WIDE_PATHS[text] + (", keys and start-up files included" if text != "/" else "")
             wide(desk, rule, "path", text, where, "name the directories you mean")
 
@@ -164,21 +162,12 @@ def defaults(desk: Desk) -> None:
         table = parsed.raw.get("defaults")
         if not isinstance(table, dict):
             continue
-        for request, what, keys in (
-            ("execute zqx0 x", "every command that can be understood", ("execute", "*")),
-            ({"tool": "zqx0/x"}, "every tool of every MCP server", ("mcp",)),
-        ):
+        for request, what, keys in GROUNDS:
             key = next((key for key in keys if key in table), "")
-            if table.get(key) == "allow" and allowed(desk, request):
+            if table.get(key) == "allow" and desk.decide(request).effect is Effect.ALLOW:
                 found = f"`{key}` allows {what} in the workspace"
                 write = 'write "ask", and allow by rules what you know'
                 desk.warn_top("broad", parsed, f"defaults.{key}", found, write)
-
-
-def allowed(desk: Desk, request: object) -> bool:
-    """Say whether a request is allowed in a session like any other."""
-    asked = request if isinstance(request, str | dict) else ""
-    return desk.trial.decide(desk.policy, desk.trial.actions(asked), desk.trial.context()).effect is Effect.ALLOW
 
 
 # ---- what runs later -------------------------------------------------------------------------------
@@ -187,14 +176,12 @@ def allowed(desk: Desk, request: object) -> bool:
 def runs_later(desk: Desk) -> None:
     """Note where the files that decide what a test runner runs may be changed by whoever may start it."""
     for command, file in LATER:
-        actions = desk.trial.actions(f"execute {command}")
-        decision = desk.trial.decide(desk.policy, actions, desk.trial.context())
-        if decision.effect is not Effect.ALLOW or not allowed(desk, f"edit {file}"):
+        decision, edit = desk.decide(f"execute {command}"), desk.decide(f"edit {file}")
+        if decision.effect is not Effect.ALLOW or edit.effect is not Effect.ALLOW:
             continue
         rule = next((ref for judged in decision.actions for ref in judged.hits if ref.effect is Effect.ALLOW), None)
         if rule is None or "command" not in desk.block(rule).table:
             continue
-        edit = desk.trial.decide(desk.policy, desk.trial.actions(f"edit {file}"), desk.trial.context())
         by = next((shown(ref) for judged in edit.actions for ref in (*judged.hits, *judged.defaults)), "a default")
         found = f"it allows `{command}`, and {by} allows editing `{file}`, which decides what that runs"
         write = 'add a rule `effect = "ask"`, `kind = "@write"`, `path = ["@auto-run"]`'

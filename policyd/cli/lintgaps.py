@@ -9,12 +9,15 @@ from difflib import get_close_matches
 from msgspec.structs import replace
 
 from policyd.actions import profiles
+from policyd.cli import shapes
+from policyd.cli.covering import kind_of
 from policyd.cli.findings import Desk
 from policyd.cli.standins import written
 from policyd.cli.trial import suited
 from policyd.model import Effect, Role
 from policyd.policy import Diagnostic, Rule
-from policyd.policy.conditions import KindCondition, UrlCondition
+from policyd.policy.compile import EFFECTS
+from policyd.policy.conditions import UrlCondition
 from policyd.policy.errors import nearest
 from policyd.policy.read import Parsed
 from policyd.policy.sets import REFERENCE, shipped
@@ -64,7 +67,8 @@ def _urls(rule: Rule) -> Iterator[UrlPattern]:
 
 def neighbours(desk: Desk, rule: Rule) -> None:
     """Note a denied kind whose neighbour this policy lets through for the same paths."""
-    kinds = next((c.kinds for c in rule.conditions if isinstance(c, KindCondition) and not c.every), None)
+    named = kind_of(rule)
+    kinds = named.kinds if named and not named.every else None
     one = next((one for one in desk.yard.of(rule) or () if one.action.role is not Role.MENTION), None)
     if not kinds or one is None:
         return
@@ -79,8 +83,8 @@ def neighbours(desk: Desk, rule: Rule) -> None:
             if desk.trial.decide(desk.policy, (action,), context).effect < rule.effect:
                 open_.append(kind)
         if open_:
-            named = ", ".join(f"`{kind}`" for kind in sorted(kinds & set(family)))
-            found = f"it names {named} without {', '.join(f'`{kind}`' for kind in open_)}"
+            has = ", ".join(f"`{kind}`" for kind in sorted(kinds & set(family)))
+            found = f"it names {has} without {', '.join(f'`{kind}`' for kind in open_)}"
             done = " and ".join(DONE[kind] for kind in open_)
             write = f'these paths can still be {done}: write `kind = "{word}"`'
             desk.warn("gap", rule.ref, found, write, key="kind")
@@ -88,11 +92,8 @@ def neighbours(desk: Desk, rule: Rule) -> None:
 
 def default_neighbours(desk: Desk, parsed: Parsed) -> None:
     """Note defaults that are looser for a neighbour than for the kind itself."""
-    table = parsed.raw.get("defaults")
-    effects = {effect.word: effect for effect in Effect}
-    told: Mapping[str, Effect] = {
-        key: effects[word] for key, word in (table if isinstance(table, dict) else {}).items() if word in effects
-    }
+    given = shapes.table(parsed.raw.get("defaults"))
+    told = {key: EFFECTS[word] for key, word in given.items() if isinstance(word, str) and word in EFFECTS}
     for strict, loose, why in (
         ("read", "search", LOOKING),
         ("edit", "delete", CHANGING.format("deleted")),

@@ -14,7 +14,6 @@ from msgspec import Struct, field
 import policyd
 from policyd.actions import Machine, Session
 from policyd.authorizer import Authorizer, Claims, Grants, broken_by, check_examples
-from policyd.cli import options
 from policyd.policy import Diagnostic, Policy, PolicyError
 from policyd.storage import places, policies
 from policyd.storage.filesystem import RealFilesystem
@@ -111,7 +110,7 @@ def authorizer(args: argparse.Namespace, loaded: Loaded) -> Authorizer:
     """Return the decision point the options describe."""
     policy, _ = loaded.of((args.cwd,) if args.cwd else ())
     asks = bool(args.prompt) and not args.unattended
-    claims = Claims(options.labels(args.label), {}, *places.person(), interactive=asks)
+    claims = Claims(dict(args.label), {}, *places.person(), interactive=asks)
     return Authorizer(
         policy,
         policies=loaded.session,

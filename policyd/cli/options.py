@@ -8,25 +8,22 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
 from typing import Any
 
 from policyd.proxy.options import SHELLS
 
 PROMPTS = ("none", "client", "inbox", "command:/path")
-
-
 STEPS = f"who is asked: {', '.join(PROMPTS)} (repeatable, in order)"
 POLICY = "policy file or directory, instead of the user's (repeatable)"
 DIGEST = "sha256:… of a policy file that lies in the workspace: it may loosen too (repeatable)"
 LABEL = "a label that rules may name (repeatable)"
+NO_PROJECT = "leave the project layer out"
 
 
 def add_deciding(parser: argparse.ArgumentParser) -> None:
     """Add the options of all that decide."""
+    add_policies(parser)
     add = parser.add_argument
-    add("--policy", action="append", default=[], metavar="FILE", help=POLICY)
-    add("--policy-digest", action="append", default=[], metavar="DIGEST", help=DIGEST)
     add("--cwd", type=directory, metavar="DIR", help="working directory of sessions that were not seen to open")
     add("--agent", default="", metavar="NAME", help="which agent this is, until it names itself")
     add("--label", action="append", default=[], type=label, metavar="KEY=VALUE", help=LABEL)
@@ -38,15 +35,30 @@ def add_deciding(parser: argparse.ArgumentParser) -> None:
 
 def add_offline(parser: argparse.ArgumentParser) -> None:
     """Add the options of commands that decide offline only."""
-    add = parser.add_argument
-    managed, project = parser.add_mutually_exclusive_group(), parser.add_mutually_exclusive_group()
-    managed.add_argument("--managed", metavar="DIR", help="directory of managed policies, instead of the system's")
-    managed.add_argument("--no-managed", action="store_true", help="leave the managed layer out")
-    project.add_argument(
-        "--project", metavar="DIR", help="project root whose .policyd counts, instead of the session's"
-    )
-    project.add_argument("--no-project", action="store_true", help="leave the project layer out")
-    add("--unattended", action="store_true", help="nobody is there: what would be asked is denied")
+    add_managed(parser)
+    add_project(parser, "the session's")
+    what = "nobody is there: what would be asked is denied"
+    parser.add_argument("--unattended", action="store_true", help=what)
+
+
+def add_policies(parser: argparse.ArgumentParser) -> None:
+    """Add what stands in for the user's policies."""
+    parser.add_argument("--policy", action="append", default=[], metavar="FILE", help=POLICY)
+    parser.add_argument("--policy-digest", action="append", default=[], metavar="DIGEST", help=DIGEST)
+
+
+def add_managed(parser: argparse.ArgumentParser) -> None:
+    """Add what stands in for the managed layer, offline."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--managed", metavar="DIR", help="directory of managed policies, instead of the system's")
+    group.add_argument("--no-managed", action="store_true", help="leave the managed layer out")
+
+
+def add_project(parser: argparse.ArgumentParser, usual: str) -> None:
+    """Add what stands in for the project layer, offline; `usual` is whose root counts without."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--project", metavar="DIR", help=f"project root whose .policyd counts, instead of {usual}")
+    group.add_argument("--no-project", action="store_true", help=NO_PROJECT)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -86,8 +98,3 @@ def prompt(text: str) -> tuple[str, ...]:
         if part not in {"client", "inbox"} and not part.startswith("command:/"):
             raise argparse.ArgumentTypeError(f"`{part}` is no prompt; write {', '.join(PROMPTS)}")
     return tuple(parts)
-
-
-def labels(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Return labels as a table; the last of a name counts."""
-    return dict(pairs)

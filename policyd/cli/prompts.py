@@ -15,9 +15,9 @@ import argparse
 from collections.abc import Callable, Mapping
 
 from policyd.cli import calling, options, presence
-from policyd.cli.auditfilters import listed
 from policyd.cli.ending import DONE, NO, complain, failed
 from policyd.cli.saying import say, tell
+from policyd.cli.shapes import listed, table, tables
 from policyd.display import safe
 from policyd.storage import places, sockets
 from policyd.storage.inbox import Inbox, InboxError
@@ -91,7 +91,7 @@ def inbox_of(where: Places) -> str:
     return f"{where.state}/inbox"
 
 
-def of_daemon(args: argparse.Namespace, where: Places) -> list[dict[str, object]]:
+def of_daemon(args: argparse.Namespace, where: Places) -> list[Mapping[str, object]]:
     """Return what waits at the daemon; nothing where there is none, unless it was named."""
     try:
         found = asked(sockets.find(where, args.socket), {}).get("prompts")
@@ -99,7 +99,7 @@ def of_daemon(args: argparse.Namespace, where: Places) -> list[dict[str, object]
         if args.socket:
             raise
         return []
-    return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
+    return tables(found)
 
 
 def asked(path: str, params: Mapping[str, object]) -> dict[str, object]:
@@ -109,13 +109,10 @@ def asked(path: str, params: Mapping[str, object]) -> dict[str, object]:
 
 def words(row: Mapping[str, object]) -> list[str]:
     """Return a question for people, a list of lines."""
-    question = row.get("question")
-    told = question if isinstance(question, dict) else {}
+    told = table(row.get("question"))
     state = f"rejected: {row['rejected']}" if row.get("rejected") else f"until {str(row.get('until'))[:19]}Z"
     lines = [f"{row.get('id')}  {told.get('agent') or 'an agent'} in {told.get('project') or '?'}  ({state})"]
     lines += [f"    {part}" for part in listed(told.get("actions"))]
     lines += [f"    because: {told.get('reason')}"] if told.get("reason") else []
-    for option in listed(told.get("options")):
-        if isinstance(option, dict):
-            lines.append(f"    --option {option.get('id')}  {option.get('name')}")
+    lines += [f"    --option {one.get('id')}  {one.get('name')}" for one in tables(told.get("options"))]
     return [safe(line) for line in lines]

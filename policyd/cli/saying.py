@@ -13,13 +13,18 @@ import json
 import sys
 from collections.abc import Mapping
 
-from policyd.display import inert
+from policyd.display import inert, safe
 
 
 def say(*lines: object, error: bool = False) -> None:
     """Print lines for people; `error`: on standard error."""
     for line in lines:
         print(inert(str(line)), file=sys.stderr if error else sys.stdout)
+
+
+def shown(value: object) -> str:
+    """Return a part of a line that others wrote, safe and not too long."""
+    return safe(str(value), limit=300)
 
 
 def tell(*facts: Mapping[str, object]) -> None:

@@ -140,6 +140,6 @@ def unused(court: Court, answers: Answers, *, as_json: bool) -> int:
     if as_json:
         tell(*({"rule": ref.label, "file": ref.file, "line": ref.line} for ref in idle))
     else:
-        say(*(f"{ref.label} ({ref.file}:{ref.line})" for ref in idle))
+        say(*(f"{ref.label}{ref.place}" for ref in idle))
         say(f"{counted(len(idle), 'allow rule')} used by none of {counted(answers.decisions, 'decision')}")
     return DONE

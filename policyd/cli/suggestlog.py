@@ -19,7 +19,8 @@ from msgspec.structs import replace
 
 from policyd.audit.rebuild import Undecidable
 from policyd.cli.auditcases import Case, case, signature
-from policyd.cli.auditfilters import PEOPLE, Record, Wanted, answered, listed, table
+from policyd.cli.auditfilters import PEOPLE, Record, Wanted, answered
+from policyd.cli.shapes import listed, table
 
 
 class Question(Struct):

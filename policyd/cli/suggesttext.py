@@ -34,10 +34,10 @@ class Page(Struct):
             rule.id = rule.id or fresh(slug(rule), taken)
             taken.add(rule.id)
 
-    def text(self, head: Iterable[str] = (), *, tables: bool = True) -> str:
+    def text(self, head: Iterable[str] = ()) -> str:
         """Return the file; `head`: lines of comment to begin with."""
         lines = [*(comment(line) for line in head), "version = 1", ""]
-        for rule in self.rules if tables else ():
+        for rule in self.rules:
             lines += [*(comment(line) for line in evidence(rule)), *self.written(rule)]
         return "\n".join(lines)
 

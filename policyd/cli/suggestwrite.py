@@ -18,7 +18,7 @@ from msgspec import Struct
 from policyd.cli.auditfilters import agent
 from policyd.cli.suggestlog import Question
 from policyd.grants import keys, literal
-from policyd.model import READ_KINDS, WRITE_KINDS, Action, Effect, Reach
+from policyd.model import READ_KINDS, WRITE_KINDS, Action, Effect, Reach, Url
 
 DEEP = frozenset({"search", "delete", "read"})
 Table = dict[str, object]
@@ -82,15 +82,10 @@ def denied_kinds(action: Action) -> list[str]:
 
 def url_table(one: Ask, effect: Effect) -> Table:
     """Return the conditions for one URL."""
-    url = one.action.url
-    assert url is not None  # noqa: S101 - the key says so
-    port = f":{url.port}" if url.port not in {0, 80, 443} else ""
+    url, origin = origin_of(one)
     query = f"?{literal.escape(url.query)}" if url.query else ""
     paths = [literal.escape(quote(path, safe="/%:@!$&'()*+,;=~")) for path in url.paths[:1]]
-    return {
-        "kind": sorted(one.action.kinds),
-        "url": [f"{url.scheme}://{url.host}{port}{path}{query}" for path in paths],
-    }
+    return {"kind": sorted(one.action.kinds), "url": [f"{origin}{path}{query}" for path in paths]}
 
 
 def tool_table(one: Ask, effect: Effect) -> Table:
@@ -132,10 +127,16 @@ def plain_input(args: object, lead: str = "") -> Table:
 
 def host(one: Ask, effect: Effect) -> Table:
     """Return the conditions for all pages of one host."""
+    _, origin = origin_of(one)
+    return named(one, effect, {"kind": sorted(one.action.kinds), "url": [f"{origin}/**"]})
+
+
+def origin_of(one: Ask) -> tuple[Url, str]:
+    """Return a URL, and its scheme, host and port as a pattern begins."""
     url = one.action.url
     assert url is not None  # noqa: S101 - the key says so
     port = f":{url.port}" if url.port not in {0, 80, 443} else ""
-    return named(one, effect, {"kind": sorted(one.action.kinds), "url": [f"{url.scheme}://{url.host}{port}/**"]})
+    return url, f"{url.scheme}://{url.host}{port}"
 
 
 # ---- examples --------------------------------------------------------------------------------------

@@ -100,12 +100,8 @@ def zed_entries(path: str, value: Mapping[str, object]) -> Iterator[Entry]:
             yield Entry("zed", path, name, (), why)
             continue
         mode = table.get("default_mode")
-        note = (
-            f"sets `default_mode` {json.dumps(mode)} after opening a session: policyd refuses unsafe ones"
-            if mode
-            else ""
-        )
-        yield Entry("zed", path, name, words, unwrapped(words), note)
+        note = f"sets `default_mode` {json.dumps(mode)} after opening a session: policyd refuses unsafe ones"
+        yield Entry("zed", path, name, words, unwrapped(words), note if mode else "")
 
 
 def jetbrains_entries(path: str, value: Mapping[str, object]) -> Iterator[Entry]:
@@ -120,8 +116,8 @@ def acpx_entries(path: str, value: Mapping[str, object]) -> Iterator[Entry]:
     """`agents` of acpx."""
     for name, table in tables(value, "agents"):
         words = spelled(table)
-        why = unwrapped(words) if words else "has no command"
-        yield Entry("acpx", path, name, words, why or answered_by_flags(words))
+        found = policed(words) if words else "has no command"
+        yield Entry("acpx", path, name, words, found if isinstance(found, str) else answered_by_flags(found))
 
 
 def acpx_project_entries(path: str, value: Mapping[str, object]) -> Iterator[Entry]:
@@ -151,6 +147,12 @@ def spelled(table: Mapping[str, object]) -> tuple[str, ...]:
 
 def unwrapped(words: tuple[str, ...]) -> str:
     """Return why a command does not run its agent under policy, empty if it does."""
+    found = policed(words)
+    return found if isinstance(found, str) else ""
+
+
+def policed(words: tuple[str, ...]) -> Options | str:
+    """Return policyd's options in a command that runs its agent under policy, or why it does not."""
     rest = past_env(words)
     behind = behind_policyd(rest)
     if behind is None:
@@ -163,7 +165,7 @@ def unwrapped(words: tuple[str, ...]) -> str:
         return f"does not start: {error}"
     if not options.command:
         return "names no agent behind `policyd proxy --`"
-    return found(rest[0]) or found(options.command[0])
+    return wrong(rest[0]) or wrong(options.command[0]) or options
 
 
 def past_env(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -187,25 +189,15 @@ def behind_policyd(words: tuple[str, ...]) -> tuple[str, ...] | None:
     return None
 
 
-def found(program: str) -> str:
+def wrong(program: str) -> str:
     """Return what is wrong with a program's name, empty if it is absolute and there."""
     if not os.path.isabs(program):
         return f"names `{program}` by no absolute path: it may not be found, or another one be"
     return "" if os.access(program, os.X_OK) else f"names {program}, which is not there or not executable"
 
 
-def options_of(words: tuple[str, ...]) -> Options | None:
-    """Return policyd's options in a wrapped command."""
-    behind = behind_policyd(past_env(words))
-    try:
-        return parse(list(behind[1:])) if behind else None
-    except UsageError:
-        return None
-
-
-def answered_by_flags(words: tuple[str, ...]) -> str:
+def answered_by_flags(options: Options) -> str:
     """Return what is wrong with acpx's entry: without a prompt of policyd's own its flags may answer."""
-    options = options_of(words)
-    if options is None or (options.prompt and "client" not in options.prompt):
+    if options.prompt and "client" not in options.prompt:
         return ""
     return "would let acpx's flags answer questions if it gave another name: write `policyd proxy --prompt none -- …`"

@@ -26,6 +26,11 @@ class RuleRef(Struct, frozen=True, cache_hash=True, gc=False):
         """The name shown everywhere: `user:push`."""
         return f"{LAYER_WORDS[self.layer]}:{self.id}"
 
+    @property
+    def place(self) -> str:
+        """Where it stands, to be put behind its name; empty where it stands in no file."""
+        return f" ({self.file}:{self.line})" if self.file else ""
+
 
 class Judged(Struct, frozen=True, gc=False):
     """One action with everything that spoke about it."""

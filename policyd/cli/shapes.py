@@ -1,0 +1,30 @@
+"""What JSON of others holds, as far as it has the shape that is expected; anything else counts as nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+
+def listed(value: object) -> Sequence[object]:
+    """Return a list as it is."""
+    return value if isinstance(value, list) else ()
+
+
+def table(value: object) -> Mapping[str, object]:
+    """Return a table as it is."""
+    return value if isinstance(value, dict) else {}
+
+
+def values(value: object, *keys: str) -> list[object]:
+    """Return what a table holds under these keys, None where it lacks one."""
+    return [value.get(key) for key in keys] if isinstance(value, dict) else []
+
+
+def texts(value: object) -> tuple[str, ...]:
+    """Return the texts of a list."""
+    return tuple(each for each in listed(value) if isinstance(each, str))
+
+
+def tables(value: object) -> list[Mapping[str, object]]:
+    """Return the tables of a list."""
+    return [each for each in listed(value) if isinstance(each, dict)]
