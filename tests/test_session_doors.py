@@ -42,6 +42,10 @@ OTHER: list[tuple[str, dict[str, object]]] = [
     ("(cd a; make)", {"command": "cd a; make"}),
     ("npm test", {"command": "npm test", "env": [{"name": "NODE_OPTIONS", "value": "-r ./evil"}]}),
     ("npm test", {"command": "npm", "args": ["test"], "cwd": "/tmp"}),
+    ("npm test", {"command": "npm test", "cwd": 5}),
+    ("npm test", {"command": "npm test", "cwd": []}),
+    ("npm test", {"command": "npm test", "argv": ["publish"]}),
+    ("npm test", {"command": "npm test", "input": "x"}),
     ("npm test", {"command": "npm test $(true)"}),
 ]
 

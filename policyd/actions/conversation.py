@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from policyd import paths
 from policyd.actions import guard, profiles, resources
-from policyd.actions.builder import Builder, Surroundings
+from policyd.actions.builder import MENTIONING, Builder, Surroundings
 from policyd.actions.evidence import Call, Evidence, merge, says_more
 from policyd.actions.fields import Found
 from policyd.actions.identity import identify
@@ -36,6 +36,10 @@ MOST_BYTES = 128 * 1024 * 1024
 """Of what is kept of the calls of all sessions together, about."""
 OPENING = ("session/new", "session/load", "session/resume", "session/fork")
 SIDE_DOORS = ("fs/read_text_file", "fs/write_text_file", "terminal/create")
+DOOR_FIELDS = frozenset(
+    {"sessionId", "_meta", "path", "content", "line", "limit", "command", "args", "env", "cwd", "outputByteLimit"}
+)
+"""What the protocol knows of them."""
 ASKING = "session/request_permission"
 
 
@@ -400,14 +404,18 @@ class Conversation:
         build = Builder(Evidence("", raw=params), around, Tool(method), params)
         if method == "terminal/create":
             cwd = params.get("cwd")
-            places, known = resources.resolve_cwd(build, [Found(cwd, "cwd")] if isinstance(cwd, str) and cwd else [])
             home = build.bases()
-            places, known = (places, known) if cwd else (home, bool(home))
+            stated = cwd not in ("", None)
+            places, known = resources.resolve_cwd(build, [Found(cwd, "cwd")]) if stated else (home, bool(home))
             args, env = params.get("args"), params.get("env")
             resources.vector_actions(build, params.get("command"), args, env, "command", places, known=known)
         elif method in SIDE_DOORS:
             kind = "edit" if method == "fs/write_text_file" else "read"
             build.path(params.get("path"), frozenset({kind}), "path")
+        for key in params.keys() - DOOR_FIELDS:
+            if params[key] and isinstance(params[key], MENTIONING):
+                build.opaque(f"`{key}` of `{method}` is not known", frozenset({"other"}), key)
+                build.mentions(params[key], key, key)
         if not build.actions:
             build.opaque(f"`{method}` is not known", frozenset({"other"}))
         actions = guard.mark(tuple(build.actions), around)
