@@ -17,7 +17,8 @@ from policyd.cli.comparing import compare
 from policyd.cli.covering import Coverer
 from policyd.cli.replay import PLAIN
 from policyd.cli.standins import Yard
-from policyd.cli.trial import EmptyDisk, Trial
+from policyd.cli.tree import Tree
+from policyd.cli.trial import Trial
 from policyd.model import Layer, Request
 from policyd.policy import Policy, PolicySource, load
 from tests import random_policies as draw
@@ -102,7 +103,7 @@ LOOSER = {
 def policy(text: str, managed: str = "") -> Policy:
     sources = [PolicySource("user.toml", text.encode(), Layer.USER)]
     sources += [PolicySource("managed.toml", managed.encode(), Layer.MANAGED)] if managed else []
-    return load(sources, home=HOME, tmpdir="/tmp", fs=EmptyDisk(), version="0.1.0")
+    return load(sources, home=HOME, tmpdir="/tmp", fs=Tree(), version="0.1.0")
 
 
 def found(old: Policy, new: Policy, most: int = 1500) -> Changes:

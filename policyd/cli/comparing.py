@@ -15,9 +15,11 @@ Everything else is a suspect: whether it loosens is then tried with requests.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from policyd.cli.covering import Coverer
 from policyd.cli.lintreach import carries
@@ -25,17 +27,7 @@ from policyd.cli.standins import globbed
 from policyd.engine.reasons import MEMORY
 from policyd.model import KINDS, Action, Effect, Layer
 from policyd.policy import Entry, LayerDefaults, Policy, Rule
-from policyd.policy.conditions import (
-    CommandCondition,
-    Condition,
-    InputCondition,
-    KindCondition,
-    LabelCondition,
-    PathCondition,
-    ToolCondition,
-    UntilCondition,
-    UrlCondition,
-)
+from policyd.policy.conditions import Condition
 
 Signature = tuple[object, ...]
 
@@ -112,34 +104,18 @@ def signature(rule: Rule) -> Signature:
 
 
 def condition_signature(condition: Condition) -> Signature:
-    """Return what one condition says, the order of its words left out."""
-    head = (condition.name, type(condition).__name__)
-    match condition:
-        case KindCondition(kinds=kinds, every=every):
-            return (*head, kinds, every)
-        case PathCondition(patterns=patterns, outside=outside):
-            return (*head, sources(patterns), outside)
-        case CommandCondition(entries=entries, cwd=cwd, within=within, env=env):
-            return (*head, sources(entries), sources(cwd), sources(within), frozenset(env))
-        case UrlCondition(patterns=urls):
-            return (*head, sources(urls))
-        case ToolCondition(patterns=tools):
-            return (*head, sources(tools))
-        case InputCondition(pattern=pattern):
-            return (*head, repr(sorted(pattern.source.items())))
-        case LabelCondition(wanted=wanted, managed=managed):
-            return (*head, frozenset((key, frozenset(values)) for key, values in wanted), managed)
-        case UntilCondition(moment=moment):
-            return (*head, moment)
-    names = getattr(condition, "names", None)
-    return (*head, frozenset(names) if names is not None else getattr(condition, "value", None))
+    """Return everything one condition says; where it stands follows from its rule."""
+    held: Any = condition
+    said = (comparable(value) for key, value in asdict(held).items() if key != "place")
+    return (type(condition).__name__, *said)
 
 
-def sources(patterns: Iterable[object] | None) -> frozenset[str] | None:
-    """Return patterns as written; entries of shipped sets by name."""
-    if patterns is None:
-        return None
-    return frozenset(str(getattr(each, "source", "") if not hasattr(each, "text") else each.text) for each in patterns)
+def comparable(value: object) -> object:
+    """Return a part of a condition as a value: lists without their order, patterns as written, sets by their name."""
+    if isinstance(value, tuple | frozenset):
+        return frozenset(map(comparable, value))
+    written = getattr(value, "text", getattr(value, "source", value))
+    return repr(sorted(written.items())) if isinstance(written, Mapping) else written
 
 
 def harmless_addition(rule: Rule, old: Policy, new: Policy, coverer: Coverer) -> bool:

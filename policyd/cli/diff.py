@@ -23,7 +23,8 @@ from policyd.cli.changes import MOST_REQUESTS, Change, Changes, changes, memory,
 from policyd.cli.ending import UsageError, failed
 from policyd.cli.recorded import Log
 from policyd.cli.saying import say, tell
-from policyd.cli.trial import EmptyDisk, Trial
+from policyd.cli.tree import Tree
+from policyd.cli.trial import Trial
 from policyd.display import safe
 from policyd.model import Decision, Effect, Layer, RuleRef
 from policyd.policy import Policy, PolicyError, load
@@ -73,7 +74,7 @@ def loaded(name: str, managed: str | None, layer: str, here: Places) -> Policy:
     Raises:
         PolicyError: every mistake of its files.
     """
-    found, disk = policies.given([name], Layer.MANAGED if layer == "managed" else Layer.USER), EmptyDisk()
+    found, disk = policies.given([name], Layer.MANAGED if layer == "managed" else Layer.USER), Tree()
     if managed:
         above = os.path.abspath(managed)
         found += policies.managed([above], own_owners(), start=above)

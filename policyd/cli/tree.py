@@ -1,4 +1,4 @@
-"""A file system that a test suite describes: nothing of the real disk is looked at."""
+"""A file system that is described, or empty: nothing of the real disk is looked at."""
 
 from __future__ import annotations
 
@@ -44,17 +44,14 @@ class Tree(Struct, frozen=True):
 
     def contains(self, directory: str, names: tuple[str, ...]) -> bool | None:
         """Say whether a described file below `directory` matches one of `names`."""
-        above = self.resolve(directory).rstrip("/") + "/"
         nowhere = Workspace(None, (), (), self.home)
-        wanted = [PathPattern.compile(name, home=self.home, tmpdir="/tmp") for name in names]
-        below = [path for path in (*self.files, *self.links) if path.startswith(above)]
-        found = (ref(path, base=(), workspace=nowhere, fs=None) for path in below)
+        found = [ref(path, base=(), workspace=nowhere, fs=None) for path in self.below(directory)]
+        wanted = [PathPattern.compile(name, home=self.home, tmpdir="/tmp") for name in (names if found else ())]
         return any(pattern.maybe(path, nowhere, None, widen=True) for path in found for pattern in wanted)
 
     def is_dir(self, path: str) -> bool | None:
         """Say whether something is described below `path`."""
-        above = self.resolve(path).rstrip("/") + "/"
-        return any(each.startswith(above) for each in (*self.files, *self.links))
+        return bool(self.below(path))
 
     def identity(self, path: str) -> tuple[int, int] | None:
         """Return a number for each described file."""
@@ -63,9 +60,15 @@ class Tree(Struct, frozen=True):
 
     def listing(self, directory: str) -> tuple[str, ...] | None:
         """Return the names described in `directory`."""
+        start = len(self.resolve(directory).rstrip("/")) + 1
+        return tuple(sorted({path[start:].split("/")[0] for path in self.below(directory)}))
+
+    def below(self, directory: str) -> list[str]:
+        """Return what is described below `directory`."""
+        if not self.files and not self.links:
+            return []
         above = self.resolve(directory).rstrip("/") + "/"
-        below = (path[len(above) :] for path in (*self.files, *self.links) if path.startswith(above))
-        return tuple(sorted({path.split("/")[0] for path in below}))
+        return [path for path in (*self.files, *self.links) if path.startswith(above)]
 
     def identities(self, places: tuple[str, ...], most: int) -> frozenset[tuple[int, int]] | None:
         """Return the numbers of all files described among and below `places`."""

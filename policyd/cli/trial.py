@@ -6,7 +6,6 @@ what it says is what policyd would say.
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
@@ -16,6 +15,7 @@ from msgspec.structs import replace
 from policyd import engine
 from policyd.actions import Conversation, Machine
 from policyd.cli.replay import PLAIN, Asked, actions_of
+from policyd.cli.tree import Tree
 from policyd.model import Action, Agent, Context, Decision, Mode, Request
 from policyd.policy import Policy, Rule
 from policyd.policy.conditions import (
@@ -30,33 +30,6 @@ OTHER = Agent("zqx0", "1", "zqx0")
 ASKING = Mode("zqx0", asking=True, unsafe=False)
 
 
-class EmptyDisk:
-    """A disk with nothing on it: paths are what they say, directories hold nothing (`model.Filesystem`)."""
-
-    def resolve(self, path: str) -> str:
-        """Return `path` folded: there are no links."""
-        return posixpath.normpath(path)
-
-    def contains(self, directory: str, names: tuple[str, ...]) -> bool:
-        """Say that nothing lies below."""
-        return False
-
-    def is_dir(self, path: str) -> bool:
-        """Say that it is no directory."""
-        return False
-
-    def identity(self, path: str) -> None:
-        """Say that there is no such file."""
-
-    def listing(self, directory: str) -> tuple[str, ...]:
-        """Return no names."""
-        return ()
-
-    def identities(self, places: tuple[str, ...], most: int) -> frozenset[tuple[int, int]]:
-        """Say that there are no files."""
-        return frozenset()
-
-
 class Trial(Struct, frozen=True):
     """A session in which nothing has happened yet."""
 
@@ -69,7 +42,7 @@ class Trial(Struct, frozen=True):
     ) -> Trial:
         """Open a session in `cwd` (default: a directory below `home`) on an empty disk."""
         config, state = f"{home}/.config/policyd", f"{home}/.local/state/policyd"
-        machine = Machine(home, EmptyDisk(), reserved=(config, state, "/etc/policyd"), heads=tuple(heads))
+        machine = Machine(home, Tree(), reserved=(config, state, "/etc/policyd"), heads=tuple(heads))
         where = cwd or f"{home.rstrip('/')}/workspace"
         return cls(Conversation(machine, cwd=where), now or datetime.now(UTC))
 
