@@ -59,6 +59,15 @@ def test_a_path_is_walked_as_the_kernel_does(tree: Path, path: str, expected: st
     assert walked == ("/" if expected is None else str(tree.parent / expected))
 
 
+@pytest.mark.parametrize("path", [*(path for path, _ in WALKS), "loop", "", "n" * 300, "src/sub (deleted)"])
+def test_the_real_path_is_what_the_interpreter_finds(tree: Path, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tree / "src/sub (deleted)").mkdir()
+    found = filesystem.real_path(f"{tree}/{path}")
+    assert found == os.path.realpath(f"{tree}/{path}")
+    monkeypatch.setattr(filesystem, "HANDLE", 0)
+    assert filesystem.real_path(f"{tree}/{path}") == found
+
+
 @pytest.mark.parametrize("path", ["loop", "loop/x", "n" * 300, "x/" * 3000])
 def test_what_the_kernel_refuses_is_an_error(tree: Path, path: str) -> None:
     with pytest.raises(OSError, match=r"(?i)too many levels|too long"):

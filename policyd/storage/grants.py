@@ -21,6 +21,7 @@ from policyd.grants.book import Settle
 from policyd.grants.grant import SESSION_LIFE
 from policyd.model import Context, Effect, Judged, Request
 from policyd.storage import clock as clocks
+from policyd.storage.filesystem import real_path
 from policyd.storage.grantfile import GrantFile, GrantFileError, name_of, project_of
 from policyd.storage.readings import Readings
 
@@ -74,7 +75,7 @@ class Remembered(Struct):
         A link to one project may lead to another tomorrow, where nothing of the first holds.
         """
         cwd = context.workspace.cwd
-        return os.path.realpath(cwd) if cwd else ""
+        return real_path(cwd) if cwd else ""
 
     def book(self, root: str, clock: Clock) -> GrantBook:
         """Return the grants that may count in the project at `root` now."""
