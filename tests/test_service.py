@@ -13,7 +13,7 @@ from time import monotonic
 import pytest
 from msgspec.structs import replace
 
-from policyd.model import Effect, Filesystem
+from policyd.model import Effect, Filesystem, Layer
 from policyd.policy import Policy, PolicyError
 from policyd.service.book import Change, PolicyBook
 from policyd.service.change import loosens
@@ -37,6 +37,7 @@ from policyd.session import (
     Withdraw,
 )
 from policyd.storage import places as where
+from policyd.storage import policies
 from policyd.storage.auditlog import AuditError, AuditLog
 from policyd.storage.auditsync import Syncer
 from policyd.storage.places import Places
@@ -313,6 +314,40 @@ def test_a_vanished_file_keeps_its_denials_until_it_is_back(places: Places) -> N
     put(places, "a.toml", "")
     looked(made)
     assert ids(made.policy, Effect.DENY) == set()
+
+
+def test_sessions_that_open_after_a_file_vanished_keep_its_denials_too(places: Places, tmp_path: Path) -> None:
+    gone = put(places, "a.toml", DENY)
+    project = tmp_path / "project"
+    (project / ".policyd").mkdir(parents=True)
+    (project / ".policyd/p.toml").write_text("version = 1\n" + ALLOW_LS)
+    made = book(places)
+    gone.unlink()
+    looked(made)
+    assert ids(made.of((str(project),)).policy, Effect.DENY) == {"d"}
+    assert made.of((str(project),)).found.sources != made.of(()).found.sources
+
+
+def test_a_managed_file_that_vanishes_keeps_its_lock_until_it_is_back(
+    places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "managed"
+    folder.mkdir()
+    lock, more = folder / "lock.toml", folder / "more.toml"
+    lock.write_text('version = 1\n[lock]\nrefuse = ["user.allow", "grants"]\nsettings = ["prompt"]\n')
+    monkeypatch.setattr(policies, "managed", lambda directories: policies.given([str(folder)], Layer.MANAGED))
+    put(places, "a.toml", ALLOW_LS)
+    made = book(places)
+    held = made.policy.lock
+    assert held.grants and held.settings and ids(made.policy, Effect.ALLOW) == set()
+    lock.unlink()
+    for text in ("version = 1\n", "version = 1\n" + ALLOW_CAT):
+        more.write_text(text)
+        looked(made)
+        assert made.policy.lock == held and "a" not in ids(made.policy, Effect.ALLOW)
+    lock.write_text("version = 1\n")
+    assert looked(made).loosens
+    assert made.policy.lock != held and ids(made.policy, Effect.ALLOW) == {"a", "c"}
 
 
 def test_tighten_takes_new_denials_and_no_new_allows(places: Places) -> None:

@@ -4,7 +4,8 @@ Rules of this module:
 
 1. At start everything managed and of the user must be valid. Later, a bad edit of any file changes nothing and is
    reported; the last good set stays.
-2. A file that vanishes keeps its denials and asks until it is back or policyd starts again.
+2. A file that vanishes keeps its denials, asks and locks until it is back or policyd starts again, in sessions that
+   open meanwhile too.
 3. `look` may run in a thread: it reads files and compiles; nothing is in force before `take` swaps the references.
 4. With `reload = "tighten"` a running session is only tightened.
 """
@@ -20,7 +21,7 @@ from msgspec.structs import replace
 from policyd.authorizer import broken_by
 from policyd.model import Filesystem, Layer
 from policyd.policy import Diagnostic, Policy, PolicyError, PolicySource
-from policyd.service.change import loosens, tightened, with_vanished
+from policyd.service.change import loosens, tightened, vanished_locks, with_vanished
 from policyd.service.passing import unnoticed
 from policyd.storage import policies
 from policyd.storage.places import Places
@@ -233,7 +234,15 @@ class PolicyBook:
         found = self._sources(base, roots)
         if found == base:
             return self._in_force[()]
-        return InForce(found, *self._compose(found), good=found)
+        policy, broken, good = self._kept(found, self._in_force[()])
+        return InForce(found, policy, broken, good)
+
+    def _kept(self, found: Found, old: InForce) -> tuple[Policy, str, Found]:
+        """Return what files mean together with what stays of those that vanished since `old`, and what is at fault."""
+        locks = tuple(vanished_locks(old.good.sources, found.sources))
+        good = replace(found, sources=found.sources + locks)
+        policy, broken = self._compose(good)
+        return with_vanished(policy, old.policy, [source.name for source in found.sources]), broken, good
 
     def _changes(self, base: Found, in_force: dict[Roots, InForce]) -> Iterator[tuple[Roots, InForce]]:
         """Yield what holds anew, for each set of roots whose files are different."""
@@ -245,12 +254,11 @@ class PolicyBook:
 
     def _renewed(self, found: Found, old: InForce) -> InForce:
         """Return what holds after the files changed from those of `old`."""
-        policy, broken = self._compose(found)
-        good, problem = found, ""
+        policy, broken, good = self._kept(found, old)
+        problem = ""
         if broken and not old.broken:
-            good, problem = last_good(found, old.good), f"the changed project policy is not used: {broken}"
-            policy, broken = self._compose(good)
-        policy = with_vanished(policy, old.policy, [source.name for source in good.sources])
+            problem = f"the changed project policy is not used: {broken}"
+            policy, broken, good = self._kept(last_good(found, old.good), old)
         return InForce(found, tightened(old.policy, policy) if self.tighten else policy, broken, good, problem)
 
 

@@ -5,12 +5,12 @@ Pure functions over compiled policies. Where it cannot be shown that a change on
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from policyd.model import Effect
-from policyd.policy import LayerDefaults, Lock, Policy, Rule
+from policyd.model import Effect, Layer
+from policyd.policy import LayerDefaults, Lock, Policy, PolicySource, Rule
 
 Signature = tuple[object, ...]
 
@@ -59,6 +59,20 @@ def with_vanished(new: Policy, old: Policy, files: Iterable[str]) -> Policy:
         heads=tuple(dict.fromkeys((*new.heads, *old.heads))),
         revision=f"{new.revision}+kept",
     )
+
+
+def vanished_locks(old: Iterable[PolicySource], new: Iterable[PolicySource]) -> Iterator[PolicySource]:
+    """Yield, for each managed file of `old` that is not in `new` any more, one that says nothing but its `[lock]`."""
+    import tomllib
+
+    import tomli_w
+
+    present = {source.name for source in new}
+    for source in old:
+        if source.layer is Layer.MANAGED and source.name not in present:
+            lock = tomllib.loads(source.data.decode()).get("lock")
+            if lock:
+                yield replace(source, data=tomli_w.dumps({"lock": lock}).encode())
 
 
 def strict_ground(ground: LayerDefaults, present: set[str]) -> LayerDefaults:
