@@ -21,6 +21,9 @@ from policyd.model import Truth, Word, WordKind
 
 __all__ = ["match", "views"]
 
+END = Word("--")
+"""Behind it nothing is an option."""
+
 # ---- the words of a pattern against a view ---------------------------------------------------------
 
 
@@ -29,7 +32,7 @@ def match(pattern: tuple[PatternWord, ...], view: View, *, widen: bool) -> Truth
     if widen and view.sure is Truth.YES and _written(pattern, view):
         return Truth.YES
     found = _match(pattern, view, widen=widen)
-    if widen and found is not Truth.YES and any(word.option for word in pattern):
+    if widen and found < view.sure and any(word.option for word in pattern):
         found = max(found, _match(pattern, view, widen=False))  # what it says to the letter is never less than meant
     return min(view.sure, found)
 
@@ -89,7 +92,7 @@ def _walk(pattern: tuple[PatternWord, ...], view: View, states: dict[int, Truth]
         states = {place: sure for place, sure in states.items() if sure}
     if not widen:
         states = {place: sure for place, sure in _vanish(states, view).items() if place == len(view.words)}
-    return max(states.values(), default=Truth.NO)
+    return max(states.values()) if states else Truth.NO
 
 
 def _any(states: dict[int, Truth], end: int) -> dict[int, Truth]:
@@ -113,9 +116,10 @@ def _next(word: PatternWord, view: View, states: dict[int, Truth], *, widen: boo
     found: dict[int, Truth] = {}
     if word.literal == "--":
         best = max(states.values())
-        return {index + 1: best for index in range(min(states), len(view.words)) if view.words[index] == Word("--")}
-    near = ((place, sure) for place, sure in _vanish(states, view).items() if place < len(view.words))
-    for index, read in _candidates(view, states) if widen else near:
+        return {index + 1: best for index in range(min(states), len(view.words)) if view.words[index] == END}
+    for index, read in _candidates(view, states) if widen else _vanish(states, view).items():
+        if index >= len(view.words):
+            continue
         truth = min(read, _fits(word, view.words[index], view, widen=widen))
         for place in (index, index + 1) if truth and _spreads(view.words[index]) else (index + 1,):
             found[place] = max(found.get(place, Truth.NO), truth)
@@ -137,7 +141,7 @@ def _candidates(view: View, states: dict[int, Truth]) -> Iterator[tuple[int, Tru
             continue
         seen[index] = sure
         word = view.words[index]
-        if word == Word("--"):
+        if word == END:
             if index + 1 < len(view.words):
                 yield index + 1, sure
         elif word.kind is WordKind.CONST and word.text.startswith("-") and word.text != "-":
@@ -179,9 +183,10 @@ def _program(pattern: PatternWord, view: View, *, widen: bool) -> Truth:
         return Truth.YES
     if pattern.path:
         return _path_program(pattern, view)
-    known = view.names if widen else {posixpath.basename(fold(word.text))}
-    if any(fits(pattern, name, cross=widen) for name in known):
-        return Truth.YES
+    known = view.names if widen else {posixpath.basename(fold(word.text)) if "/" in word.text else word.text}
+    for name in known:
+        if fits(pattern, name, cross=widen):
+            return Truth.YES
     caseless = widen and pattern.literal is not None and pattern.literal.lower() in {name.lower() for name in known}
     return Truth.MAYBE if caseless else Truth.NO
 
@@ -343,7 +348,7 @@ def _present(name: str, value: PatternWord | None, view: View, place: int) -> Tr
     found, index, sure = Truth.NO, place, Truth.YES
     while index < len(view.words):
         word = view.words[index]
-        if word == Word("--"):
+        if word == END:
             if sure is Truth.YES:
                 break
         elif word.kind is not WordKind.CONST:
@@ -355,7 +360,7 @@ def _present(name: str, value: PatternWord | None, view: View, place: int) -> Tr
                 given = min(given, _valued(value, glued, view, index))
             found = max(found, given)
             steps = _steps(word.text, view.syntax(index))
-            if len(steps) > 1 and view.words[index + 1 : index + 2] == (Word("--"),):
+            if len(steps) > 1 and view.words[index + 1 : index + 2] == (END,):
                 sure = Truth.MAYBE
             index += min(steps) - 1
         index += 1
