@@ -5,14 +5,14 @@ This is the page that decides. Everything it needs is in its arguments; it looks
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from policyd.model import Action, Context, Effect, Filesystem, Judged, Layer, PathRef, Role, Truth
+from policyd.model import Action, Context, Effect, Filesystem, Judged, Layer, PathRef, Role, RuleRef, Truth
 from policyd.policy import Entry, LayerDefaults, Policy, Rule
 
 if TYPE_CHECKING:
@@ -47,25 +47,23 @@ class Bench(Struct):
             carried: allow rules of the command whose operand it is.
         """
         hits, possible = self.matching(action, self.policy.index)
-        for rule in carried:
-            if rule not in hits:
-                hits.append(rule)
+        hits += [rule for rule in carried if rule not in hits]
         silent = action.idle or action.role is MENTION
         if silent:
             hits = [rule for rule in hits if rule.effect is not ALLOW]
         defaults = [] if silent else self.ground(action, hits)
         allows = [rule for rule in hits if rule.effect is ALLOW] if hits else hits
-        floors = tuple(self.floors(action, allows, defaults))
+        floors = self.floors(action, allows, defaults)
         effects = [*map(effect_of, hits), *map(effect_of, defaults)]
         if possible or floors or not (effects or silent) or (defaults and not hits and self.partly(action, defaults)):
             effects.append(ASK)
         judged = Judged(
             action,
-            max(effects, default=ALLOW),
-            tuple(map(ref_of, hits)),
-            tuple(map(ref_of, possible)),
-            tuple(map(ref_of, defaults)),
-            floors,
+            max(effects) if effects else ALLOW,
+            refs(hits),
+            refs(possible),
+            refs(defaults),
+            tuple(floors),
         )
         return judged, allows
 
@@ -90,7 +88,7 @@ class Bench(Struct):
         A delegated default also yields to rules of lower trusted layers. What an untrusted project says only tightens,
         so its rules do not displace its defaults either.
         """
-        rank = max(map(rank_of, hits), default=-1)
+        rank = max(map(rank_of, hits)) if hits else -1
         found: list[Entry] = []
         for layer, index in self.policy.ground:
             if rank >= layer.rank and rank >= USER:
@@ -118,46 +116,52 @@ class Bench(Struct):
 
     # ---- floors --------------------------------------------------------------------------------------
 
-    def floors(self, action: Action, allows: list[Rule], defaults: list[Entry]) -> Iterator[str]:
-        """Yield, in words, why an action is at least asked about whatever the rules say."""
+    def floors(self, action: Action, allows: list[Rule], defaults: list[Entry]) -> list[str]:
+        """Return, in words, why an action is at least asked about whatever the rules say."""
+        found: list[str] = []
         if action.guarded and not any(rule.ref.layer is Layer.MANAGED for rule in allows):
-            yield f"it touches policyd's own {action.guarded}"
+            found.append(f"it touches policyd's own {action.guarded}")
         if action.role is MENTION:
-            return
+            return found
         if action.opaque and not any(rule.opaque for rule in allows):
-            yield f"not understood: {action.opaque}"
+            found.append(f"not understood: {action.opaque}")
         if action.escalate and not any(rule.escalate for rule in allows):
-            yield f"it widens the agent's reach: {action.escalate}"
+            found.append(f"it widens the agent's reach: {action.escalate}")
         if self.context.broken:
-            yield f"the project's policy is broken: {self.context.broken}"
+            found.append(f"the project's policy is broken: {self.context.broken}")
         if action.idle or not (allows or ALLOW in map(effect_of, defaults)):
-            return
+            return found
         if action.path is not None:
-            yield from self.path_floors(action, action.path, allows)
+            found += self.path_floors(action, action.path, allows)
         if action.command is not None:
-            yield from self.command_floors(action, allows)
+            found += self.command_floors(action, allows)
         if not self.context.resolved and not allows:
-            yield "paths cannot be resolved here"
+            found.append("paths cannot be resolved here")
+        return found
 
-    def path_floors(self, action: Action, path: PathRef, allows: list[Rule]) -> Iterator[str]:
-        """Yield where an allow would reach a path that no word of it names."""
+    def path_floors(self, action: Action, path: PathRef, allows: list[Rule]) -> list[str]:
+        """Return where an allow would reach a path that no word of it names."""
+        found: list[str] = []
         if any(rule.resource == "path" or rule.encloses for rule in allows):
-            return
+            return found
         if not path.inside and not self.ground_opens(action):
-            yield "outside the workspace"
+            found.append("outside the workspace")
         if not self.context.resolved and allows:
-            yield "paths cannot be resolved here"
+            found.append("paths cannot be resolved here")
+        return found
 
-    def command_floors(self, action: Action, allows: list[Rule]) -> Iterator[str]:
-        """Yield where an allow would let a command run, read or write where no word of it says."""
+    def command_floors(self, action: Action, allows: list[Rule]) -> list[str]:
+        """Return where an allow would let a command run, read or write where no word of it says."""
+        found: list[str] = []
         if not action.cwd_inside and not any(rule.places for rule in allows):
-            yield "it runs outside the workspace" if action.cwd else "where it runs is not known"
+            found.append("it runs outside the workspace" if action.cwd else "where it runs is not known")
         if action.command is not None and action.command.strict_only:
-            yield "it may be read in more than one way"
+            found.append("it may be read in more than one way")
         if action.strays and not any(rule.encloses for rule in allows):
             strays = self.uncovered(action)
             if strays:
-                yield f"it names {', '.join(strays)} outside the workspace"
+                found.append(f"it names {', '.join(strays)} outside the workspace")
+        return found
 
     def uncovered(self, action: Action) -> list[str]:
         """Return the words of a command that name a path outside which no rule and no default lets it reach."""
@@ -195,3 +199,8 @@ class Bench(Struct):
         """Say whether the ground lets `action` reach outside: some `outside` allows, and no entry is stricter."""
         entries = [entry for layer, _ in self.policy.ground for entry in layer.of(action)]
         return any(entry.outside for entry in entries) and all(entry.effect is ALLOW for entry in entries)
+
+
+def refs(spoken: Sequence[Rule | Entry]) -> tuple[RuleRef, ...]:
+    """Return what decisions call some rules or defaults."""
+    return tuple(map(ref_of, spoken)) if spoken else ()

@@ -18,7 +18,7 @@ from operator import attrgetter
 from msgspec import Struct
 from msgspec.structs import replace
 
-from policyd.model import Action, Context, Decision, Judged, Reach
+from policyd.model import Action, Context, Decision, Effect, Judged, Reach, RuleRef
 from policyd.policy import Policy
 
 KEPT = 8_192
@@ -28,16 +28,18 @@ MOST_ACTIONS = 32
 """Actions of a request that is kept."""
 APART = frozenset({"args", "within", "origin", "whole"})
 """Fields of an action at which only rules that are not steady, floors, grants and records look."""
-NOBODY = Action(frozenset())
 Key = tuple[object, ...]
+Found = tuple[Effect, tuple[RuleRef, ...], tuple[RuleRef, ...], tuple[RuleRef, ...], tuple[str, ...]]
+found = attrgetter("effect", "hits", "possible", "defaults", "floors")
+"""What was judged of an action, the action itself apart."""
 fields = attrgetter(*[name for name in Action.__struct_fields__ if name not in APART])
 facts = attrgetter(*[name for name in Context.__struct_fields__ if name != "now"])
 
 
 class Verdict(Struct, frozen=True, gc=False):
-    """What was judged of the actions with one key, the actions themselves apart."""
+    """What was judged of the actions with one key."""
 
-    judged: tuple[Judged, ...]
+    judged: tuple[Found, ...]
     decision: Decision | None = None
     """What followed for a request that is no menu, where no remembered answer spoke of it."""
 
@@ -78,8 +80,7 @@ def keep(held: Verdicts, key: Key | None, judged: tuple[Judged, ...], decision: 
     held.size += len(judged)
     while held.size > KEPT:
         held.size -= len(held.known.pop(next(iter(held.known))).judged)
-    apart = tuple([replace(one, action=NOBODY) for one in judged])
-    held.known[key] = same(apart, decision and replace(decision, actions=()))
+    held.known[key] = same(tuple(map(found, judged)), decision and replace(decision, actions=()))
 
 
 def lasts(action: Action) -> bool:
@@ -91,19 +92,14 @@ def lasts(action: Action) -> bool:
 
 
 @lru_cache(1024)
-def same(judged: tuple[Judged, ...], decision: Decision | None) -> Verdict:
+def same(judged: tuple[Found, ...], decision: Decision | None) -> Verdict:
     """Return one verdict for all that are equal."""
     return Verdict(judged, decision)
 
 
-def again(judged: tuple[Judged, ...], actions: tuple[Action, ...]) -> tuple[Judged, ...]:
+def again(judged: tuple[Found, ...], actions: tuple[Action, ...]) -> tuple[Judged, ...]:
     """Return the same verdicts over these actions."""
     if len(actions) == 1:
-        one = judged[0]
-        return (Judged(actions[0], one.effect, one.hits, one.possible, one.defaults, one.floors),)
-    return tuple(
-        [
-            Judged(action, one.effect, one.hits, one.possible, one.defaults, one.floors)
-            for one, action in zip(judged, actions, strict=True)
-        ]
-    )
+        effect, hits, possible, defaults, floors = judged[0]
+        return (Judged(actions[0], effect, hits, possible, defaults, floors),)
+    return tuple([Judged(action, *one) for one, action in zip(judged, actions, strict=True)])

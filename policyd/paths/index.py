@@ -120,19 +120,19 @@ class Node:
         else:
             self.ids = [each]
 
-    def fitting(self, name: str) -> list[Node]:
-        """The nodes behind wildcards that may fit `name`."""
-        nodes = []
+    def fitting(self, name: str, nodes: list[Node]) -> None:
+        """Add the nodes behind wildcards that may fit `name`."""
         opening, closing = self.opening, self.closing
         for key in (SHORT, name[:KEY]) if opening else ():
-            if key in opening:
-                nodes += [table[name[:size]] for size, table in opening[key].items() if name[:size] in table]
+            for size, texts in opening[key].items() if key in opening else ():
+                if name[:size] in texts:
+                    nodes.append(texts[name[:size]])
         for key in (SHORT, name[-KEY:]) if closing else ():
-            if key in closing:
-                nodes += [table[name[-size:]] for size, table in closing[key].items() if name[-size:] in table]
+            for size, texts in closing[key].items() if key in closing else ():
+                if name[-size:] in texts:
+                    nodes.append(texts[name[-size:]])
         if self.holding or self.wilds:
             nodes += self._holding(name)
-        return nodes
 
     def _holding(self, name: str) -> Iterator[Node]:
         for size, table in self.holding.get(SHORT, {}).items():
@@ -175,7 +175,7 @@ def walk(starts: Iterable[Node], names: Iterable[str], met: set[int]) -> list[No
     """Follow `names` from some nodes; return where that leads, with the patterns met on the way added to `met`."""
     here = arrive(list(starts), met)
     for name in names:
-        after = []
+        after: list[Node] = []
         for node in here:
             if node.loops:
                 after.append(node)
@@ -183,7 +183,7 @@ def walk(starts: Iterable[Node], names: Iterable[str], met: set[int]) -> list[No
             if child is not None:
                 after.append(child)
             if node.wild:
-                after += node.fitting(name)
+                node.fitting(name, after)
         if not after:
             return after
         here = arrive(after, met)

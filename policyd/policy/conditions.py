@@ -164,18 +164,21 @@ class PathCondition(Struct, frozen=True):
             return YES if self.sure(ref, context) else NO
         if self.outside and not ref.inside:
             return YES
-        best = NO
+        best, workspace, widen = NO, context.workspace, self.place.widen
         for pattern in self.patterns:
-            best = max(best, pattern.maybe(ref, context.workspace, fs, widen=self.place.widen))
-            if best is YES:
-                break
+            truth = pattern.maybe(ref, workspace, fs, widen=widen)
+            if truth is YES:
+                return YES
+            best = max(best, truth)
         return best
 
     def sure(self, ref: PathRef, context: Context) -> bool:
         """Say whether one pattern holds every form, or no form lies in any root."""
-        if self.outside and lies_outside(ref, context):
-            return True
-        return any(pattern.sure(ref, context.workspace) for pattern in self.patterns)
+        workspace = context.workspace
+        for pattern in self.patterns:
+            if pattern.sure(ref, workspace):
+                return True
+        return self.outside and lies_outside(ref, context)
 
 
 def lies_outside(ref: PathRef, context: Context) -> bool:
@@ -206,11 +209,12 @@ class CommandCondition(Struct, frozen=True):
                 if entry.sure(cmd, env):
                     return YES if self.in_place(action, context) and self.files_fit(action, context) else NO
             return NO
-        best = NO
+        best, widen = NO, self.place.widen
         for entry in self.entries:
-            best = max(best, entry.maybe(cmd, widen=self.place.widen))
-            if best is YES:
-                break
+            truth = entry.maybe(cmd, widen=widen)
+            if truth is YES:
+                return YES
+            best = max(best, truth)
         return best
 
     def carries(self, action: Action) -> bool:
