@@ -21,7 +21,7 @@ from policyd.policy import PolicyError, PolicySource
 from policyd.storage import places, policies, strictfile
 from policyd.storage.filesystem import RealFilesystem
 from policyd.storage.strictfile import InsecureFileError, Owners, read_strictly
-from policyd.storage.trust import ProjectFiles, TrustStore, digest, read_project
+from policyd.storage.trust import ProjectFiles, TrustStore, read_project
 
 DENY = '[[rule]]\neffect = "deny"\ncommand = "ls"\n'
 ALLOW = '[[rule]]\neffect = "allow"\ncommand = "ls"\n'
@@ -363,8 +363,11 @@ def test_a_project_policy_is_plain_files_only(project: Path, store: TrustStore, 
 
 
 def test_the_digest_is_of_names_and_contents() -> None:
-    assert digest([("a", b"x"), ("b", b"y")]) == digest([("b", b"y"), ("a", b"x")])
-    assert digest([("a", b"xb"), ("c", b"")]) != digest([("a", b"x"), ("bc", b"")])
+    def digest(*files: tuple[str, bytes]) -> str:
+        return ProjectFiles("/", files).digest
+
+    assert digest(("a", b"x"), ("b", b"y")) == digest(("b", b"y"), ("a", b"x"))
+    assert digest(("a", b"xb"), ("c", b"")) != digest(("a", b"x"), ("bc", b""))
     assert ProjectFiles("/p", (("a.toml", b""),)).digest.startswith("sha256:")
 
 

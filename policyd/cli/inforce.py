@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 import policyd
 from policyd.actions import Machine
@@ -90,15 +91,13 @@ def gather(root: str, home: str | None, files: list[str]) -> InForce:
 
 def compose(state: InForce) -> None:
     """Load what was found, as far as it loads, and try its examples, as a start does."""
-    sources = tuple(policies.demoted(state.found.sources, (state.root,)))
-    found = Found(sources, state.found.notes, state.found.broken)
-    state.found, fs = found, RealFilesystem()
-    where = state.places
-    own = (where.config, where.state, where.cache, *where.managed)
-    state.unsound = open_workspace(state.root, (), home=where.home, fs=fs, tmpdir=where.tmpdir, reserved=own).unsound
+    state.found = replace(state.found, sources=tuple(policies.demoted(state.found.sources, (state.root,))))
+    where, fs = state.places, RealFilesystem()
+    space = open_workspace(state.root, (), home=where.home, fs=fs, tmpdir=where.tmpdir, reserved=where.reserved)
+    state.unsound = space.unsound
     try:
-        state.policy, state.broken = policies.compose(found, state.places, fs=fs, version=policyd.__version__)
-        wrong = broken_by(check_examples(state.policy, Machine(state.places.home, fs, state.places.tmpdir)))
+        state.policy, state.broken = policies.compose(state.found, where, fs=fs, version=policyd.__version__)
+        wrong = broken_by(check_examples(state.policy, Machine(where.home, fs, where.tmpdir)))
         state.broken = state.broken or wrong
     except PolicyError as error:
         state.mistakes += error.diagnostics

@@ -35,8 +35,7 @@ class Loaded(Struct):
 
     def machine(self) -> Machine:
         """Return the machine as the core sees it."""
-        own = (self.places.config, self.places.state, self.places.cache, *self.places.managed)
-        return Machine(self.places.home, self.fs, self.places.tmpdir, self.args.shell, own)
+        return Machine(self.places.home, self.fs, self.places.tmpdir, self.args.shell, self.places.reserved)
 
     def session(self, session: Session) -> tuple[Policy, str]:
         """Return the policy of a session and why everything in it is at least ask."""

@@ -58,8 +58,7 @@ def run(args: argparse.Namespace) -> int:
 def run_list(args: argparse.Namespace, where: Places) -> int:
     """Print what waits."""
     rows = {
-        str(row["id"]): row
-        for row in [*of_daemon(args, where), *(one.facts() for one in Inbox(inbox_of(where)).entries())]
+        str(row["id"]): row for row in [*of_daemon(args, where), *(one.facts() for one in Inbox(where.inbox).entries())]
     }
     if args.json:
         tell(*rows.values())
@@ -72,7 +71,7 @@ def run_answer(args: argparse.Namespace, where: Places) -> int:
     """Answer one question, wherever it waits."""
     if why := presence.refusal():
         return failed("prompts answer", why)
-    own = Inbox(inbox_of(where))
+    own = Inbox(where.inbox)
     if any(entry.id == args.id for entry in own.entries()):
         own.answer(args.id, args.decision, option=args.option, message=args.message)
     elif any(row.get("id") == args.id for row in of_daemon(args, where)):
@@ -84,11 +83,6 @@ def run_answer(args: argparse.Namespace, where: Places) -> int:
         return NO
     say(f"{args.id}: {args.decision}")
     return DONE
-
-
-def inbox_of(where: Places) -> str:
-    """Return the directory of the user's own questions."""
-    return f"{where.state}/inbox"
 
 
 def of_daemon(args: argparse.Namespace, where: Places) -> list[Mapping[str, object]]:

@@ -96,7 +96,7 @@ class Shared:
         self._relayed: dict[Performer, Connection] = {}
         """The connections of proxies."""
         self._grant_files: dict[int, Remembered] = {}
-        self.inbox = Inbox(f"{self.ground.places.state}/inbox")
+        self.inbox = Inbox(self.ground.places.inbox)
         self.steps = Steps(self.inbox)
         self.durability: Durability | None = None
         self._watching: Callable[[], None] = lambda: None

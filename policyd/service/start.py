@@ -104,7 +104,7 @@ def open_service(choices: Choices, note: Callable[[str], None]) -> Service:
     except ValueError as error:
         raise StartError([f"policyd: {error}"]) from error
     service = Service(ground.book, ground.loaded, authorizer, remembered, note, choices.command)
-    service.inbox = f"{ground.places.state}/inbox"
+    service.inbox = places.inbox
     service.use(Performer(connection, log=ground.log, note=service.say, remember=service.remember, fs=ground.fs))
     return service
 
@@ -122,7 +122,7 @@ def prepare(choices: Choices) -> Ground:
         fs=fs,
         tmpdir=places.tmpdir,
         shell=choices.shell or "bash",
-        reserved=(places.config, places.state, places.cache, *places.managed),
+        reserved=places.reserved,
         fold_case=fs.fold_case,
     )
     book = PolicyBook(

@@ -34,6 +34,7 @@ from policyd.grants.text import BREAK, LONGEST_TEXT
 from policyd.model import Effect
 from policyd.storage import clock as clocks
 from policyd.storage.readings import Readings
+from policyd.storage.strictfile import read_some
 
 BEHIND = timedelta(minutes=2)
 NOTED = timedelta(minutes=10)
@@ -242,15 +243,6 @@ def project_of(path: str) -> str:
         return ""
     finally:
         os.close(descriptor)
-
-
-def read_some(descriptor: int, most: int) -> bytes:
-    """Return what a descriptor holds, at most `most` bytes of it."""
-    blocks, left = [], most
-    while left > 0 and (block := os.read(descriptor, min(left, 1 << 20))):
-        blocks.append(block)
-        left -= len(block)
-    return b"".join(blocks)
 
 
 def identify(path: str) -> Identity:

@@ -74,6 +74,16 @@ class Places(Struct, frozen=True):
         return f"{self.state}/trust"
 
     @property
+    def inbox(self) -> str:
+        """The directory of questions that wait for `policyd prompts answer`."""
+        return f"{self.state}/inbox"
+
+    @property
+    def reserved(self) -> tuple[str, ...]:
+        """What is policyd's own: the guard holds it against agents."""
+        return (self.config, self.state, self.cache, *self.managed)
+
+    @property
     def audit(self) -> str:
         """The directory of the audit log."""
         return f"{self.state}/audit"

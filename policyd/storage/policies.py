@@ -101,18 +101,23 @@ def checked(
         return Found()
     except OSError as error:
         raise PolicyError([refused(directory, error, layer)]) from error
-    sources, faults = [], []
-    for name in names:
-        path = os.path.join(directory, name)
-        if not is_policy(name):
-            continue
+    chosen = [os.path.join(directory, name) for name in names if is_policy(name)]
+    return Found(sources_of(chosen, layer, reading), tuple(unread(directory, names)))
+
+
+def sources_of(
+    paths: Iterable[str], layer: Layer, reading: Callable[[str], bytes], faults: Iterable[Diagnostic] = ()
+) -> tuple[PolicySource, ...]:
+    """Read files; PolicyError with every one that is refused, and the `faults` there are already."""
+    sources, faults = [], [*faults]
+    for path in paths:
         try:
             sources.append(PolicySource(path, reading(path), layer))
         except OSError as error:
             faults.append(refused(path, error, layer))
     if faults:
         raise PolicyError(faults)
-    return Found(tuple(sources), tuple(unread(directory, names)))
+    return tuple(sources)
 
 
 def is_policy(name: str) -> bool:
@@ -152,25 +157,18 @@ def given(paths: Iterable[str], layer: Layer = Layer.USER) -> Found:
     Raises:
         PolicyError: one does not exist or cannot be read.
     """
-    sources: list[PolicySource] = []
+    chosen: list[str] = []
     notes: list[str] = []
     faults: list[Diagnostic] = []
     for path in paths:
         try:
             names = sorted(os.listdir(path)) if os.path.isdir(path) else None
-            notes += unread(path, (name for name in names or () if not name.endswith(SUITE)))
-            chosen = [path] if names is None else [os.path.join(path, name) for name in names if is_policy(name)]
         except OSError as error:
             faults.append(refused(path, error, layer))
             continue
-        for one in chosen:
-            try:
-                sources.append(PolicySource(one, read_plain(one), layer))
-            except OSError as error:
-                faults.append(refused(one, error, layer))
-    if faults:
-        raise PolicyError(faults)
-    return Found(tuple(sources), tuple(notes))
+        notes += unread(path, (name for name in names or () if not name.endswith(SUITE)))
+        chosen += [path] if names is None else [os.path.join(path, name) for name in names if is_policy(name)]
+    return Found(sources_of(chosen, layer, read_plain, faults), tuple(notes))
 
 
 def read_plain(path: str) -> bytes:

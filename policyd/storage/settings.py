@@ -203,7 +203,6 @@ def variables_of(environ: Mapping[str, str], problems: list[str]) -> list[Layer]
 
 
 def checked_options(options: Mapping[str, object], problems: list[str]) -> dict[str, object]:
-    """Return the options, those that name no field or no road reported."""
-    known = {each.name for each in fields(Settings)}
-    problems += [f"no setting is called `{name}`" for name in options if name not in known]
+    """Return the options, those that name no field reported."""
+    problems += [f"no setting is called `{name}`" for name in options if name not in field_names()]
     return dict(options)

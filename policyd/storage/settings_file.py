@@ -6,14 +6,15 @@ with `audit.*` and `grants.*` as tables; `[lock] settings` is the managed file's
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
+from policyd.policy.errors import nearest
 from policyd.policy.file import SETTINGS as LOCKABLE
 
 Step = Annotated[str, StringConstraints(pattern=r"^(client|inbox|command:/.+)$")]
@@ -118,7 +119,7 @@ def flat(path: str, data: bytes, file: SettingsFile, problems: list[str]) -> dic
             values.update({f"{name}_{key}": each for key, each in value.items() if each is not None})
         elif name == "lock":
             problems += [
-                f"{path}:{line_of(data, 'lock')}: `{key}` is no setting that can be locked{nearest(key, LOCKABLE)}"
+                f"{path}:{line_of(data, 'lock')}: `{key}` is no setting that can be locked{hint(key, LOCKABLE)}"
                 for key in value["settings"]
                 if key not in LOCKABLE
             ]
@@ -134,14 +135,14 @@ def in_words(path: str, data: bytes, place: tuple[int | str, ...], message: str,
     where = f"{path}:{line_of(data, str(place[0]), str(place[1]) if len(place) > 1 else '')}"
     if kind == "extra_forbidden":
         names = NAMES.get(str(place[0]) if len(place) > 1 else "", NAMES[""])
-        return f"{where}: unknown setting `{key}`{nearest(str(place[-1]), names)}"
+        return f"{where}: unknown setting `{key}`{hint(str(place[-1]), names)}"
     return f"{where}: `{key}`: {message[:1].lower()}{message[1:]}"
 
 
-def nearest(word: str, known: tuple[str, ...]) -> str:
+def hint(word: str, known: Iterable[str]) -> str:
     """Return a hint at the nearest known word, empty where none is near."""
-    found = difflib.get_close_matches(word, known, 1)
-    return f"; did you mean `{found[0]}`?" if found else ""
+    found = nearest(word, known)
+    return f"; did you mean `{found}`?" if found else ""
 
 
 def line_of(data: bytes, key: str, inner: str = "") -> int:

@@ -119,13 +119,19 @@ def read_all(descriptor: int, path: str) -> bytes:
         raise InsecureFileError(path, f"it is {kind_of(status.st_mode)}, not a plain file")
     if status.st_size > LARGEST:
         raise InsecureFileError(path, f"it is larger than {LARGEST} bytes")
-    parts, left = [], LARGEST + 1
-    while left > 0 and (part := os.read(descriptor, min(left, 1 << 20))):
-        parts.append(part)
-        left -= len(part)
-    if left <= 0:
+    data = read_some(descriptor, LARGEST + 1)
+    if len(data) > LARGEST:
         raise InsecureFileError(path, f"it is larger than {LARGEST} bytes")
-    return b"".join(parts)
+    return data
+
+
+def read_some(descriptor: int, most: int) -> bytes:
+    """Return what a descriptor holds, at most `most` bytes of it."""
+    blocks, left = [], most
+    while left > 0 and (block := os.read(descriptor, min(left, 1 << 20))):
+        blocks.append(block)
+        left -= len(block)
+    return b"".join(blocks)
 
 
 def kind_of(mode: int) -> str:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
 from datetime import datetime
 
 from msgspec import Struct
@@ -37,21 +36,16 @@ class ProjectFiles(Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """The name of exactly these files: `sha256:…`."""
-        return digest(self.files)
+        """The hash over sorted names and contents, `sha256:…`; lengths keep two lists from looking alike."""
+        total: list[bytes] = []
+        for name, data in sorted(self.files):
+            coded = os.fsencode(name)
+            total += (len(coded).to_bytes(8, "big"), coded, len(data).to_bytes(8, "big"), data)
+        return f"sha256:{sha256(b''.join(total)).hexdigest()}"
 
     def path(self, name: str) -> str:
         """Return the path of one of the files."""
         return os.path.join(self.root, FOLDER, name)
-
-
-def digest(files: Iterable[tuple[str, bytes]]) -> str:
-    """Return the hash over sorted names and contents; lengths keep two lists from looking alike."""
-    total: list[bytes] = []
-    for name, data in sorted(files):
-        coded = os.fsencode(name)
-        total += (len(coded).to_bytes(8, "big"), coded, len(data).to_bytes(8, "big"), data)
-    return f"sha256:{sha256(b''.join(total)).hexdigest()}"
 
 
 def read_project(root: str) -> ProjectFiles:
