@@ -147,6 +147,10 @@ def _named(text: str) -> tuple[list[str], list[str], list[str], list[str]]:
         ("mytool --x=y,.env", ["y,.env", ".env", "y"]),
         ("mytool -vf.env", ["f.env", ".env"]),
         ("mytool file:///w/%2eenv", ["/w/.env", "file:///w/%2eenv", "///w/%2eenv", "file"]),
+        ("mytool https://x.invalid/.env s3://b/k --f=http://x:80/y?z=/w", []),
+        ("mytool --x=https://x.invalid/a,.env", [",.env", ".env"]),
+        ("mytool s3://b/../.env", ["s3://b/../.env", "//b/../.env", "s3"]),
+        ("mytool unix:///run/x odd://b", ["unix:///run/x", "///run/x", "unix", "odd://b", "//b", "odd"]),
         ("git show secrets:a", ["secrets:a", "a"]),
         ("npm run docs:build", []),
         ("mytool --flag -v", []),
@@ -178,6 +182,7 @@ def test_words_that_may_be_paths_are_mentions(text: str, mentions: list[str]) ->
         ("ssh me@x.invalid ls", ["ssh://x.invalid"]),
         ("mytool --url=https://x.invalid", ["https://x.invalid"]),
         ("npm install --registry=https://x.invalid", ["https://x.invalid"]),
+        ("mytool --to=s3://b/k,https://x.invalid", ["s3://b/k", "https://x.invalid"]),
         ("echo https://x.invalid", []),
     ],
 )

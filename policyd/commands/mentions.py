@@ -6,6 +6,8 @@ Rules of this module:
    first of each is a piece as well, and what is glued to a short option or a cluster of two.
 2. At most `PIECES` pieces of a word are looked at; `parts` says whether there are more.
 3. A `file:` URL is its path, percent-escapes decoded, whatever host it names.
+4. What is behind the name of a protocol that leads to another machine (`s3://…`) names nothing here, unless it holds
+   a `..`.
 """
 
 from __future__ import annotations
@@ -24,6 +26,12 @@ _FILE_URL = re.compile(r"file:(?://[^/]*)?(/[^?#]*)", re.IGNORECASE)
 _BURIED = re.compile(r"file:/", re.IGNORECASE)
 _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _PLACES = ("/", ".", "~", "$")
+_REMOTE = re.compile(
+    r"(?<![\w.+-])(?:[a-z]{2,8}\+)?(?:https?|wss?|ftps?|sftp|ssh|git|svn|rsync|s3|gs|gcs|abfss?|wasbs?|hdfs|oci|docker|"
+    r"rediss?|postgres(?:ql)?|mysql|mariadb|mongodb|amqps?|nats|mqtts?|kafka|ldaps?|smtps?|imaps?|tcp|udp|grpcs?|rtsp)"
+    r"(?:\+[a-z]{2,8})?://[\w\[][^\s,;|'\"<>]*",
+    re.IGNORECASE,
+)
 
 
 def parts(word: Word, *, whole: bool = False) -> Iterator[Word]:
@@ -35,6 +43,8 @@ def parts(word: Word, *, whole: bool = False) -> Iterator[Word]:
         if "/" in word.prefix and not word.prefix.startswith("-"):
             yield Word(_escaped(word.prefix) + "*", WordKind.GLOB)
         return
+    addresses, word = _addresses(word)
+    yield from addresses
     seen: set[str] = set()
     for part in _pieces(word, whole=whole):
         if not part.text or part.text in seen:
@@ -79,6 +89,20 @@ def file_url(word: Word) -> Word | None:
     buried = _BURIED.search(word.text) if word.kind is WordKind.CONST else None
     found = _FILE_URL.match(word.text, buried.start()) if buried else None
     return Word(_decoded(found[1])) if found else None
+
+
+def is_remote(word: Word) -> bool:
+    """Say whether a word begins with a URL of another machine."""
+    return "/.." not in word.text and _REMOTE.match(constant(word)) is not None
+
+
+def _addresses(word: Word) -> tuple[list[Word], Word]:
+    """Take the URLs of other machines out of a word; return them, and what is left of it."""
+    text = word.text
+    found = _REMOTE.findall(text) if "://" in text and "/.." not in text else []
+    if not found or len(found) > PIECES:
+        return [], word
+    return [Word(url, word.kind) for url in found], Word(_REMOTE.sub("", text), word.kind)
 
 
 def _decoded(text: str) -> str:

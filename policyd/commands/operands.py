@@ -21,7 +21,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from policyd.commands import foreign, scripts, views
-from policyd.commands.mentions import file_url, mounted, parts
+from policyd.commands.mentions import file_url, is_remote, mounted, parts
 from policyd.commands.options import Given, Parsed, constant, key, parse, tail, unread
 from policyd.commands.patterns import plain_name
 from policyd.commands.programs import Called, Program, called
@@ -88,7 +88,8 @@ class _Uses(Struct):
                 self.opaque.append(f"`{part.text[:40]}` names more than is looked at")
                 return
             self._address(part, sure=False)
-            self.files.append(FileUse("read", part, Role.MENTION, 0))
+            if not is_remote(part):
+                self.files.append(FileUse("read", part, Role.MENTION, 0))
 
     def url(self, word: Word, *, sure: bool) -> None:
         """Note a URL, or the file of a `file:` URL; `sure` = the word is one even without a scheme."""
