@@ -276,14 +276,15 @@ def folded(word: PatternWord) -> tuple[Piece, ...]:
 def fits(word: PatternWord, text: str, *, cross: bool = False) -> bool:
     """Say whether a constant word is what a pattern word without `**` on its own says.
 
-    Words with `/` compare as paths: `text` folded against the pattern. `cross` lets `*` go over `/`.
+    Words with `/` compare as paths: `text` folded against the pattern (`./-rf` is no option). `cross` lets `*` go over
+    `/`.
     """
     if word.any:
         return not text.startswith("-") or text == "-"
     if not cross and word.pieces and word.pieces[0][1] and text.startswith("-"):
         return False
     if word.literal is not None:
-        return text == word.literal or ("/" in text and (fold(text) == word.literal))
+        return text == word.literal or ("/" in text and word.literal[:1] != "-" and fold(text) == word.literal)
     shape = folded(word) if word.path else word.pieces
     spelling = fold(text) if "/" in text and (word.path or cross) else text
     if glob(shape, spelling, "" if cross else "/"):
