@@ -19,16 +19,11 @@ from policyd.policy import PolicySource
 from policyd.storage import policies
 from policyd.storage.policies import Found
 from policyd.storage.trust import read_project
+from tests.commandline import policyd
 from tests.rowwise import try_each
 
 ROOT = Path(__file__).parent.parent
 PROJECT = 'version = 1\n[[rule]]\nid = "make"\neffect = "allow"\ncommand = "make **"\n'
-
-
-def policyd(*words: str, cwd: Path, home: Path) -> subprocess.CompletedProcess[str]:
-    env = {"HOME": str(home), "PATH": os.environ["PATH"]}
-    command = [sys.executable, "-m", "policyd", *words]
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.fixture

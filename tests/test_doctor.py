@@ -4,38 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tomllib
-from contextlib import chdir, redirect_stderr, redirect_stdout
-from io import StringIO
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from msgspec import to_builtins
 
 from policyd.actions import profiles
-from policyd.cli import advice, agentfacts, inforce, jsonc, main, tiers, wrapped
+from policyd.cli import advice, agentfacts, inforce, jsonc, tiers, wrapped
 from policyd.cli.wrapped import Entry
 from policyd.prompts import clients
+from tests.commandline import policyd
 
 ROOT = Path(__file__).parent.parent
 DATA = Path(__file__).parent / "data/clients"
 CASES: list[dict[str, Any]] = tomllib.loads((DATA / "cases.toml").read_text())["case"]
-
-
-def policyd(*words: str, cwd: Path, home: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command in this process, with a home and a working directory of its own."""
-    env = {"HOME": str(home), "PATH": os.environ["PATH"]}
-    out, err = StringIO(), StringIO()
-    with chdir(cwd), patch.dict(os.environ, env, clear=True), redirect_stdout(out), redirect_stderr(err):
-        try:
-            code = main(list(words))
-        except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else 1
-    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from policyd.cli import advice, merging, programs, recipes, wrapped
 from policyd.cli.merging import MergeError
 from policyd.cli.recipes import CLIENTS, recipe
-from tests.test_doctor import policyd
+from tests.commandline import policyd
 
 WRITTEN = {"zed": ".config/zed/settings.json", "jetbrains": ".jetbrains/acp.json", "acpx": ".acpx/config.json"}
 
