@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import tests
 from policyd.cli import COMMANDS
 from tests.rowwise import in_groups
 
@@ -48,13 +49,20 @@ def test_nothing_else_lies_at_the_top() -> None:
 
 
 def test_each_room_has_tests_of_its_own() -> None:
-    tests = [path.stem for path in Path(__file__).parent.glob("test_*.py")]
+    names = [path.stem for path in Path(__file__).parent.glob("test_*.py")]
     bare = [
         room
         for room in ROOMS
-        if room != "model" and not any(name.startswith(f"test_{room.rstrip('s')}") for name in tests)
+        if room != "model" and not any(name.startswith(f"test_{room.rstrip('s')}") for name in names)
     ]
     assert bare == []
+
+
+def test_the_map_of_the_tests_names_everything_they_share() -> None:
+    here = Path(__file__).parent
+    shared = {path.stem for path in here.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    told = set(re.findall(r"\w+", tests.__doc__ or ""))
+    assert {name for name in shared if not name.startswith(("test_", "__"))} - told == set()
 
 
 @in_groups((path,) for path in SOURCES)
