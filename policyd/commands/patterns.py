@@ -198,7 +198,7 @@ def _word(pattern: PatternWord, word: Word, cwd: tuple[str, ...]) -> bool:
     if word.kind is not WordKind.CONST:
         return False
     text = word.text
-    if text == pattern.text and pattern.literal is not None:
+    if text == (pattern.text if pattern.path else pattern.literal) and pattern.literal is not None:
         return True
     if pattern.path and ".." in text.split("/"):
         return False
@@ -208,17 +208,22 @@ def _word(pattern: PatternWord, word: Word, cwd: tuple[str, ...]) -> bool:
 
 
 def _rest(words: tuple[PatternWord, ...], argv: tuple[Word, ...], cwd: tuple[str, ...]) -> bool:
-    last = bool(words) and words[-1].many
-    fixed = words[:-1] if last else words
-    if not any(pattern.many for pattern in fixed):
-        fits_in = len(fixed) <= len(argv) if last else len(fixed) == len(argv)
-        return fits_in and all(_word(pattern, word, cwd) for pattern, word in zip(fixed, argv, strict=False))
+    for at, pattern in enumerate(words):
+        if pattern.many:
+            return at + 1 == len(words) or _behind(words[at:], argv[at:], cwd)
+        if at >= len(argv) or not _word(pattern, argv[at], cwd):
+            return False
+    return len(words) == len(argv)
+
+
+def _behind(words: tuple[PatternWord, ...], argv: tuple[Word, ...], cwd: tuple[str, ...]) -> bool:
+    """Follow the words of a pattern from its first `**` on, through every place they may be at."""
     states = {0}
-    for pattern in fixed:
+    for pattern in words:
         if pattern.many:
             states = set(range(min(states), len(argv) + 1))
         else:
             states = {at + 1 for at in states if at < len(argv) and _word(pattern, argv[at], cwd)}
         if not states:
             return False
-    return last or len(argv) in states
+    return len(argv) in states

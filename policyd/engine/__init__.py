@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from policyd.engine.bench import Bench
-from policyd.engine.reasons import remember, said, said_of_rules
+from policyd.engine.reasons import near, remember, said, said_of_rules
 from policyd.engine.verdicts import Verdict, again, keep, key_of, of_session
 from policyd.model import (
     Action,
@@ -172,7 +172,7 @@ def decision(
 ) -> Decision:
     """Put together effect, source, deciding rules, all matched rules and the reason."""
     one = judged[0] if len(judged) == 1 else None
-    if one is None or one.floors or words or source is not None or (effect is ASK and unspoken(one)):
+    if one is None or one.floors or words or source is not None or (effect is ASK and unspoken(one, policy)):
         found = said(effect, judged, words, source, policy.about)
     else:
         found = said_of_rules(effect, one.hits, one.possible, one.defaults)
@@ -181,9 +181,10 @@ def decision(
     )
 
 
-def unspoken(one: Judged) -> bool:
-    """Say whether nothing speaks about a command: what nearly did is worth a word then."""
-    return one.action.command is not None and not (one.hits or one.possible or one.defaults)
+def unspoken(one: Judged, policy: Policy) -> bool:
+    """Say whether nothing speaks about a command that something nearly allows: that is worth a word."""
+    silent = one.action.command is not None and not (one.hits or one.possible or one.defaults)
+    return silent and near(one.action, policy.about) != ""
 
 
 def rule_holds(

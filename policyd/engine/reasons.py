@@ -43,19 +43,27 @@ def told(words: list[str]) -> list[str]:
     return words if len(words) <= MOST_SAID else [*words[:MOST_SAID], f"and {len(words) - MOST_SAID} more reasons"]
 
 
+def near(action: Action, about: About) -> str:
+    """Say what nearly allowed an action, nothing where nothing did."""
+    for rule in about(action):
+        if short := rule.short(action):
+            return safe(short, limit=LONGEST_FLOOR)
+    return ""
+
+
 def silence(judged: Judged, about: About, *, alone: bool) -> str:
     """Say that no rule speaks about an action: which, where it is not the only one, and what nearly did."""
     action = judged.action
-    near = safe(next(filter(None, (rule.short(action) for rule in about(action))), ""), limit=LONGEST_FLOOR)
+    nearly = near(action, about)
     if alone:
-        return near or SILENCE
+        return nearly or SILENCE
     if action.command is not None:
         named = action.command.text
     elif action.path is not None and action.kinds:
         named = f"{min(action.kinds)} {action.path.text}"
     else:
         return SILENCE
-    return f"no rule speaks about `{safe(named, limit=LONGEST_NAME)}`" + (f" ({near})" if near else "")
+    return f"no rule speaks about `{safe(named, limit=LONGEST_NAME)}`" + (f" ({nearly})" if nearly else "")
 
 
 def deciding(effect: Effect, judged: tuple[Judged, ...], about: About = nothing) -> tuple[list[RuleRef], list[str]]:

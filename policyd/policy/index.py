@@ -75,17 +75,19 @@ class Commands:
     whose program is no exact name, a short option may be a spelling of any.
     """
 
-    __slots__ = ("alone", "glued", "lettered", "strict", "under", "worded")
+    __slots__ = ("alone", "glued", "last", "lettered", "strict", "under", "worded")
 
     def __init__(self, items: Sequence[tuple[int, CommandCondition]]) -> None:
         """File every rule under what its entries may hold for."""
         self.alone, self.under, self.strict = Words(), Words(), Words()
         self.worded: dict[str, dict[str, list[int]]] = {}
-        """By program, by word, with the words behind options among them."""
+        """By program, by word in each of its spellings, with the words behind options among them."""
         self.glued: set[str] = set()
         """Programs of which some rule is filed under a word behind an option."""
         self.lettered = Words()
         """By program, the rules that are filed under the letter of an option."""
+        self.last: tuple[SimpleCommand | None, set[int]] = (None, set())
+        """What was asked about last and found: where nothing speaks about a command, the same is asked again."""
         patterns: list[tuple[int, bool, str, list[tuple[str, bool]]]] = []
         for number, condition in items:
             for entry in condition.entries:
@@ -100,6 +102,8 @@ class Commands:
             self._file(number, name, rarest)
             if strict and rarest is not None:
                 self.strict.file(number, [name])
+        for name, table in self.worded.items():
+            table.update({word: table[other] for word, other in synonyms(name).items() if other in table})
 
     def _file(self, number: int, name: str, rarest: tuple[str, bool] | None) -> None:
         """File one alternative of a pattern under its program and the rarest of its words."""
@@ -114,8 +118,16 @@ class Commands:
         if word.startswith("--"):
             self.lettered.file(number, [name])
 
-    def find(self, command: SimpleCommand, found: set[int]) -> None:
-        """Add the rules that may hold for `command` to `found`."""
+    def find(self, command: SimpleCommand) -> set[int]:
+        """Return the rules that may hold for `command`; the set is nobody's to change."""
+        known, found = self.last
+        if known is not command:
+            found = set()
+            self._find(command, found)
+            self.last = command, found
+        return found
+
+    def _find(self, command: SimpleCommand, found: set[int]) -> None:
         names = program_names(command)
         self.alone.find(names, found)
         if names is None:
@@ -132,24 +144,24 @@ class Commands:
 
     def _look(self, name: str, table: Mapping[str, list[int]], words: Iterable[str], found: set[int]) -> None:
         """Add the rules of one program that one of `words` may tell."""
-        same, glued = synonyms(name), name in self.glued
         for word in words:
-            if not word.startswith("-") and "/" not in word:
-                numbers = table.get(same.get(word, word))
-                if numbers is not None:
-                    found.update(numbers)
-                continue
-            spellings = [word, fold(word)] if "/" in word else [word]
+            if word in table:
+                found.update(table[word])
             if word.startswith("-"):
-                if len(word) > LONGEST_GLUED and glued:
-                    self.under.find([name], found)
-                elif glued:
-                    spellings += [part for at in range(2, len(word)) for part in (word[at:], fold(word[at:]))]
-            for spelling in spellings:
-                dashed = len(spelling) > 1 and spelling.startswith("-")
-                numbers = table.get(lettered(spelling) if dashed else same.get(spelling, spelling))
-                if numbers is not None:
-                    found.update(numbers)
+                self._option(name, table, word, found)
+            elif "/" in word:
+                found.update(table.get(fold(word), ()))
+
+    def _option(self, name: str, table: Mapping[str, list[int]], word: str, found: set[int]) -> None:
+        """Add the rules of one program that an option word may tell, by its letter or by what may be glued to it."""
+        spellings = [word, fold(word)] if "/" in word else [word]
+        if name in self.glued and len(word) > LONGEST_GLUED:
+            self.under.find([name], found)
+        elif name in self.glued:
+            spellings += [part for at in range(2, len(word)) for part in (word[at:], fold(word[at:]))]
+        for spelling in spellings:
+            dashed = len(spelling) > 1 and spelling.startswith("-")
+            found.update(table.get(lettered(spelling) if dashed else spelling, ()))
 
 
 def telling(words: tuple[PatternWord, ...]) -> tuple[str, list[tuple[str, bool]]]:
@@ -354,9 +366,7 @@ class Index:
 
     def about(self, command: SimpleCommand) -> list[Rule]:
         """Return, in the policy's order, the rules that are filed under what a command runs."""
-        found: set[int] = set()
-        self.commands.find(command, found)
-        return [self.every[number] for number in sorted(found)]
+        return [self.every[number] for number in sorted(self.commands.find(command))]
 
     def candidates(self, action: Action, context: Context) -> list[Rule]:
         """Return, in the policy's order, every rule that may hold for `action`."""
@@ -365,7 +375,7 @@ class Index:
         if path is not None and self.outside and not path.inside:
             found.update(self.outside)
         if action.command is not None:
-            self.commands.find(action.command, found)
+            found |= self.commands.find(action.command)
         if action.url is not None:
             self.hosts.find(host_keys(action.url.host), found)
         if action.role is Role.MENTION:
