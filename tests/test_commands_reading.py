@@ -173,15 +173,76 @@ COMMAND = st.builds(
 LIST = st.lists(st.tuples(COMMAND, st.sampled_from(JOINS)), min_size=1, max_size=5).map(
     lambda found: "".join(part for pair in found for part in pair)
 )
-ALMOST = st.text(alphabet=st.sampled_from(list("ab1 \n'\"\\$x{};&|<>#[]!,./-=~^*?é")), max_size=30)
+NESTS = (
+    "$(pwd)", "$(a | b)", "$(cd d && c)", "$(x=1; echo $x)", "$(< f)", "$(cat)", "$(a 'b)' \"c)\")", "$(a $(b) c)",
+    "$(! a)", "$(date +%s)", "$(a > f)", "$(if a)", "`a`", "`a $x | b`", "`pwd`", "`cd d; a`", "{a,b}", "x{1,2}.c",
+    "$'a\\'b'", "{1..3}",
+)  # fmt: skip
+NESTING = st.sampled_from(NESTS)
+NEST_WORD = st.builds(str.format, st.sampled_from(("{}", '"{}"', "a{}", "v={}", '"x {} y"', "{}b")), NESTING)
+NEST_HEADS = (
+    "ls",
+    "echo",
+    "cd",
+    "! a",
+    "x=1",
+    "A=$(b)",
+    "eval",
+    "time ls",
+    "export",
+    "cat <(a)",
+    "! [ a ]",
+    "exit",
+    "read",
+)
+NEST_COMMAND = st.builds(
+    lambda head, words, behind: " ".join([head, *words]) + behind,
+    st.sampled_from(NEST_HEADS),
+    st.lists(NEST_WORD | st.sampled_from(PLAIN_WORDS), max_size=3),
+    st.sampled_from((*BEHIND, ' > "$(a)"', " > >(tee o)", " < <(a)", " <<< `a`")),
+)
+NEST_LIST = st.lists(st.tuples(NEST_COMMAND, st.sampled_from((*JOINS, " |& "))), min_size=1, max_size=3).map(
+    lambda found: "".join(part for pair in found for part in pair)
+)
+GROUP = st.builds(str.format, st.sampled_from(("({})", "( {})", "{{ {}\n}}", "{{ {}; }}", "! ({})")), NEST_LIST)
+GROUPS = st.lists(
+    st.tuples(GROUP | NEST_COMMAND, st.sampled_from((*JOINS, " > o; ", " 2>&1 | "))), min_size=1, max_size=4
+).map(lambda found: "".join(part for pair in found for part in pair))
+BODY = st.lists(
+    st.sampled_from(("a\n", "$x\n", "$(rm x)\n", "`y`\n", "\n", " E\n", "\\$(a)\n", "F\n", "é\n")), max_size=3
+)
+FED = st.builds(
+    lambda head, mark, behind, body, end: f"{head} {mark}{behind}\n{''.join(body)}{end}",
+    st.sampled_from(("cat", "sh", "a b", "x=1", "cd d; cat", "! cat")),
+    st.sampled_from(("<<E", "<<'E'", '<< "E"', "<<E <<F", "<<F > o <<'E'")),
+    st.sampled_from(("", " | sh", "; ls", " > o", " && cat <<F", " # c", " &", " 2>&1")),
+    BODY,
+    st.sampled_from(("E\n", "E", "E\nF\nls $x\n", "F\nE\n\nrm y", "E\n# c\nF")),
+)
+ALMOST = st.text(alphabet=st.sampled_from(list("ab1 \n'\"\\$x{};&|<>#[]!,./-=~^*?é()`E")), max_size=30)
+
+
+def alike(text: str) -> bool:
+    """Say whether a text that is a plain list is read as the tree of the grammar would be, where that knows it."""
+    found = plainly(text)
+    slow = by_tree(text) if found is not None else None
+    return found == slow or slow is None or bool(slow.opaque)
+
+
+TEXTS = LIST | ALMOST | GROUPS | FED | st.integers(0, 10_000).map(lambda seed: Generator(seed).text())
 
 
 @settings(deadline=None)
-@given(LIST | ALMOST | st.integers(0, 10_000).map(lambda seed: Generator(seed).text().split("\n")[0]))
+@given(TEXTS)
 def test_a_plain_list_is_read_as_the_tree_of_the_grammar_would_be(text: str) -> None:
-    found = plainly(text)
-    slow = by_tree(text) if found is not None else None
-    assert found == slow or slow is None or slow.opaque
+    assert alike(text)
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=10_000)
+@given(TEXTS)
+def test_a_plain_list_is_read_as_the_tree_of_the_grammar_would_be_however_odd(text: str) -> None:
+    assert alike(text)
 
 
 PLAIN = (
@@ -200,6 +261,13 @@ PLAIN = (
     "cat <<'EOF' > out.txt\n$(rm x)\nEOF",
     "cat <<EOF | sh\nrm $x\nEOF",
     "cat <<< 'a b' && ls \\\n  -la",
+    "a <<E | b <<'F'; c\n$x\nE\n$(rm x)\nF\nd",
+    "(cd a && b); { c; d; } > o && ! e",
+    "a || { b; exit 1; }; cd c && (cd d; pwd) | e",
+    'x=$(git rev-parse HEAD); echo "$x" `pwd` "$(a "$(b)" | c)"',
+    "diff <(sort a) <(sort b) > >(tee o)",
+    "cp a{1,2}.txt {x,y} $'a\\nb' |& c",
+    "time make -j4; coproc cat",
     'git commit -m "fix: \\"é\\"\n\nbody"',
 )
 
@@ -211,34 +279,54 @@ def test_an_everyday_list_is_read_without_the_tree_and_as_by_it(text: str) -> No
 
 NOT_PLAIN = (
     "if",
-    "! ls",
+    "! ! ls",
+    "a | ! b",
+    "! a=1",
     "a\\",
     "a && ",
     "a ;; b",
     "a & & b",
-    "{ ls; }",
+    "{ ls }",
+    "{ ls; } x",
+    "{ { ls; }; }",
     "{} x",
-    "(ls)",
+    "{a,b} x",
+    "()",
+    "((ls))",
+    "( (ls) )",
+    "(ls) x",
+    "(ls; }",
+    "{ ls; )",
     "a >",
     "a > o b",
     "x+=1",
     "a[1]=2",
-    "a `b`",
-    "a $(b)",
-    "a <(b)",
+    "a `b",
+    "a `b \\`c\\``",
+    "a `b 'c'`",
+    "a $()",
+    "a ``",
+    "a $((b))",
+    "a $(b $(c $(d)))",
+    "a $(b # c\n)",
+    "a $(case b in c) d;; esac)",
+    "a $(b",
+    "<(a) b",
+    "a<(b)",
     "a ${x:-y}",
-    "a $'b'",
     'a $"b"',
-    "a {b,c}",
+    "a {b,{c,d}}",
+    "a { b",
     "a 'b",
     'a "b',
     "export x=$y",
-    "a |& b",
     "a\x01b",
     "[ a",
     "] a",
     "[ a ] b",
-    "time ls",
+    "time if a",
+    "time { a; }",
+    "A=1 time ls",
     "> f",
     "a\r",
     "a \u200b",
@@ -252,6 +340,23 @@ NOT_PLAIN = (
 @pytest.mark.parametrize("text", NOT_PLAIN)
 def test_anything_else_is_left_to_the_tree(text: str) -> None:
     assert plainly(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a <<E",
+        "a <<E\nb",
+        "a <<E\nb\\\nE\n",
+        "a <<-E\nE\n",
+        "a <<E 'b\n'\nE\n",
+        "a <<E 'b\nE\n'\nE\n",
+        "a <<E\nb E",
+        "a <<E; b <<F\nE\n",
+    ],
+)
+def test_a_here_document_whose_end_is_not_plain_is_left_to_the_scan(text: str) -> None:
+    assert divide(text) is None
 
 
 # ---- caps ------------------------------------------------------------------------------------------

@@ -9,15 +9,15 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Sequence
 
 from policyd.commands import redirects
 from policyd.commands.execute import Call, simple
 from policyd.commands.plain import Part, divide
+from policyd.commands.quoting import decoded
 from policyd.commands.run import PARTS, FullError, Run
-from policyd.commands.source import odd_characters, prepare
-from policyd.commands.state import Pair, State, then, union
+from policyd.commands.source import Document, odd_characters, prepare
+from policyd.commands.state import Pair, State, joined, union
 from policyd.commands.statements import environment, keyword
 from policyd.commands.tame import echoes
 from policyd.commands.text import Text
@@ -53,91 +53,89 @@ def whole(text: Text) -> Pair:
     return tree(text, ends)
 
 
-def flat(text: Text, parts: list[Part]) -> Pair:
+def flat(text: Text, parts: Sequence[Part]) -> Pair:
     """Read a plain list; return the directories after it.
 
     Raises:
         FullError: there are more than `PARTS`.
     """
-    if len(parts) == 1 and not parts[0].after:
-        return _command(text, parts[0])
-    state = text.state
+    state, first = text.state, 0
     pair: Pair = (state.cwd, state.cwd)
-    for chain in _chains(parts):
+    while first < len(parts):
+        end = first
+        while parts[end].after in _JOINED:
+            end += 1
+        end += 1
         here = state.cwd = union(*pair)
-        if chain[-1].after == "&":
+        if parts[end - 1].after == "&":
             before = state.known()
-            _chain(text, chain)
+            _chain(text, parts, first, end)
             state.join(before)
             pair = (here, here)
         else:
-            pair = _chain(text, chain)
+            pair = _chain(text, parts, first, end)
+        first = end
     if len(parts) > PARTS:
         raise FullError(f"more than {PARTS} parts")
     return pair
 
 
-def _chains(parts: list[Part]) -> Iterator[list[Part]]:
-    """Yield what stands between the ends of lists."""
-    first = 0
-    for place, part in enumerate(parts, 1):
-        if part.after not in _JOINED:
-            yield parts[first:place]
-            first = place
-
-
-def _pipelines(parts: list[Part]) -> Iterator[list[Part]]:
-    first = 0
-    for place, part in enumerate(parts, 1):
-        if part.after != "|":
-            yield parts[first:place]
-            first = place
-
-
-def _chain(text: Text, parts: list[Part]) -> Pair:
-    """Read `a && b | c || d` from the left."""
-    if len(parts) == 1:
-        return _command(text, parts[0])
-    first, *more = _pipelines(parts)
-    pair = _pipeline(text, first)
-    for pipeline in more:
-        leaves = len(pipeline) == 1 and _head(text, pipeline[0]) in _LEAVES
-        pair = then(text.state, pair, pipeline[0].before, partial(_pipeline, text, pipeline), leaves=leaves)
+def _chain(text: Text, parts: Sequence[Part], first: int, end: int) -> Pair:
+    """Read `a && b | c || d` from the left: the parts from `first` to `end`."""
+    state = text.state
+    pair: Pair = (state.cwd, state.cwd)
+    while first < end:
+        part, last = parts[first], first
+        while parts[last].after == "|":
+            last += 1
+        operator = part.before
+        if operator:
+            state.cwd = pair[0] if operator == "&&" else pair[1]
+            before = state.known()
+        after = _command(text, part) if last == first else _pipeline(text, parts, first, last + 1)
+        if operator:
+            state.join(before)
+            pair = joined(pair, operator, after, leaves=last == first and _leaves(part))
+        else:
+            pair = after
+        first = last + 1
     return pair
 
 
-def _head(text: Text, part: Part) -> str:
-    return text.source[slice(*part.words[0])] if part.words else ""
+def _leaves(part: Part) -> bool:
+    """Say whether a command certainly ends the shell (`|| exit 1`)."""
+    if part.group == "{":
+        part = part.inner[-1]
+    return bool(part.words) and part.words[0] in _LEAVES
 
 
-def _pipeline(text: Text, parts: list[Part]) -> Pair:
-    if len(parts) == 1:
-        return _command(text, parts[0])
+def _pipeline(text: Text, parts: Sequence[Part], first: int, end: int) -> Pair:
     state = text.state
     here = state.cwd
-    for part in parts:
+    for place in range(first, end):
         before = state.known()
         state.cwd = here
-        _command(text, part)
+        _command(text, parts[place])
         state.join(before)
     return here, here
 
 
 def _command(text: Text, part: Part) -> Pair:
+    """Read one command with its redirections."""
+    if part.group:
+        return _group(text, part)
     state = text.state
-    argv = tuple(text.scan(part.words))
-    env = environment(text, part.assigned, prefix=bool(argv)) if part.assigned else ()
     fed, document = text.fed, text.document
     if part.before == "|":
         text.fed, text.document = "|", None
-    uses: list[redirects.Use] = []
-    for operator, place in part.redirects:
-        uses += redirects.opened(text, operator, place)
+    argv = text.words(part)
+    env = environment(text, part.assigned, prefix=bool(argv)) if part.assigned else ()
+    uses = _redirects(text, part) if part.redirects else []
     here = state.cwd
     index, pair = -1, (here, here)
     if argv:
         keyword(text, argv[0])
-        source = text.text((part.assigned or part.words)[0][0], part.words[-1][1])
+        source = part.text if part.text.isascii() else decoded(part.text)
         call = Call(argv, source, env, text.via, text.fed, text.document)
         index, pair = simple(text.run, state, call, text.script)
         if text.document is not None and text.literal and not uses and echoes(argv, env):
@@ -145,4 +143,40 @@ def _command(text: Text, part: Part) -> Pair:
     if uses:
         redirects.add(text, uses, index, here)
     text.fed, text.document = fed, document
+    return (pair[1], pair[0]) if part.negated else pair
+
+
+def _redirects(text: Text, part: Part) -> list[redirects.Use]:
+    """Return the files of redirections; what they feed is left in `text.fed` and `text.document`."""
+    uses: list[redirects.Use] = []
+    for operator, what in part.redirects:
+        if isinstance(what, Document):
+            redirects.feed(text, what)
+        else:
+            uses += redirects.opened(text, operator, what)
+    return uses
+
+
+def _group(text: Text, part: Part) -> Pair:
+    """Read `( … )` and `{ …; }`."""
+    here, run = text.state.cwd, text.run
+    fed, document = text.fed, text.document
+    if part.before == "|":
+        text.fed, text.document = "|", None
+    uses = _redirects(text, part) if part.redirects else []
+    first = len(run.commands)
+    pair: Pair = (here, here)
+    if part.group == "{":
+        pair = _nested(text, part)
+    else:
+        text.apart(lambda: _nested(text, part))
+    redirects.add(text, uses, first if len(run.commands) > first else -1, here)
+    text.fed, text.document = fed, document
+    return (pair[1], pair[0]) if part.negated else pair
+
+
+def _nested(text: Text, part: Part) -> Pair:
+    inner = text.inside(part.text)
+    pair = flat(inner, part.inner)
+    text.echoed = inner.echoed
     return pair

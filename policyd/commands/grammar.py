@@ -17,19 +17,17 @@ from functools import cache
 
 import tree_sitter
 import tree_sitter_bash
-from msgspec.structs import replace
 
 from policyd.commands import lists, loops, redirects, statements
 from policyd.commands.execute import Call, simple
-from policyd.commands.flat import flat, script, whole
-from policyd.commands.plain import Span, constant, divide
-from policyd.commands.quoting import decoded, working
+from policyd.commands.flat import flat, script
+from policyd.commands.plain import Span, divide
+from policyd.commands.quoting import decoded
 from policyd.commands.redirects import REDIRECTS
 from policyd.commands.rough import pieces
 from policyd.commands.run import DEPTH, SHOWN, Run
 from policyd.commands.source import stand_in
 from policyd.commands.state import Pair, State, union
-from policyd.commands.tame import mark
 from policyd.commands.text import Text
 from policyd.commands.words import Scanner
 from policyd.model import WordKind
@@ -52,7 +50,11 @@ def _parser() -> tree_sitter.Parser:
 
 def tree(text: Text, ends: Mapping[int, int] | None) -> Pair:
     """Read a whole text; return the directories after it. `ends` is where its substitutions end."""
-    return Reader(text.run, text.source, text.state, text.via, text.fed, ends).read()
+    reader = Reader(text.run, text.source, text.state, text.via, text.fed, ends)
+    reader.document, reader.literal = text.document, text.literal
+    pair = reader.read()
+    text.echoed = reader.echoed
+    return pair
 
 
 def body(text: Text, source: str) -> None:
@@ -161,8 +163,7 @@ class Reader(Text):
         parts = divide(self.source[start:end]) if self.sound else None
         if parts is None:
             return self._statements(nodes, start, end)
-        text = Text(self.run, self.source[start:end], self.state, self.via, self.script, self.fed)
-        text.document, text.literal = self.document, self.literal
+        text = self.inside(self.source[start:end])
         pair = flat(text, parts)
         self.echoed = text.echoed
         return pair
@@ -240,10 +241,11 @@ class Reader(Text):
         if node.type == "arithmetic_expansion":
             self._arithmetic(node)
         else:
-            self.apart(lambda: self.inside(node))
+            self.apart(lambda: self.enclosed(node))
         return node.end_byte
 
-    def inside(self, node: Node) -> None:
+    def enclosed(self, node: Node) -> None:
+        """Read what stands between parentheses."""
         nodes = node.children
         if len(nodes) < 2 or nodes[-1].is_missing:
             self.opaque("a substitution is not closed")
@@ -251,26 +253,6 @@ class Reader(Text):
             redirects.only(self, nodes[1])
         else:
             self.sequence(nodes[1:-1], nodes[0].end_byte, nodes[-1].start_byte)
-
-    def apart(self, read: Callable[[], object]) -> None:
-        """Read a part that runs in a shell of its own, and note what it prints."""
-        state, document, first = self.state, self.document, len(self.run.commands)
-        self.state, self.echoed = state.fork(), None
-        self.run.deeper()
-        try:
-            read()
-        finally:
-            self.run.depth -= 1
-            self.state, self.document = state, document
-        self.printed = self._prints(first) if len(self.run.commands) == first + 1 else ""
-
-    def _prints(self, index: int) -> str:
-        """Return what stands for the output of the only command of a substitution."""
-        command = self.run.commands[index]
-        if self.echoed is None or command.tainted or command.taint or command.strict_only:
-            return mark(command)
-        self.run.commands[index] = replace(command, idle=True)
-        return working(constant(self.echoed.rstrip("\n")))
 
     def _unseen(self, start: int, end: int) -> int:
         """Read a substitution the grammar does not show, from its own beginning."""
@@ -288,10 +270,6 @@ class Reader(Text):
         reader.nodes[2] = found
         reader.substitution(2, len(reader.source))
         return start + found.end_byte - 2
-
-    def backticks(self, inner: str) -> None:
-        """Read the text between backticks."""
-        self.apart(lambda: whole(Text(self.run, inner, self.state, self.via, self.script, self.fed)))
 
     def _arithmetic(self, node: Node) -> None:
         inner = self.source[node.start_byte + 2 : node.end_byte - 1].strip("()")

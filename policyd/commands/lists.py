@@ -149,7 +149,7 @@ def negated(reader: Reader, node: Node, behind: list[Node] | None = None) -> Pai
 def subshell(reader: Reader, node: Node) -> Pair:
     """Read `( … )`."""
     here = reader.state.cwd
-    reader.apart(lambda: reader.inside(node))
+    reader.apart(lambda: reader.enclosed(node))
     return here, here
 
 

@@ -3,11 +3,13 @@
 Rules of this module:
 
 1. A word qualifies only if its characters mean the same whatever stands around it: letters, digits, `_./@%+,:=^~*?-`,
-   `{}`, printable text in quotes, a backslash before one character, `$NAME`, `${NAME}`, `$1`, `$?`.
-2. `[ … ]` is a command like any other, with `!` and `!=` among its words.
-3. Between commands stand `&&`, `||`, `|`, `;`, `&` or the end of a line; a comment is nothing. Behind the words of a
-   command may stand redirections `> f`, `>> f`, `2> f`, `&> f`, `< f`, `2>&1`, each before a blank or an operator,
-   and the marks that `source` leaves of here-documents and here-strings.
+   `{a,b}` with nothing nested in it, printable text in quotes, a backslash before one character, `$NAME`, `${NAME}`,
+   `$1`, `$?`; and `$(…)`, `<(…)` and backticks whose end is sure: what stands in them is a text of its own.
+2. `[ … ]` is a command like any other, with `!` and `!=` among its words. So are `( … )` and `{ …; }` around a plain
+   list, with no other group in it. `!` may stand before any of them.
+3. Between commands stand `&&`, `||`, `|`, `|&`, `;`, `&` or the end of a line; a comment is nothing. Behind the words
+   of a command may stand redirections `> f`, `>> f`, `2> f`, `&> f`, `< f`, `2>&1`, each before a blank or an operator,
+   here-documents in which no backslash is read, and the marks that `source` leaves of others and of here-strings.
 4. Every character of the text belongs to one of these, or the text is left to `grammar`. So is what begins with a
    keyword, sets a variable otherwise than by `name=value`, or declares what is not constant.
 5. Here is only said where words stand; what they become is read by `words`, as it is behind the grammar.
@@ -16,50 +18,34 @@ Rules of this module:
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from msgspec import Struct, field
 
+from policyd.commands import plainwords
+from policyd.commands.plainwords import KEYWORDS
 from policyd.commands.run import PARTS
-from policyd.commands.source import STRING, TOKEN
+from policyd.commands.source import Document
 from policyd.model import Word
 
-KEYWORDS = frozenset(
-    """
-    always case coproc do done elif else end esac fi for foreach function if in nocorrect noglob repeat select then time
-    until while
-    """.split()  # noqa: SIM905
-)
-"""Words that are no program at the head of a command, in bash or zsh."""
-
 Span = tuple[int, int]
+Redirect = tuple[str, Span | Document]
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./@%+,:-][A-Za-z0-9_./@%+,:= \t-]*").fullmatch
-_BARE = r"A-Za-z0-9_./@%+,:=\x80-\xff-"
-_VARIABLE = r"\$(?:[A-Za-z_][A-Za-z0-9_]*+|\{[A-Za-z_][A-Za-z0-9_]*+\}|[0-9?@*#$!])"
-_SINGLE = r"'[\t\n -&(-~\x80-\xff]*+'"
-_ESCAPE = r"\\[!-~\x80-\xff]"
-_IN_DOUBLE = r"[\t\n !#%-\[\]-_a-~\x80-\xff]++|\\[\t -~\x80-\xff]"
-_WORD = rf"""(?:[{_BARE}~^*?]++|\{{\}}|{_SINGLE}|"(?:{_IN_DOUBLE}|{_VARIABLE})*+"|{_ESCAPE}|{_VARIABLE})++"""
-_END = r"(?=[ \t\n;&|]|\Z)"
-_TOKENS = re.compile(
-    rf"[ \t]*+(?:([{_BARE}]++){_END}"
-    rf"|({_WORD}){_END}"
-    rf"|([12]?>>?|&>>?|<)[ \t]*+({_WORD}){_END}"
-    rf"|([12]?>&)([12]){_END}"
-    rf"|(<)({TOKEN}[0-9]++{TOKEN}|{STRING}{_WORD}){_END}"
-    rf"|(\[|\]|!=?){_END}"
-    r"|(&&|\|\|?|[;&\n][ \t\n]*+)"
-    r"|(#[^\n]*+)"
-    r"|(.))",
-    re.DOTALL,
-).finditer
-_QUOTED, _REDIRECTS, _TEST, _OPERATOR, _COMMENT = 2, {4, 6, 8}, 9, 10, 11
-_CONSTANT = re.compile(rf"""(?:[{_BARE}^*?!\[\]]++|{_SINGLE}|"(?:{_IN_DOUBLE})*+"|{_ESCAPE})++""").fullmatch
+_NESTS = re.compile(r"[(`]|\{[ \t\n]").search
+_CASE = re.compile(r"\bcase\b").search
+_HARD = re.compile(r"['\"\\`(\x80-\xff]").search
+"""What may hold a blank that divides no words, or is a blank to Python only."""
 _ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=").match
-_UNGLOBBED = re.compile(rf"""[{_BARE}]*+(?:{_SINGLE}|"(?:{_IN_DOUBLE})*+")?""").fullmatch
-_ENDS = frozenset({";", "&", "\n"})
+_REDIRECT = re.compile(r"[ \t]*+[12]?(>&[12]|>>?|&>>?|<<|<)[ \t]*+").match
 _BETWEEN = frozenset({"&&", "||", "|"})
+_NEVER_FIRST = "\\{<>"
+_TESTS = frozenset({"[", "]", "!", "!="})
 _DECLARES = frozenset({"declare", "export", "local", "readonly", "typeset", "unset", "unsetenv"})
+_RUNNERS = frozenset({"coproc", "time"})
+"""Words of the shell that stand before a simple command as a program would."""
+_HEADS = KEYWORDS | _DECLARES
+_BLANKS = " \t\n"
 _WORDS: dict[str, Word] = {}
 _WORDS_KEPT = 8_192
 _WORD_KEPT = 256
@@ -67,23 +53,28 @@ _WORD_KEPT = 256
 
 
 class Part(Struct):
-    """One simple command of a plain list."""
+    """One command of a plain list."""
 
     before: str
     """What joins it to the command before: `&&`, `||`, `|`, or nothing."""
-    words: list[Span] = field(default_factory=list)
-    assigned: list[Span] = field(default_factory=list)
+    text: str = ""
+    """Its words, with the assignments in front of them; or what stands in a group."""
+    start: int = 0
+    """Behind this place its words stand."""
+    words: list[str] = field(default_factory=list)
+    """Its words as they are written, without the assignments."""
+    assigned: Sequence[Span] = ()
     """`name=value` in front of the words."""
-    redirects: list[tuple[str, Span]] = field(default_factory=list)
-    """Operator without descriptor, and file."""
+    redirects: Sequence[Redirect] = ()
+    """Operator without descriptor, and file or here-document."""
+    group: str = ""
+    """`(` or `{` of a group."""
+    inner: Sequence[Part] = ()
+    """The commands of a group."""
+    negated: bool = False
+    """`!` stands before it."""
     after: str = ""
     """What ends it: an operator, the end of a line, or nothing."""
-    test: bool = False
-    """It is a `[` whose `]` was not met."""
-    declares: bool = False
-    """It sets variables by its words."""
-    closed: bool = False
-    """No word may follow."""
 
 
 def constant(text: str) -> Word:
@@ -109,78 +100,144 @@ def split(text: str) -> tuple[Word, ...] | None:
     return tuple([_WORDS.get(word) or constant(word) for word in words])
 
 
-def is_constant(text: str) -> bool:
-    """Say whether a word of a plain list is the same word whatever the state of the shell."""
-    return _CONSTANT(text) is not None
-
-
 def divide(source: str) -> list[Part] | None:
-    """Return the simple commands of a text (latin-1) that is a plain list, None for any other.
+    """Return the commands of a text (latin-1) that is a plain list, None for any other.
 
     Of more than `PARTS` one more is returned, and the rest is not looked at.
     """
-    part = Part("")
-    parts = [part]
-    for token in _TOKENS(source):
-        kind = token.lastindex or 0
-        if kind == _OPERATOR:
-            operator = token[kind].rstrip(" \t\n") or "\n"
-            if part.words or len(part.assigned) == 1:
-                part.after = operator
-                if len(parts) > PARTS:
-                    part.after = ""
-                    break
-                part = Part("" if operator in _ENDS else operator)
-                parts.append(part)
-            elif operator != "\n" or part.before:
-                return None
-        elif kind > _QUOTED:
-            if not _mark(part, kind, token):
-                return None
-        elif part.words and not part.closed:
-            part.words.append(token.span(kind))
-        elif part.closed or not _begin(part, token[kind], token.span(kind)):
-            return None
-    return _ended(source, parts)
-
-
-def _begin(part: Part, text: str, place: Span) -> bool:
-    """Take the first word of a command; say whether it may stand there."""
-    if "=" not in text:
-        part.words.append(place)
-        part.declares = text in _DECLARES
-        return text not in KEYWORDS and text[0] not in "\\{"
-    part.assigned.append(place)
-    return _ASSIGNED(text) is not None
-
-
-def _mark(part: Part, kind: int, token: re.Match[str]) -> bool:
-    """Take what is neither word nor operator; say whether it may stand there."""
-    if kind in _REDIRECTS:
-        part.redirects.append((token[kind - 1].lstrip("12"), token.span(kind)))
-        part.closed = True
-        return bool(part.words) and not part.test
-    if kind != _TEST:
-        return kind == _COMMENT and not part.assigned
-    text = token[kind]
-    fits = part.test if text != "[" else not (part.words or part.assigned)
-    part.words.append(token.span(kind))
-    part.test, part.closed = text != "]", text == "]"
-    return fits
-
-
-def _ended(source: str, parts: list[Part]) -> list[Part] | None:
-    last = parts[-1]
-    if not (last.words or last.assigned):
-        parts.pop()
-    if not parts or parts[-1].after in _BETWEEN:
+    nests = _NESTS(source) is not None
+    if nests and _CASE(source) is not None:  # a parenthesis may then belong to a pattern
         return None
-    for part in parts:
-        if part.test or (part.declares and not _declares(source, part)):
+    match, before, at = plainwords.part(nests), "", 0
+    parts: list[Part] = []
+    documents: list[Document] = []
+    while (found := match(source, at)) is not None:
+        part = _taken(source, found, before, nests)
+        if part is None:
             return None
-    return parts
+        at, operator = found.end(), found[8]
+        if documents or "<<" in found[6]:
+            documents += [what for _, what in part.redirects if isinstance(what, Document)]
+            at = _bodies(source, found, documents)
+            if at < 0:
+                return None
+        if part.text:
+            parts.append(part)
+            if not operator or len(parts) > PARTS:
+                return parts if not documents else None
+            part.after = operator = operator.rstrip(_BLANKS) or "\n" if operator != "|&" else "|"
+            before = operator if operator in _BETWEEN else ""
+        elif not operator:
+            return parts if parts and not (before or documents) else None
+        elif operator[0] != "\n" or before:
+            return None
+    return None
 
 
-def _declares(source: str, part: Part) -> bool:
-    """Say whether the words of a declaration are constant, so that they are read as any words are."""
-    return not part.assigned and all(_UNGLOBBED(source, *place) for place in part.words)
+def _taken(source: str, found: re.Match[str], before: str, nests: bool) -> Part | None:
+    """Return the command that was matched, without text where there is none; None where it is not plain."""
+    negated, bare, run, group, inner, behind, comment, _ = found.groups()
+    if bare is not None:
+        part = Part(before, bare, found.start(2), bare.split())
+        fits = True
+    elif run is not None:
+        words = run.split() if _HARD(run) is None else plainwords.spelling(nests).findall(source, *found.span(3))
+        part = Part(before, run, found.start(3), words)
+        fits = run[0] not in _NEVER_FIRST and (_TESTS.isdisjoint(words) or _is_test(words))
+    elif group is not None:
+        part = Part(before, inner, group=group, inner=divide(inner) or [])
+        fits = bool(part.inner) and _is_closed(source, found)
+    else:
+        return Part(before) if not (negated or behind) else None
+    if part.words:
+        fits = fits and _begins(source, part, comment)
+    if negated:
+        part.negated = True
+        fits = fits and before != "|" and not part.assigned
+    if behind and fits:
+        fits = bool(part.words or group)
+        part.redirects = _redirects(source, *found.span(6), nests)
+        fits = fits and bool(part.redirects)
+    return part if fits else None
+
+
+def _is_test(words: list[str]) -> bool:
+    """Say whether words with brackets or `!` among them are `[ … ]`."""
+    return words[0] == "[" and words[-1] == "]" and words.count("[") == words.count("]") == 1
+
+
+def _is_closed(source: str, found: re.Match[str]) -> bool:
+    """Say whether what ends a group is what closes it, and stands where it does."""
+    end = source[found.end(5)]
+    return end == ")" if found[4] == "(" else end == "}" and found[5].rstrip(" \t")[-1] in ";&\n"
+
+
+def _begins(source: str, part: Part, comment: str | None) -> bool:
+    """Take assignments off the words; say whether what is first may stand there."""
+    first = part.words[0]
+    if "=" in first:
+        return not comment and _assigns(source, part)
+    if first not in _HEADS:
+        return True
+    if first in _DECLARES:
+        return all(map(plainwords.is_unglobbed, part.words))
+    return first in _RUNNERS and KEYWORDS.isdisjoint(part.words[1:])
+
+
+def _assigns(source: str, part: Part) -> bool:
+    """Take assignments off the words; say whether they and what is behind them may stand there."""
+    part.assigned = []
+    while part.words and "=" in part.words[0]:
+        word = part.words.pop(0)
+        start = source.index(word, part.start)
+        part.start = start + len(word)
+        part.assigned.append((start, part.start))
+        if _ASSIGNED(word) is None:
+            return False
+    return not part.words or (part.words[0] not in _HEADS and part.words[0][0] not in _NEVER_FIRST)
+
+
+def _redirects(source: str, start: int, end: int, nests: bool) -> Sequence[Redirect]:
+    """Return the redirections between two places; a here-document holds its delimiter until its text is met."""
+    found: list[Redirect] = []
+    word = plainwords.spelling(nests).match
+    while start < end:
+        operator = _REDIRECT(source, start)
+        if operator is None:
+            return ()
+        start = operator.end()
+        if operator[1][:2] == ">&":
+            found.append((">&", (operator.end(1) - 1, operator.end(1))))
+            continue
+        place = word(source, start)
+        if place is None:
+            return ()
+        start = place.end()
+        if operator[1] == "<<":
+            found.append(("<", Document(place[0].strip("'\""), place[0][0] in "'\"")))
+        else:
+            found.append((operator[1], place.span()))
+    return found
+
+
+def _bodies(source: str, found: re.Match[str], documents: list[Document]) -> int:
+    """Take the here-documents that were announced before the end of a line; return where they end, -1 if unsure."""
+    at, operator = found.end(), found[8]
+    if "\n" not in operator:
+        return at if "\n" not in found[0] else -1
+    if "\n" in source[found.start() : found.start(8)]:
+        return -1
+    at = found.start(8) + operator.index("\n") + 1
+    for document in documents:
+        mark = f"\n{document.body}"
+        place = source.find(mark + "\n", at - 1)
+        if place < 0 and source.endswith(mark):
+            place = len(source) - len(mark)
+        if place < at - 1:
+            return -1
+        document.body = source[at : place + 1]
+        if "\\" in document.body and not document.quoted:
+            return -1
+        at = min(place + len(mark) + 1, len(source))
+    documents.clear()
+    return at

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from policyd.commands.plain import Span
 from policyd.commands.quoting import decoded
-from policyd.commands.source import BOTH, STRING, TOKEN
+from policyd.commands.source import BOTH, STRING, TOKEN, Document
 from policyd.commands.state import Cwd
 from policyd.commands.words import Scanner
 from policyd.model import FileUse, Role, UrlUse, Word, WordKind
@@ -144,8 +144,8 @@ def _document_number(text: Text, start: int, end: int) -> int:
     return int(found[1]) if found is not None else -1
 
 
-def _document(text: Text, number: int) -> None:
-    document = text.run.documents[number]
+def feed(text: Text, document: Document) -> None:
+    """Note that a here-document is what the command reads."""
     if not document.quoted:
         text.body(document.body)
     text.document = decoded(document.body)
@@ -169,7 +169,7 @@ def opened(text: Text, operator: str, place: Span) -> list[Use]:
     mark = text.source[start : start + 1]
     number = _document_number(text, start, end) if mark == TOKEN and operator == "<" else -1
     if 0 <= number < len(text.run.documents):
-        _document(text, number)
+        feed(text, text.run.documents[number])
         return []
     if mark == STRING:
         _string(text, start + 1, end)
@@ -210,5 +210,7 @@ def add(text: Text, uses: list[Use], index: int, cwd: Cwd) -> None:
 
 
 def only(reader: Reader, node: Node) -> None:
-    """Read `$(< f)`: a redirection and no command."""
+    """Read `$(< f)`: a redirection and no command; the command around it is fed with what it was."""
+    fed, document = reader.fed, reader.document
     add(reader, read(reader, [node]), -1, reader.state.cwd)
+    reader.fed, reader.document = fed, document

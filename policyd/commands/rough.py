@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from policyd.commands.plain import KEYWORDS, constant
+from policyd.commands.plain import constant
+from policyd.commands.plainwords import KEYWORDS
 from policyd.model import Word
 
 _CUTS = re.compile(r"[;\n\r&|(){}`]+")

@@ -160,11 +160,16 @@ NO_NAMES: Mapping[str, Word | None] = {}
 
 def then(state: State, pair: Pair, operator: str, read: Callable[[], Pair], *, leaves: bool = False) -> Pair:
     """Read what stands behind `&&` or `||`, which may not run; `leaves` = it ends the shell if it does."""
-    success, failure = pair
-    state.cwd = success if operator == "&&" else failure
+    state.cwd = pair[0] if operator == "&&" else pair[1]
     before = state.known()
     after = read()
     state.join(before)
+    return joined(pair, operator, after, leaves=leaves)
+
+
+def joined(pair: Pair, operator: str, after: Pair, *, leaves: bool) -> Pair:
+    """Return the directories behind `&&` or `||` from those before it and those of what stands there."""
+    success, failure = pair
     if operator == "&&":
         return after[0], union(failure, after[1])
     return (success if leaves else union(success, after[0])), after[1]

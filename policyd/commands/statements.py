@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from policyd.commands import quoting, redirects
 from policyd.commands.execute import Call, simple
-from policyd.commands.plain import KEYWORDS, Span
+from policyd.commands.plain import Span
+from policyd.commands.plainwords import KEYWORDS
 from policyd.commands.redirects import REDIRECTS
 from policyd.commands.run import SHOWN
 from policyd.commands.state import Pair

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+from msgspec.structs import replace
+
+from policyd.commands import plainwords
 from policyd.commands.execute import Script
-from policyd.commands.plain import Span, constant, is_constant
-from policyd.commands.quoting import decoded
+from policyd.commands.plain import Part, Span, constant
+from policyd.commands.quoting import decoded, working
 from policyd.commands.run import Run
 from policyd.commands.state import State
+from policyd.commands.tame import mark
 from policyd.commands.words import QUICK, Scanner
 from policyd.model import Word
 
@@ -64,28 +68,44 @@ class Text:
         """Return source text for people."""
         return self.source[start:end] if self.exact else decoded(self.source[start:end])
 
+    def words(self, part: Part) -> tuple[Word, ...]:
+        """Return the words of a command of a plain list."""
+        found = [*map(_SPELLED.get, part.words)]
+        if None not in found:
+            return tuple(found)  # type: ignore[arg-type]
+        words: list[Word] = []
+        at = part.start
+        for spelled, word in zip(part.words, found, strict=True):
+            start = self.source.find(spelled, at)  # only blanks stand before it
+            at = start + len(spelled)
+            if word is not None:
+                words.append(word)
+            else:
+                words += self._spell(spelled, start)
+        return tuple(words)
+
     def scan(self, spans: Iterable[Span]) -> list[Word]:
         """Return the words at the places given."""
         source = self.source
         found: list[Word] = []
         for start, end in spans:
-            word = _SPELLED.get(source[start:end])
+            spelled = source[start:end]
+            word = _SPELLED.get(spelled)
             if word is None:
-                found += self._spell(start, end)
+                found += self._spell(spelled, start)
             else:
                 found.append(word)
         return found
 
-    def _spell(self, start: int, end: int) -> list[Word]:
+    def _spell(self, text: str, start: int) -> list[Word]:
         """Read a word that is not among those kept."""
-        text = self.source[start:end]
         quick = QUICK(text)
         if quick is not None:
             inner = quick[quick.lastindex or 0]
             words = [constant(inner if inner.isascii() else decoded(inner))]
         else:
-            words = Scanner(self).words(start, end)
-            if len(text) > _LONGEST or not is_constant(text):
+            words = Scanner(self).words(start, start + len(text))
+            if len(text) > _LONGEST or not plainwords.is_constant(text):
                 return words
         if len(text) <= _LONGEST:
             if len(_SPELLED) >= _SPELLED_KEPT:
@@ -100,21 +120,61 @@ class Text:
 
             body(self, source)
 
+    def inside(self, source: str) -> Text:
+        """Return a text of the same shell, which is fed with the same."""
+        text = Text(self.run, source, self.state, self.via, self.script, self.fed)
+        text.document, text.literal = self.document, self.literal
+        return text
+
+    def apart(self, read: Callable[[], object]) -> None:
+        """Read a part that runs in a shell of its own, and note what it prints."""
+        state, document, first = self.state, self.document, len(self.run.commands)
+        self.state, self.echoed = state.fork(), None
+        self.run.deeper()
+        try:
+            read()
+        finally:
+            self.run.depth -= 1
+            self.state, self.document = state, document
+        self.printed = self._prints(first) if len(self.run.commands) == first + 1 else ""
+
+    def _prints(self, index: int) -> str:
+        """Return what stands for the output of the only command of a substitution."""
+        command = self.run.commands[index]
+        if self.echoed is None or command.tainted or command.taint or command.strict_only:
+            return mark(command)
+        self.run.commands[index] = replace(command, idle=True)
+        return working(constant(self.echoed.rstrip("\n")))
+
+    def backticks(self, inner: str) -> None:
+        """Read the text between backticks."""
+        from policyd.commands.flat import whole
+
+        self.apart(lambda: whole(Text(self.run, inner, self.state, self.via, self.script, self.fed)))
+
     # ---- what a grammar would know -----------------------------------------------------------------
 
     def substitution(self, start: int, end: int) -> int:
-        """Say that a substitution cannot be followed; its text ends at `end`."""
-        self.opaque("a substitution stands where no grammar shows it")
-        return end
+        """Read the substitution at `start`; return where it ends."""
+        self.printed = ""
+        found = plainwords.substitution()(self.source, start, end)
+        if found is None:
+            self.opaque("a substitution stands where no grammar shows it")
+            return end
+        self.apart(lambda: self._substituted(found[1]))
+        return found.end()
+
+    def _substituted(self, source: str) -> None:
+        from policyd.commands.flat import whole
+
+        text = self.inside(source)
+        whole(text)
+        self.echoed = text.echoed
 
     def closing(self, start: int, end: int) -> int:
         """Return where the `${…}` at `start` ends: it cannot be told."""
         return 0
 
     def ends_at(self, start: int) -> int:
-        """Return where the substitution at `start` ends: it cannot be told."""
-        return 0
-
-    def backticks(self, inner: str) -> None:
-        """Say that the text between backticks cannot be followed."""
-        self.opaque("a substitution stands where no grammar shows it")
+        """Return where the backticks at `start` end: nothing is quoted between those of a plain list."""
+        return self.source.find("`", start + 1) + 1

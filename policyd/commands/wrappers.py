@@ -23,7 +23,8 @@ from policyd.commands.inner import (
     scripts,
 )
 from policyd.commands.options import becomes_several
-from policyd.commands.plain import KEYWORDS, constant
+from policyd.commands.plain import constant
+from policyd.commands.plainwords import KEYWORDS
 from policyd.commands.wrapper_options import Options, read_options
 from policyd.commands.wrapper_programs import OTHERS, interpreter, language
 from policyd.commands.wrapper_table import (
@@ -63,14 +64,14 @@ def marks(name: str) -> frozenset[str] | None:
 def unwrap(name: str, argv: Words, *, fed: str) -> Unwrapped:
     """Return what the command `argv`, whose program is called `name`, runs beside itself."""
     found = Unwrapped()
+    if name in FEEDS and fed:
+        found.reasons.append(f"`{name}` runs what it reads from its input")
     if name in WRAPPERS:
         _wrapper(name, WRAPPERS[name], argv[1:], found, fed)
     elif name in OTHERS:
         OTHERS[name](name, argv[1:], found, fed)
     elif name in SCRIPT_OPTIONS:
         scripts(name, SCRIPT_OPTIONS[name], argv[1:], found)
-    elif name in FEEDS and fed:
-        found.reasons.append(f"`{name}` runs what it reads from its input")
     elif _LOADER(name):
         _wrapper(name, Wrapper(valued=frozenset({"--library-path", "--preload", "--argv0"})), argv[1:], found, fed)
     elif language(name) in INTERPRETERS:

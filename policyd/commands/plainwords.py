@@ -1,0 +1,96 @@
+"""What is matched of plain texts: words, redirections, one command with the operator behind it.
+
+Rules of this module:
+
+1. Every expression is linear: no two of its alternatives begin alike, and nothing that was matched is given back.
+2. Expressions with substitutions and groups in them are large; they are made when a text first needs them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+
+from policyd.commands.source import STRING, TOKEN
+
+KEYWORDS = frozenset(
+    """
+    always case coproc do done elif else end esac fi for foreach function if in nocorrect noglob repeat select then time
+    until while
+    """.split()  # noqa: SIM905
+)
+"""Words that are no program at the head of a command, in bash or zsh."""
+
+_ASCII = r"A-Za-z0-9_./@%+,:="
+_BARE = rf"\x80-\xff{_ASCII}"
+_VARIABLE = r"\$(?:[A-Za-z_][A-Za-z0-9_]*+|\{[A-Za-z_][A-Za-z0-9_]*+\}|[0-9?@*#$!])"
+_SINGLE = r"'[\t\n -&(-~\x80-\xff]*+'"
+_ANSI = r"\$'(?:[\t\n -&(-\[\]-~\x80-\xff]|\\[!-~])*+'"
+_ESCAPE = r"\\[!-~\x80-\xff]"
+_BRACES = rf"\{{[{_BARE}-]*+\}}"
+_IN_DOUBLE = r"[\t\n !#%-\[\]-_a-~\x80-\xff]++|\\[\t -~\x80-\xff]"
+_TICKS = rf"`(?:[{_BARE}~^*? \t|;&-]|{_VARIABLE})++`"
+_END = r"(?=[ \t\n;&|]|\Z)"
+_DELIMITER = r"'[A-Za-z0-9_]++'|\"[A-Za-z0-9_]++\"|[A-Za-z0-9_]++"
+
+
+def _inside(nested: str) -> str:
+    """Return the expression of what may stand between parentheses, with `nested` in it."""
+    within = rf"{_VARIABLE}{nested}"
+    return (
+        rf"(?:[{_BARE}~^*?!\[\] \t\n|&;>-]|<(?!<)|{_BRACES}|{_SINGLE}|{_ANSI}|{_ESCAPE}"
+        rf'|"(?:{_IN_DOUBLE}|{within})*+"|{within})++'
+    )
+
+
+_INNER = _inside(rf"|\$\({_inside('')}\)")
+"""Text that surely ends at the parenthesis behind it: no comment, here-document or deeper nesting is in it."""
+
+
+def _word(nests: bool) -> str:
+    """Return the expression of a word; `nests`: with substitutions in it."""
+    double = rf"{_VARIABLE}|\$\({_INNER}\)|{_TICKS}" if nests else _VARIABLE
+    bare = rf"{_VARIABLE}|(?:\$|(?<=[ \t])[<>])\({_INNER}\)|{_TICKS}" if nests else _VARIABLE
+    return rf"""(?:[{_BARE}~^*?-]++|{_BRACES}|{_SINGLE}|{_ANSI}|"(?:{_IN_DOUBLE}|{double})*+"|{_ESCAPE}|{bare})++"""
+
+
+@cache
+def part(nests: bool) -> Callable[..., re.Match[str] | None]:
+    """Return what matches one command with the operator behind it; `nests`: with others in it.
+
+    Its groups: `!`, plain words, other words, what opens a group, the text in it, redirections, comment, operator.
+    """
+    word = _word(nests)
+    group = rf"(\(|\{{(?=[ \t\n]))(?!\()({_INNER})[)}}]{_END}" if nests else "((?!))()"
+    opened = rf"(?:[12]?>>?|&>>?|<{STRING}?)[ \t]*+{word}|<<[ \t]*+(?:{_DELIMITER})"
+    copied = rf"[12]?>&[12]|<{TOKEN}[0-9]++{TOKEN}"
+    return re.compile(
+        r"[ \t]*+(?:(!)[ \t]++)?"
+        rf"(?:([{_ASCII}~^*?-]++{_END}(?:[ \t]++[{_ASCII}~^*?-]++{_END})*+)"
+        rf"|((?:[ \t]*+(?:{word}|[\[\]]|!=?){_END})++)|{group})?"
+        rf"((?:[ \t]*+(?:{opened}|{copied}){_END})*+)[ \t]*+(#[^\n]*+)?"
+        r"(&&|\|[|&]?|[;&\n][ \t\n]*+|\Z)"
+    ).match
+
+
+@cache
+def spelling(nests: bool) -> re.Pattern[str]:
+    """Return what matches one word of a plain list; `nests`: with substitutions in it."""
+    return re.compile(rf"{_word(nests)}|[\[\]]|!=?|{TOKEN}[0-9]++{TOKEN}|{STRING}{_word(nests)}")
+
+
+@cache
+def substitution() -> Callable[..., re.Match[str] | None]:
+    """Return what matches `$(…)` and `<(…)` of a plain list; its group is the text in them."""
+    return re.compile(rf"[$<>]\(({_INNER})\)").match
+
+
+_CONSTANT = re.compile(rf"""(?:[{_BARE}^*?!\[\]-]++|{_SINGLE}|{_ANSI}|"(?:{_IN_DOUBLE})*+"|{_ESCAPE})++""").fullmatch
+is_unglobbed = re.compile(rf"""[{_BARE}-]*+(?:{_SINGLE}|"(?:{_IN_DOUBLE})*+")?""").fullmatch
+"""A word in which no glob, brace, variable or tilde is."""
+
+
+def is_constant(text: str) -> bool:
+    """Say whether a word of a plain list is the same word whatever the state of the shell."""
+    return _CONSTANT(text) is not None
