@@ -1,11 +1,13 @@
-"""Programs among the words of another: what a program nobody knows may run, what `docker exec` runs elsewhere.
+"""Programs among the words of another: of one nobody knows, of `docker exec`, in text of a language with a `system`.
 
 Rules of this module:
 
 1. Every constant word that may name a program is taken for one, with the words behind it; so is what stands behind the
    first `=` of an option.
 2. A word with blanks is read as shell text, cut at every operator; words that only lead to a program are left out.
-3. Behind `MOST` words anything may stand. Whatever is found here is suspected, never known.
+3. In code, and in commands of an editor, a debugger or a database's shell, that name a way to run programs, every name
+   may be one.
+4. Behind `MOST` words anything may stand. Whatever is found here is suspected, never known.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from functools import lru_cache
 from policyd.commands import programs
 from policyd.commands.builtins import BUILTINS
 from policyd.commands.rough import pieces
+from policyd.commands.wrapper_programs import has_code, language
+from policyd.commands.wrapper_table import INTERPRETERS
 from policyd.commands.wrappers import marks
 from policyd.model import Word, WordKind
 
@@ -24,19 +28,36 @@ MOST = 256
 ANY: frozenset[str] = frozenset()
 _ENGINES = dict.fromkeys(["docker", "podman", "nerdctl", "docker-compose", "crictl", "ctr"], frozenset({"run", "exec"}))
 _PACKAGES = dict.fromkeys(["npm", "pnpm", "yarn", "bun"], frozenset({"exec", "dlx", "x"}))
-_OTHERS = ["npx", "bunx", "pnpx", "uvx", "pipx", "screen", "gdb", "pwsh", "powershell", "ansible", "sshpass", "autossh"]
+_OTHERS = """
+npx bunx pnpx uvx pipx screen tmux zellij dtach abduco gdb lldb rr pwsh powershell ansible sshpass autossh sftp
+osascript expect socat nix-shell vagrant
+"""
 ELSEWHERE: Mapping[str, frozenset[str]] = {
     **_ENGINES,
     **_PACKAGES,
-    **dict.fromkeys([*_OTHERS, "osascript", "expect", "socat", "nix-shell", "vagrant"], ANY),
+    **dict.fromkeys(_OTHERS.split(), ANY),
+    "podman": frozenset({"run", "exec", "unshare"}),
+    "buildah": frozenset({"run", "unshare"}),
     "flatpak": frozenset({"run"}),
     "snap": frozenset({"run"}),
     "launchctl": frozenset({"submit"}),
     "kubectl": frozenset({"exec", "run", "debug"}),
     "oc": frozenset({"exec", "run", "rsh", "debug"}),
-    "lxc": frozenset({"exec"}),
-    "heroku": frozenset({"run"}),
-    "fly": frozenset({"ssh"}),
+    **dict.fromkeys(["lxc", "incus"], frozenset({"exec"})),
+    "limactl": frozenset({"shell"}),
+    "distrobox": frozenset({"enter"}),
+    "heroku": frozenset({"run", "run:detached", "local:run"}),
+    **dict.fromkeys(["fly", "flyctl"], frozenset({"ssh", "console"})),
+    "minikube": frozenset({"ssh"}),
+    "gh": frozenset({"codespace", "cs"}),
+    "aws": frozenset({"send-command", "execute-command"}),
+    "az": frozenset({"run-command"}),
+    "ip": frozenset({"exec"}),
+    "nx": frozenset({"exec"}),
+    "meson": frozenset({"devenv"}),
+    "tcpdump": frozenset({"-z"}),
+    "hg": frozenset({"--config"}),
+    "svn": frozenset({"--diff-cmd", "--diff3-cmd", "--merge-cmd", "--editor-cmd", "--config-option"}),
     "gcloud": frozenset({"ssh"}),
     "nix": frozenset({"develop", "shell", "run"}),
     "op": frozenset({"run"}),
@@ -44,29 +65,34 @@ ELSEWHERE: Mapping[str, frozenset[str]] = {
     "nox": frozenset({"--"}),
     "perf": frozenset({"stat", "record", "trace"}),
     "cmake": frozenset({"-E"}),
-    "tmux": frozenset(
-        {
-            "new",
-            "new-session",
-            "new-window",
-            "neww",
-            "split-window",
-            "splitw",
-            "send-keys",
-            "send",
-            "respawn-pane",
-            "respawn-window",
-            "run-shell",
-            "run",
-            "if-shell",
-            "pipe-pane",
-        }
-    ),
 }
 """Programs that run their words, often in another place, with the subcommands that do; none = whatever their words."""
+SPEAKS = frozenset(
+    """
+    vi vim nvim gvim view rvim vimdiff ex ed emacs emacsclient less more man lldb sqlite3 psql mysql mariadb lftp
+    make gmake rpm apt apt-get dpkg zip mvn rake
+    """.split()  # noqa: SIM905
+)
+"""Programs that take commands in a language of their own, which can run programs."""
+_CODED = frozenset("julia elixir erl ghc ocaml sbcl swift clj scala rake java deno bun".split())  # noqa: SIM905
+"""Languages in whose code, which may be any word, names matter only beside a way to run programs."""
+_TELLING = frozenset(["info", "tldr", "apropos", "whatis", "cheat"])
+"""Programs that tell about the programs their words name."""
+_RUNS = re.compile(
+    r"[`!]|[%$]\(|\b(?:system|shell\w*|exec\w*|popen\w*|spawn\w*|call|run|sh|bash|cmd|command|subprocess|child_process|"
+    r"process|program|invoke|terminal|jobstart|open|qx|os|lua|py3?)\b",
+    re.IGNORECASE,
+).search
+"""What code has that runs a program; names only matter where it is there."""
+_TOKEN = re.compile(r"[\w./~+@-]+").findall
+_BEHIND = 16
+"""How many names behind one are taken for its words."""
 _NAME = re.compile(r"[A-Za-z0-9_.~/@+][\w.~/@+-]*").fullmatch
 _TEXT = re.compile(r"[\s;&|]").search
-_LEADS = frozenset({"do", "shell", "script", "spawn", "exec", "system", "run", "send"})
+_NAMED = re.compile(r"[\w.:-]+=").match
+_LEADS = frozenset({"do", "shell", "script", "spawn", "exec", "system", "run", "send", "silent"})
+_SIGILS = "!:+%@["
+"""What a language of its own puts before a program to run it."""
 _LONGEST = 16_384
 Found = tuple[Word, tuple[Word, ...]]
 
@@ -75,7 +101,8 @@ Found = tuple[Word, tuple[Word, ...]]
 def is_stranger(known: frozenset[str]) -> bool:
     """Say whether nobody knows what a program of these names does with its words."""
     return bool(known) and not any(
-        name in BUILTINS or programs.find(name) is not None or marks(name) is not None for name in known
+        name in _TELLING or name in BUILTINS or programs.find(name) is not None or marks(name) is not None
+        for name in known
     )
 
 
@@ -104,10 +131,41 @@ def among(words: tuple[Word, ...]) -> Iterator[Found]:
 
 
 def _texts(text: str) -> Iterator[Found]:
-    """Yield the head of every piece of what may be shell text."""
-    for piece in pieces(text[:_LONGEST]):
+    """Yield the head of every piece of what may be shell text, itself or behind a name: `commands=rm x`."""
+    named = _NAMED(text)
+    for piece in (*pieces(text[:_LONGEST]), *(pieces(text[named.end() : _LONGEST]) if named else ())):
         words = piece
-        while len(words) > 1 and words[0].text.lower() in _LEADS:
+        while len(words) > 1 and words[0].text.lower().lstrip(".:") in _LEADS:
             words = words[1:]
         head, *more = re.split(r"[:=]", words[0].text)[-1].split() or [""]
-        yield Word(head), (*map(Word, more), *words[1:])
+        yield Word(head.lstrip(_SIGILS)), (*map(Word, more), *words[1:])
+
+
+def speaks(known: frozenset[str]) -> bool:
+    """Say whether a program of these names may run a program that is named in text it is given."""
+    return not known.isdisjoint(SPEAKS | _CODED) or any(language(name) in INTERPRETERS for name in known)
+
+
+def spoken(known: frozenset[str], words: tuple[Word, ...]) -> Iterator[Found]:
+    """Yield every word that may name a program in the text that a program of these names is given."""
+    commands = not known.isdisjoint(SPEAKS)
+    every = commands or not known.isdisjoint(_CODED)
+    for word in words[:MOST] if every else _code(known, words[:MOST]):
+        text = (word.text if word.kind is WordKind.CONST else word.prefix)[:_LONGEST]
+        if commands and _TEXT(text):
+            yield from _texts(text)
+        if _RUNS(text):
+            names = tuple(map(Word, _TOKEN(text)[:MOST]))
+            yield from ((name, names[at + 1 : at + _BEHIND]) for at, name in enumerate(names))
+
+
+def _code(known: frozenset[str], words: tuple[Word, ...]) -> Iterator[Word]:
+    """Yield the words that are an interpreter's program: behind an option that says so, or glued to it."""
+    specs = [INTERPRETERS[found] for name in known if (found := language(name)) in INTERPRETERS]
+    for index, word in enumerate(words):
+        text = word.text if word.kind is WordKind.CONST else word.prefix
+        if not text.startswith("-"):
+            if index and not words[index - 1].text.startswith("-"):
+                return
+        elif any(has_code(text, spec.code) for spec in specs):
+            yield from words[index : index + 2]

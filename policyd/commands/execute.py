@@ -23,7 +23,7 @@ from policyd.commands.run import WORDS, FullError, Run
 from policyd.commands.state import Cwd, Pair, State, enter
 from policyd.commands.taint import TAINTS_ALL, loose
 from policyd.commands.variables import harmless
-from policyd.commands.wrapper_programs import reads_alike
+from policyd.commands.wrapper_programs import CONTAINERS, reads_alike
 from policyd.commands.wrapper_table import SHELLS
 from policyd.model import Assignment, SimpleCommand, Word, WordKind
 
@@ -282,7 +282,7 @@ def _script(
 
 def _document(run: Run, state: State, call: Call, script: Script, name: str) -> None:
     """Read a here-document that an interpreter is fed as if it were its script."""
-    if name not in SHELLS and name not in {"ssh", "su", "sudo", ".", "source", "chroot", "doas"}:
+    if name not in SHELLS and name not in {"ssh", "su", "sudo", ".", "source", "chroot", "doas", "newgrp", *CONTAINERS}:
         return
     run.deeper()
     try:

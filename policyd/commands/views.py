@@ -4,8 +4,8 @@ Rules of this module:
 
 1. A program is known by its base name behind any path, by its name without a version, as an applet of busybox, as
    `git-push` for `git push`, as `python -m name`.
-2. Words of a stranger, and those behind `docker exec` and its like, may be a program (see `buried.py`); a subcommand
-   git does not have may be an alias: what follows from such a view is `MAYBE` at most.
+2. Words of a stranger, those behind `docker exec` and its like, names in code that runs programs may be a program (see
+   `buried.py`); a subcommand git does not have may be an alias: what follows from such a view is `MAYBE` at most.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ def simple(text: str) -> frozenset[str] | None:
     other = known & (BOXES | PYTHONS | buried.ELSEWHERE.keys()) or any(
         name.startswith(family + "-") for family in FAMILIES for name in known
     )
-    return None if other or buried.is_stranger(known) else frozenset(name.lower() for name in known)
+    suspect = other or buried.is_stranger(known) or buried.speaks(known)
+    return None if suspect else frozenset(name.lower() for name in known)
 
 
 def alone(command: SimpleCommand) -> bool:
@@ -126,6 +127,8 @@ def _buried(known: frozenset[str], words: tuple[Word, ...]) -> Iterator[tuple[Wo
         yield from buried.elsewhere(buried.ELSEWHERE[name], words)
     if buried.is_stranger(known) and not any(name.startswith(_MEMBERS) for name in known):
         yield from buried.among(words)
+    if buried.speaks(known):
+        yield from buried.spoken(known, words)
 
 
 def _alias(words: tuple[Word, ...]) -> tuple[Word, ...] | None:

@@ -14,6 +14,8 @@ from policyd.commands.wrapper_table import BASH_LIKE, INTERPRETERS, SHELLS
 from policyd.model import Word, WordKind
 
 _FIND_EXEC = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+CONTAINERS = ("docker", "podman", "nerdctl", "docker-compose", "kubectl", "oc", "lxc", "incus", "distrobox", "limactl")
+"""Programs that may start a shell elsewhere."""
 _VERSION = re.compile(r"(?<=[a-z])[0-9]*\.[0-9.]+$")
 
 
@@ -78,9 +80,10 @@ def _shell(name: str, words: Words, found: Unwrapped, fed: str) -> None:
             at += text in {"--", "-"}
             break
         if text.startswith("--"):
-            at += _long_shell_option(name, text, found)
+            script |= text in _COMMANDS
+            at += 1 if script else _long_shell_option(name, text, found)
             continue
-        script |= "c" in text[1:] and text[0] == "-"
+        script |= ("c" in text[1:] and text[0] == "-") or (name, text) in _STARTS
         stdin |= "s" in text[1:]
         at += 1 + sum(text.count(letter) for letter in "oO")
     if script:
@@ -108,6 +111,9 @@ def reads_alike(name: str, words: Words) -> bool:
     return bool(_text(words)) if name in BASH_LIKE else not _difference(name, words)
 
 
+_COMMANDS = frozenset({"--command", "--commands", "--init-command", "--execute"})
+"""What fish and nu call `-c`, and what they run first."""
+_STARTS = frozenset({("fish", "-C"), ("nu", "-e")})
 _ASKS = frozenset({"--help", "--version"})
 """What every shell answers, or refuses, without reading anything."""
 _TEXT_OPTION = re.compile(r"-[ceul]+o?|-o|--login|--norc|--noprofile").fullmatch
@@ -142,6 +148,21 @@ def _is_input(word: Word) -> bool:
     return text is not None and (text in {"-", "/dev/stdin"} or text.startswith(("/dev/fd/", "/proc/self/fd/")))
 
 
+def _contained(name: str, words: Words, found: Unwrapped, fed: str) -> None:
+    """A shell in a container that is fed: `docker exec -i c sh`."""
+    if fed and words and (constant_text(words[-1]) or "").rpartition("/")[2] in SHELLS:
+        found.reasons.append(f"`{name}` starts a shell, which runs what it reads from its input")
+
+
+def _encoded(name: str, words: Words, found: Unwrapped, fed: str) -> None:
+    """Text for PowerShell that nobody can read: `pwsh -EncodedCommand AAAA`."""
+    if any(_ENCODED(constant_text(word) or "") for word in words):
+        found.reasons.append(f"`{name}` runs text that is encoded")
+
+
+_ENCODED = re.compile(r"[-/]e(?:c|nc?o?d?e?d?c?o?m?m?a?n?d?)?", re.IGNORECASE).fullmatch
+
+
 def _source_file(name: str, words: Words, found: Unwrapped, fed: str) -> None:
     if words and _is_input(words[0]):
         found.reasons.append(f"`{name}` runs what it reads from its input")
@@ -157,7 +178,7 @@ def interpreter(name: str, words: Words, found: Unwrapped, fed: str) -> None:
         if text is None:
             found.reasons.append(f"a word that decides what `{name}` runs is not constant")
             return
-        if text in spec.quiet or _has_code(text, spec.code):
+        if text in spec.quiet or has_code(text, spec.code):
             return
         if not text.startswith("-") or text in {"-", "--"}:
             at += text == "--"
@@ -168,7 +189,8 @@ def interpreter(name: str, words: Words, found: Unwrapped, fed: str) -> None:
         found.reasons.append(f"`{name}` runs what it reads from its input")
 
 
-def _has_code(text: str, code: frozenset[str]) -> bool:
+def has_code(text: str, code: frozenset[str]) -> bool:
+    """Say whether an option word has one of the options `code` in it."""
     if text.startswith("--"):
         return text.split("=")[0] in code
     return text.startswith("-") and (text in code or any("-" + letter in code for letter in text[1:]))
@@ -221,4 +243,6 @@ OTHERS = {
     "source": _source_file,
     "trap": _trap,
     **dict.fromkeys(SHELLS, _shell),
+    **dict.fromkeys(CONTAINERS, _contained),
+    **dict.fromkeys(("pwsh", "powershell"), _encoded),
 }

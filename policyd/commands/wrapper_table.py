@@ -199,8 +199,8 @@ WRAPPERS: Mapping[str, Wrapper] = MappingProxyType(
         # words from elsewhere
         "xargs": _wrapper(_XARGS_FLAGS, _XARGS_VALUED, kind="input"),
         "gxargs": _wrapper(_XARGS_FLAGS, _XARGS_VALUED, kind="input"),
-        "parallel": _wrapper(_PARALLEL_FLAGS, _PARALLEL_VALUED, kind="input joined"),
-        "entr": _wrapper("-a -c -d -n -p -r -s -x -z", kind="input"),
+        "parallel": _wrapper(_PARALLEL_FLAGS, _PARALLEL_VALUED, kind="input joined shell"),
+        "entr": _wrapper("-a -c -d -n -p -r -x -z", scripts="-s", kind="input"),
         # another place
         "ssh": _wrapper(_SSH_FLAGS, _SSH_VALUED, skip=1, kind="joined away shell"),
         "mosh": _wrapper(skip=1, kind="away shell"),
@@ -232,8 +232,10 @@ WRAPPERS: Mapping[str, Wrapper] = MappingProxyType(
         "choom": _wrapper("", "-n -p --adjust --pid"),
         "prlimit": _wrapper("--noheadings --raw --verbose", "-p -o --pid --output"),
         "setarch": _wrapper("-B -F -I -L -R -S -T -X -Z -3 -v", "-p", skip=1, kind="shell"),
-        "linux32": _wrapper("-B -F -I -L -R -S -T -X -Z -3 -v", kind="shell"),
-        "linux64": _wrapper("-B -F -I -L -R -S -T -X -Z -3 -v", kind="shell"),
+        **dict.fromkeys(
+            ("linux32", "linux64", "uname26", "i386", "i686", "x86_64"),
+            _wrapper("-B -F -I -L -R -S -T -X -Z -3 -v", kind="shell"),
+        ),
         "arch": _wrapper("-32 -64 -x86_64 -arm64 -i386", "-arch -e -d"),
         "flock": _wrapper(
             "-e -F -n -o -s -u -x --close --exclusive --no-fork --nonblock --shared --unlock --verbose",
@@ -328,10 +330,10 @@ SCRIPT_OPTIONS: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 """Other programs with options whose value is shell text."""
 
-SHELLS = _set("sh bash dash ash ksh ksh93 mksh oksh rbash yash posh zsh fish csh tcsh xonsh nu elvish")
+SHELLS = _set("sh bash dash ash ksh ksh93 mksh oksh pdksh rbash yash posh zsh fish csh tcsh xonsh nu elvish osh ysh")
 """Programs that read shell text."""
 
-BASH_LIKE = frozenset(["sh", "bash", "dash", "ash", "ksh", "ksh93", "mksh", "oksh", "rbash", "yash", "posh"])
+BASH_LIKE = frozenset(["sh", "bash", "dash", "ash", "ksh", "ksh93", "mksh", "oksh", "pdksh", "rbash", "yash", "posh"])
 """Shells whose text is read as bash text; the text of the others is only seen by strict rules."""
 
 
@@ -378,9 +380,26 @@ INTERPRETERS: Mapping[str, Interpreter] = MappingProxyType(
         "jshell": Interpreter(_set(""), _set("")),
         "ghci": Interpreter(_set("-e"), _set("")),
         "expect": Interpreter(_set("-c"), _set("")),
+        **dict.fromkeys(
+            _set("wish pry iex groovysh runghc runhaskell bpython ptpython clj clojure swift"),
+            Interpreter(_set("-e"), _set("")),
+        ),
+        **dict.fromkeys(("deno", "bun", "ts-node", "tsx"), _NODE),
+        "irb": Interpreter(_set(""), _set("-I -r")),
+        "R": Interpreter(_set("-e"), _set("-f -g"), _set("--version --help")),
+        "julia": Interpreter(_set("-e -E"), _set("-L -t -p -J")),
+        "elixir": Interpreter(_set("-e"), _set("-r -pa -pz -S")),
+        "scala": Interpreter(_set("-e"), _set("-cp -classpath")),
+        "racket": Interpreter(_set("-e"), _set("-l -t")),
+        "ocaml": Interpreter(_set("-e"), _set("-I")),
+        "sbcl": Interpreter(_set("--eval"), _set("--load --core")),
+        "octave": Interpreter(_set("--eval"), _set("-p")),
+        "gnuplot": Interpreter(_set("-e"), _set("-c")),
     }
 )
 """Program name (a version such as `3.11` at its end is ignored) -> how it finds its program."""
 
-FEEDS = frozenset({"at", "batch", "crontab"})
-"""Programs that take commands to run later from their input."""
+FEEDS = _set(
+    "at batch crontab newgrp nix-shell m4 gdb lldb ed ex vi vim nvim view ftp sftp lftp cmd cmd.exe powershell pwsh"
+)
+"""Programs that take commands that run programs, some of them later, from their input."""
