@@ -15,13 +15,13 @@ import re
 
 from policyd.commands import programs, scripts
 from policyd.commands.operands import peeks, slots
-from policyd.commands.options import Parsed, becomes_several, may_be_option, parse, unread
+from policyd.commands.options import Given, Parsed, becomes_several, constant, may_be_option, parse, unread
 from policyd.commands.programs import Called, Program
 from policyd.commands.values import harmless_value
 from policyd.model import Word, WordKind
 
 WRITTEN = frozenset({"edit", "delete", "move", "url", "host", "remote-read", "remote-edit"})
-SCRIPTS = ("jest", "eslint", "pytest", "cargo test")
+SCRIPTS = ("jest", "vitest", "mocha", "eslint", "pytest", "cargo test")
 """Programs whose harmless options a test script may be given behind `--`."""
 
 _LINT = re.compile(r"--|-[DWAF][\w:-]*|--(?:deny|warn|allow|forbid)(?:=[\w:-]+)?|[A-Za-z][\w:-]*").fullmatch
@@ -54,15 +54,9 @@ def options_reason(program: Program, parsed: Parsed, *, writes: bool) -> str:
     for word in parsed.unknown:
         return f"`{word.text}` is no option of {program.name} that is known to be harmless"
     for given in parsed.given:
-        if not given.exact:
-            return f"`{given.word.text}` is an abbreviation"
-        fine = harmless_value(given.role, given.value) or (writes and given.role == "edit")
-        if given.option.unsafe and not fine:
-            return f"`{given.word.text}` may make {program.name} write, run or read something else"
-        if given.apart and given.value is not None and _dashed(given.value):
-            return f"`{given.value.text}` may be an option of its own"
-        if given.apart and given.value is not None and becomes_several(given.value):
-            return f"`{given.word.text}` may take another word"
+        reason = _option_reason(program, given, writes=writes)
+        if reason:
+            return reason
     passes = any(role.rstrip("*") in {"own", "script", "lints", "posargs"} for role in program.operands)
     if (
         parsed.eaten
@@ -71,13 +65,29 @@ def options_reason(program: Program, parsed: Parsed, *, writes: bool) -> str:
         and any(_dashed(word) for word in parsed.operands[parsed.split :])
     ):
         return "`--` may be the value of the option before it"
-    if program.words:
+    if program.words or program.inert:
         return ""
     for word in parsed.loose:
         if word.kind is WordKind.UNKNOWN:
-            return f"{unread(word)} is not known before it runs"
+            better = "; `find … -type f -exec … {} +` says which files" if word.text == "…" else ""
+            return f"{unread(word)} is not known before it runs{better}"
         if program.can_harm:
             return f"`{word.text}` may become an option"
+    return ""
+
+
+def _option_reason(program: Program, given: Given, *, writes: bool) -> str:
+    if not given.exact:
+        return f"`{given.word.text}` is an abbreviation"
+    fine = harmless_value(given.role, given.value) or (writes and given.role == "edit")
+    if given.option.harms and not fine:
+        return f"`{given.word.text}` may make {program.name} write, run or read something else"
+    if given.option.unsafe and not fine:
+        return f"with `{given.word.text}` {program.name} may read what no word names: behind links, from a list"
+    if given.apart and given.value is not None and _dashed(given.value):
+        return f"`{given.value.text}` may be an option of its own"
+    if given.apart and given.value is not None and becomes_several(given.value):
+        return f"`{given.word.text}` may take another word"
     return ""
 
 
@@ -88,6 +98,9 @@ def _dashed(word: Word) -> bool:
 
 
 def _operands_reason(call: Called, parsed: Parsed, *, writes: bool) -> str:
+    listed = next(filter(_may_list, parsed.operands), None) if call.program.ats else None
+    if listed is not None:
+        return f"`{listed.text}` may name a file of options"
     finding = scripts.check(call, parsed)
     if finding.harm:
         return finding.harm
@@ -97,6 +110,12 @@ def _operands_reason(call: Called, parsed: Parsed, *, writes: bool) -> str:
     if finding.handled:
         return ""
     return _slots_reason(call, parsed, writes=writes)
+
+
+def _may_list(word: Word) -> bool:
+    """Say whether a word may begin with `@`."""
+    head = constant(word)
+    return head.startswith("@") or (not head and word.kind is not WordKind.CONST)
 
 
 def _slots_reason(call: Called, parsed: Parsed, *, writes: bool) -> str:
@@ -152,7 +171,7 @@ def _passed(program: Program, role: str, word: Word) -> bool:
     name, equals, value = word.text.partition("=")
     found = [option for table in tables if (option := table.syntax.options.get(name))]
     given = Word(value) if equals else None
-    return bool(found) and not any(option.unsafe and not harmless_value(option.value, given) for option in found)
+    return bool(found) and not any(option.harms and not harmless_value(option.value, given) for option in found)
 
 
 def _table(name: str) -> Program | None:

@@ -68,8 +68,10 @@ def read_find(words: tuple[Word, ...]) -> FindWords:
             found.harm = found.harm or "a word of `find` that is not constant"
             position += 1
         else:
-            quiet = word.text == "-exec" and _runs_reader(words, position)
-            position += 1 + _step(word.text, words[position + 1 :], starts, found, quiet=quiet)
+            reads = word.text == "-exec" and _runs_reader(words, position)
+            if reads and stands_for(words[:position]) is None:
+                found.harm = found.harm or "`-exec` of find may be handed a link; say `-type f`, and no `-o`"
+            position += 1 + _step(word.text, words[position + 1 :], starts, found, quiet=reads)
     found.uses.extend(("search", start, Reach.NAMES) for start in starts)
     if any(may_be_option(start) for start in starts):
         found.harm = found.harm or "a starting point that may be an option"
@@ -82,10 +84,10 @@ def _may_act(value: Word) -> bool:
 
 
 def _runs_reader(words: tuple[Word, ...], at: int) -> bool:
-    """Say whether the `-exec` at `at` hands files that are known to a program that only reads."""
+    """Say whether the `-exec` at `at` hands what is found to a program that only reads."""
     head = words[at + 1] if at + 1 < len(words) else Word("")
     program = programs.find(head.text) if head.kind is WordKind.CONST else None
-    return program is not None and program.role == "reader" and stands_for(words[:at]) is not None
+    return program is not None and program.role == "reader"
 
 
 def _step(text: str, rest: tuple[Word, ...], starts: tuple[Word, ...], found: FindWords, *, quiet: bool = False) -> int:

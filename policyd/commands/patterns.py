@@ -74,7 +74,7 @@ def untrusted(command: SimpleCommand, env: tuple[str, ...]) -> str:
             return level.tainted
         for assignment in (*level.taint, *level.env):
             if not tolerated(assignment, env, level.cwd):
-                return f"the variable `{assignment.name}` may change what it runs"
+                return f"the variable `{assignment.name}` may change what it runs, and no `env` tolerates it"
     return ""
 
 
@@ -204,7 +204,14 @@ def _word(pattern: PatternWord, word: Word, cwd: tuple[str, ...]) -> bool:
         return False
     if pattern.path and pattern.text.startswith("/") and "/" in text and not text.startswith(("/", "-")):
         return bool(cwd) and all(fits(pattern, posixpath.join(place, text)) for place in cwd)
-    return fits(pattern, text)
+    return fits(pattern, text) or (pattern.path and text.startswith("/") and _near(pattern, text, cwd))
+
+
+def _near(pattern: PatternWord, text: str, cwd: tuple[str, ...]) -> bool:
+    """Say whether an absolute path is what a relative pattern means where the command runs."""
+    return bool(cwd) and all(
+        text.startswith(place + "/") and fits(pattern, "./" + text[len(place) + 1 :]) for place in cwd
+    )
 
 
 def _rest(words: tuple[PatternWord, ...], argv: tuple[Word, ...], cwd: tuple[str, ...]) -> bool:

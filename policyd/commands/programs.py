@@ -23,6 +23,7 @@ A table entry holds:
 - `listing`: options without which an operand makes something (`git branch NAME`); `check`: a checker of `scripts.py`
 - `needs`: options one of which must be given, else it writes or runs something (`tsc --noEmit`, `bash -n`); `mixes`: on
   every system it takes options behind operands too
+- `ats`: a word `@file` stands for the options in that file
 - `posix`, `dash`, `raw`, `bundle`: see `Syntax`; `fed`: fed from a pipe it reads that instead of `empty`;
   `help = false`: it has no harmless `--help` and `--version`
 - `match`, `not_match`: commands that only read, and that do not; `files`: what is done to which file
@@ -66,6 +67,7 @@ class Program(Struct, frozen=True):
     peek: frozenset[str] = frozenset()
     needs: frozenset[str] = frozenset()
     mixes: bool = False
+    ats: bool = False
     verb: bool = False
     asks: bool = True
     """`--help` and `--version` are harmless."""
@@ -77,6 +79,13 @@ class Program(Struct, frozen=True):
     def words(self) -> bool:
         """Whether every word is data whatever it is (`echo`)."""
         return self.syntax.raw and not self.check and self.operands == ("data*",)
+
+    @property
+    def inert(self) -> bool:
+        """Whether no word, whatever it is, makes it touch a file, write or run something (`basename`)."""
+        options = self.syntax.options.values()
+        plain = self.operands == ("data*",) and not (self.check or self.verb or self.syntax.raw)
+        return plain and not any(option.unsafe or option.value not in {"", "data"} for option in options)
 
     @property
     def can_harm(self) -> bool:
@@ -132,6 +141,7 @@ def _program(name: str, entry: Entry, above: Program | None = None, groups: Mapp
         peek=frozenset(_names(entry, "peek")),
         needs=frozenset(_names(entry, "needs")),
         mixes=bool(entry.get("mixes")),
+        ats=bool(entry.get("ats")),
         verb=bool(entry.get("verb")),
         asks=asks,
         check=_text(entry, "check"),

@@ -196,6 +196,52 @@ def _tar(called: Called, parsed: Parsed) -> Finding:
     return Finding((*lists, *written, *uses), True, harm, runs)
 
 
+def _ar(called: Called, parsed: Parsed) -> Finding:
+    """Look at the letters of the first word: `t` and `p` only show."""
+    mode, rest = parsed.operands[:1], parsed.operands[1:]
+    letters = mode[0].text.lstrip("-") if mode and mode[0].kind is WordKind.CONST else ""
+    if letters and set(letters) <= set("tpv") and set(letters) & set("tp"):
+        return Finding(tuple(Use("read", word) for word in rest[:1]), True)
+    taken_apart = "x" in letters and not letters.startswith("-")
+    uses = [Use("read" if taken_apart else "edit", word) for word in rest[:1]]
+    uses += [Use("edit", Word("."), Reach.CONTENT)] if taken_apart else [Use("read", word) for word in rest[1:]]
+    return Finding(tuple(uses), True, "it changes the archive or takes it apart")
+
+
+def _jar(called: Called, parsed: Parsed) -> Finding:
+    archives = parsed.values("-f")
+    known = all(word.kind is WordKind.CONST for word in archives)
+    makes = parsed.has("-c", "-u")
+    uses = [Use("edit" if makes else "read", word) for word in archives]
+    if makes:
+        uses += [Use("read", word, Reach.CONTENT) for word in parsed.operands]
+    if parsed.has("-x"):
+        uses.append(Use("edit", Word("."), Reach.CONTENT))
+    return Finding(tuple(uses), True, "" if known else "the archive is not known")
+
+
+def _first(*words: str) -> Checker:
+    """Return a checker for a program whose first operand may be a command that writes."""
+
+    def check(called: Called, parsed: Parsed) -> Finding:
+        first = parsed.operands[0].text if parsed.operands else ""
+        return Finding(harm=f"`{first}` does more than read" if first in words else "")
+
+    return check
+
+
+def _reflog(called: Called, parsed: Parsed) -> Finding:
+    """Look at the first word: what is no name of a revision may be a subcommand."""
+    first = next(iter(parsed.operands), None)
+    known = first is None or (first.kind is WordKind.CONST and bool(_REVISION(first.text)))
+    return Finding(harm="" if known else f"`{first.text if first else ''}` may be a subcommand")
+
+
+_REVISION = re.compile(r"(?:HEAD|@)(?:[@~^].*)?|[\w.-]+@\{.*|[\w.-]+/.*").fullmatch
+_SETS_NOTHING = re.compile(r"(?:V|VERBOSE)=[0-9]?").fullmatch
+"""A variable of `make` that only says how much is shown."""
+
+
 def _unzip(called: Called, parsed: Parsed) -> Finding:
     uses = [Use("read", word) for word in parsed.operands[:1]]
     if not parsed.has("-l", "-v", "-p", "-t"):
@@ -209,7 +255,8 @@ def _interpreter(called: Called, parsed: Parsed) -> Finding:
 
 
 def _make(called: Called, parsed: Parsed) -> Finding:
-    names = any(word.kind is not WordKind.CONST or "=" in word.text for word in parsed.operands)
+    told = [word for word in parsed.operands if not (word.kind is WordKind.CONST and _SETS_NOTHING(word.text))]
+    names = any(word.kind is not WordKind.CONST or "=" in word.text for word in told)
     return Finding(harm="it sets a variable" if names else "")
 
 
@@ -264,10 +311,6 @@ def _git_config(called: Called, parsed: Parsed) -> Finding:
     return Finding(harm="" if single else "it may change the configuration")
 
 
-def _jest(called: Called, parsed: Parsed) -> Finding:
-    return Finding(harm="`init` writes files" if Word("init") in parsed.operands else "")
-
-
 def _tree(called: Called, parsed: Parsed) -> Finding:
     """Look at clusters: in `tree -Lo 2 out` each letter takes a word of its own."""
     for item in parsed.given:
@@ -296,20 +339,25 @@ def _cargo_fmt(called: Called, parsed: Parsed) -> Finding:
 
 
 CHECKERS: Mapping[str, Checker] = {
+    "ar": _ar,
     "awk": _awk,
+    "ast-grep": _first("new", "lsp", "completions"),
+    "bat": _first("cache"),
     "cargofmt": _cargo_fmt,
     "chmod": _chmod,
     "date": _date,
     "dd": _dd,
     "find": _find,
     "gitconfig": _git_config,
-    "jest": _jest,
+    "jar": _jar,
+    "jest": _first("init", "create-config", "migrate"),
     "jq": _jq,
     "make": _make,
     "none": _none,
     "npm": _npm,
     "ps": _ps,
     "python": _interpreter,
+    "reflog": _reflog,
     "sed": _sed,
     "single": _single,
     "tar": _tar,

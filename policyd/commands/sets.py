@@ -4,8 +4,9 @@ Rules of this module:
 
 1. A set has a kind; command sets hold entries that are asked the same questions as a `CommandPattern`, path sets hold
    pattern texts.
-2. An entry that is `closed` holds in an allow rule only if the table of programs vouches for every word. In a strict
-   rule, and where an exception tightens, it is its patterns, read as widely as any.
+2. An entry that is `closed` holds in an allow rule only if the table of programs vouches for every word, any other
+   only if no word is a URL. In a strict rule, and where an exception tightens, it is its patterns, read as widely as
+   any.
 3. Sets are read when a policy first names one, and never change while policyd runs.
 """
 
@@ -103,7 +104,7 @@ class SetEntry(Struct, frozen=True):
                     called = self._called(words, level)
                     if called is not None:
                         yield self._reason(called)
-                elif exactly(words, level):
+                elif exactly(words, level) and not _addressed(level):
                     yield ""
 
     def maybe(self, command: SimpleCommand, *, widen: bool) -> Truth:
@@ -141,7 +142,7 @@ class SetEntry(Struct, frozen=True):
                     called = self._called(words, level)
                     if called is not None and not self._reason(called):
                         return True
-                elif exactly(words, level):
+                elif exactly(words, level) and not _addressed(level):
                     return True
         return False
 
@@ -173,6 +174,11 @@ class SetEntry(Struct, frozen=True):
         """Say whether the operands, or each of them where the entry takes several, are what it names."""
         texts = given if self.several else (" ".join(given),)
         return all(any(glob(pieces(operand), text, stops=" ") for operand in self.operands) for text in texts)
+
+
+def _addressed(level: SimpleCommand) -> bool:
+    """Say whether a word is a URL: what `*` of an entry means is a name or a file of this machine."""
+    return any("://" in word.text for word in level.argv)
 
 
 _HOLDS: dict[tuple[object, ...], bool] = {}

@@ -53,6 +53,7 @@ LISTS: Mapping[str, frozenset[str]] = {
     # a task that tests or lints
     "task": _set("check lint test tests type-check typecheck unit"),
     "off": _set("false 0 no"),
+    "never": _set("never"),
     "switch": _set("true false"),
     # shells by name: to another program of the same table the option takes no value, and what follows is a file
     "dialect": _set("sh bash dash ksh busybox"),

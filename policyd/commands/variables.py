@@ -14,41 +14,26 @@ from collections.abc import Iterable
 from policyd.commands.patternwords import glob, pieces
 from policyd.model import Assignment, WordKind
 
-HARMLESS = frozenset(
-    {
-        "CI",
-        "CLICOLOR",
-        "CLICOLOR_FORCE",
-        "COLORTERM",
-        "COLUMNS",
-        "DEBIAN_FRONTEND",
-        "FORCE_COLOR",
-        "GIT_OPTIONAL_LOCKS",
-        "GIT_TERMINAL_PROMPT",
-        "LANG",
-        "LANGUAGE",
-        "LC_ADDRESS",
-        "LC_ALL",
-        "LC_COLLATE",
-        "LC_CTYPE",
-        "LC_IDENTIFICATION",
-        "LC_MEASUREMENT",
-        "LC_MESSAGES",
-        "LC_MONETARY",
-        "LC_NAME",
-        "LC_NUMERIC",
-        "LC_PAPER",
-        "LC_TELEPHONE",
-        "LC_TIME",
-        "LINES",
-        "NO_COLOR",
-        "PYTHONDONTWRITEBYTECODE",
-        "PYTHONUNBUFFERED",
-        "RUST_BACKTRACE",
-        "TERM",
-        "TZ",
-    }
-)
+_SOURCES = {
+    "every program": "CI",
+    "no-color.org, bixense.com/clicolors, force-color.org": "NO_COLOR CLICOLOR CLICOLOR_FORCE FORCE_COLOR PY_COLORS "
+    "COLORTERM",
+    "environ(7), locale(7), tzset(3), POSIX": "COLUMNS LINES LANG LANGUAGE LC_ALL LC_ADDRESS LC_COLLATE LC_CTYPE "
+    "LC_IDENTIFICATION LC_MEASUREMENT LC_MESSAGES LC_MONETARY LC_NAME LC_NUMERIC LC_PAPER LC_TELEPHONE LC_TIME TERM TZ",
+    "debconf(7)": "DEBIAN_FRONTEND",
+    "git(1)": "GIT_OPTIONAL_LOCKS GIT_TERMINAL_PROMPT",
+    "python(1)": "PYTHONDONTWRITEBYTECODE PYTHONUNBUFFERED",
+    "Rust, std::backtrace": "RUST_BACKTRACE RUST_LIB_BACKTRACE",
+    "Go, package runtime": "GOTRACEBACK",
+    "node(1)": "NODE_NO_WARNINGS",
+    "consoledonottrack.com and the tools' own telemetry pages": "DO_NOT_TRACK NEXT_TELEMETRY_DISABLED "
+    "DOTNET_CLI_TELEMETRY_OPTOUT DOTNET_NOLOGO GATSBY_TELEMETRY_DISABLED ASTRO_TELEMETRY_DISABLED "
+    "TURBO_TELEMETRY_DISABLED",
+    "pip(1), Homebrew manual, Terraform CLI": "PIP_DISABLE_PIP_VERSION_CHECK HOMEBREW_NO_AUTO_UPDATE TF_IN_AUTOMATION "
+    "CHECKPOINT_DISABLE",
+}
+HARMLESS = {name: source for source, names in _SOURCES.items() for name in names.split()}
+"""Variables that are harmless for every program -> where that was read."""
 
 
 def harmless(name: str) -> bool:

@@ -41,15 +41,24 @@ class Ways(Struct):
 
     def _rests(self, level: SimpleCommand) -> Iterator[tuple[Word, ...]]:
         first, *more = level.argv or (Word(""),)
+        text = _near(first, level.cwd)
         for folder in self.folders:
-            if first.kind is WordKind.CONST and first.text.startswith(folder):
-                yield from _bare((Word(first.text[len(folder) :]), *more))
+            if text.startswith(folder):
+                yield from _bare((Word(text[len(folder) :]), *more))
         for words in self.words:
             if exactly(words, level):
                 yield from _bare(level.argv[len(words) - 1 :])
 
 
 _KEPT = 1024
+
+
+def _near(word: Word, cwd: tuple[str, ...]) -> str:
+    """Return a program as it is written where the command runs, nothing where it is not constant."""
+    if word.kind is not WordKind.CONST:
+        return ""
+    inside = len(cwd) == 1 and word.text.startswith(cwd[0] + "/")
+    return word.text[len(cwd[0]) + 1 :] if inside else word.text
 
 
 def _bare(rest: tuple[Word, ...]) -> Iterator[tuple[Word, ...]]:
