@@ -17,7 +17,14 @@ from policyd.cli.shapes import tables
 from policyd.model import KINDS
 from policyd.storage import auditchain
 
-NAMED = ("kind", "path", "command", "url", "tool", "mode")
+NAMED = {
+    "kind": ("KIND", "explain a request of this kind, about what the next options name"),
+    "path": ("PATH", "about this path"),
+    "command": ("TEXT", "about this shell text"),
+    "url": ("URL", "about this URL"),
+    "tool": ("SERVER/TOOL", "about this tool"),
+    "mode": ("MODE", "about a switch to this mode"),
+}
 
 
 class Past(Struct, frozen=True):
@@ -32,20 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     example = "explain a request nobody has made yet (repeatable)"
     add("--example", action="append", default=[], metavar='"KIND RESOURCE"', help=example)
-    add("--kind", metavar="KIND", help="explain a request of this kind, about what the next options name")
-    add("--path", metavar="PATH", help="about this path")
-    add("--command", metavar="TEXT", help="about this shell text")
-    add("--url", metavar="URL", help="about this URL")
-    add("--tool", metavar="SERVER/TOOL", help="about this tool")
-    add("--mode", metavar="MODE", help="about a switch to this mode")
-    add(
-        "--input",
-        action="append",
-        default=[],
-        type=argument,
-        metavar="KEY=VALUE",
-        help="with this argument (repeatable)",
-    )
+    for name, (value, text) in NAMED.items():
+        add(f"--{name}", metavar=value, help=text)
+    with_this = "with this argument (repeatable)"
+    add("--input", action="append", default=[], type=argument, metavar="KEY=VALUE", help=with_this)
     add("--record", metavar="N|ID", help="explain what the audit log holds under this number or id")
     add("--log", metavar="PATH", help="the audit log, a file or its directory (default: as the settings say)")
 

@@ -24,7 +24,7 @@ from policyd.cli import options
 from policyd.cli.auditfilters import Record, add_filters, add_log, chosen, parsed, wanted
 from policyd.cli.auditfilters import agent as agent_name
 from policyd.cli.ending import DONE, NO, failed
-from policyd.cli.saying import say, shown, tell
+from policyd.cli.saying import say, say_or_tell, shown, tell
 from policyd.cli.shapes import listed
 from policyd.storage import auditchain, places, settings
 
@@ -203,12 +203,8 @@ def resource(action: Mapping[str, object]) -> str:
 
 def verify(log: str, *, as_json: bool) -> int:
     """Print everything that breaks the chain; 1 if there was something."""
-    found = 0
-    for found, (file, line, wrong) in enumerate(auditchain.verify(log), 1):  # noqa: B007 - the count is used below
-        if as_json:
-            tell({"file": file, "line": line, "wrong": wrong})
-        else:
-            say(f"{file}:{line}: {wrong}")
-    if not found and not as_json:
-        say(f"{log}: every line follows the one before it")
+    found = list(auditchain.verify(log))
+    facts = ({"file": file, "line": line, "wrong": wrong} for file, line, wrong in found)
+    lines = [f"{file}:{line}: {wrong}" for file, line, wrong in found]
+    say_or_tell(facts, lines or [f"{log}: every line follows the one before it"], as_json=as_json)
     return NO if found else DONE

@@ -18,7 +18,7 @@ from policyd.audit.rebuild import Undecidable
 from policyd.cli.auditcases import Case, Court, Redecided, cases
 from policyd.cli.auditfilters import Record, chosen, wanted
 from policyd.cli.ending import counted, failed
-from policyd.cli.saying import say, shown, tell
+from policyd.cli.saying import say_or_tell, shown
 from policyd.cli.shapes import listed, values
 from policyd.model import Effect
 from policyd.policy import PolicyError
@@ -74,10 +74,7 @@ def run(args: Namespace, log: str) -> int:
         outcome = replay(args, log)
     except (PolicyError, PlaceError, OSError) as error:
         return failed("audit replay", error)
-    if args.json:
-        tell(*facts(outcome))
-    else:
-        say(*lines(outcome))
+    say_or_tell(facts(outcome), lines(outcome), as_json=args.json)
     return int(args.exit_code and bool(outcome.changes or outcome.undecidable))
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from msgspec import Struct, field
@@ -27,7 +27,7 @@ from policyd.cli import expand, loading, options
 from policyd.cli.ending import counted, failed
 from policyd.cli.findings import Finding
 from policyd.cli.lint import lint
-from policyd.cli.saying import say, tell
+from policyd.cli.saying import say, say_or_tell, tell
 from policyd.policy import Diagnostic, Policy, PolicyError, PolicySource, load
 from policyd.storage import places, policies, settings
 from policyd.storage.filesystem import RealFilesystem
@@ -40,12 +40,11 @@ from policyd.storage.trust import TrustStore
 class Report(Struct):
     """What was found in all layers."""
 
-    files: int = 0
+    sources: tuple[PolicySource, ...]
+    mistakes: list[Diagnostic]
+    notes: tuple[str, ...]
     policy: Policy | None = None
-    mistakes: list[Diagnostic] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
     warnings: list[Finding] = field(default_factory=list)
-    sources: tuple[PolicySource, ...] = ()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,8 +68,8 @@ def run(args: argparse.Namespace) -> int:
         return failed("check", error)
     report = examine(args, where)
     if args.expand:
-        rows = expand.rows(report.sources)
-        tell(*rows) if args.json else say(*map(expand.told, rows))
+        rows = [*expand.rows(report.sources)]
+        say_or_tell(rows, map(expand.told, rows), as_json=args.json)
     if args.json:
         tell(*facts(report))
     else:
@@ -82,12 +81,10 @@ def run(args: argparse.Namespace) -> int:
 
 def examine(args: argparse.Namespace, where: Places) -> Report:
     """Read and load every layer, then try the examples."""
-    report = Report()
-    found = Found()
-    for read in (loading.managed, loading.user, project):
-        found += collected(report, lambda read=read: read(args, where))  # type: ignore[misc]
-    report.files, report.notes, report.sources = len(found.sources), list(found.notes), found.sources
-    fs = RealFilesystem()
+    found, mistakes = policies.together(
+        lambda: loading.managed(args, where), lambda: loading.user(args, where), lambda: project(args, where)
+    )
+    report, fs = Report(found.sources, mistakes, found.notes), RealFilesystem()
     try:
         report.policy = load(found.sources, home=where.home, tmpdir=where.tmpdir, fs=fs, version=policyd.__version__)
     except PolicyError as error:
@@ -119,15 +116,6 @@ def placed(problem: str) -> tuple[str, int, str, str]:
     return (file, int(line), "", found) if line.isdigit() else (place, 0, "", found)
 
 
-def collected(report: Report, read: Callable[[], Found]) -> Found:
-    """Return what a layer holds; its faults go to the report."""
-    try:
-        return read()
-    except PolicyError as error:
-        report.mistakes += error.diagnostics
-        return Found()
-
-
 def project(args: argparse.Namespace, where: Places) -> Found:
     """Return the project layer; what cannot be read of it is a mistake."""
     if args.no_project:
@@ -145,17 +133,14 @@ def show(report: Report) -> None:
     say(*(f"warning: {warning}" for warning in report.warnings), error=True)
     say(*(f"note: {note}" for note in report.notes), error=True)
     if report.mistakes:
-        read = f" in {counted(report.files, 'policy file')}" if report.files else ""
+        read = f" in {counted(len(report.sources), 'policy file')}" if report.sources else ""
         say(f"{counted(len(report.mistakes), 'mistake')}{read}", error=True)
     elif report.policy is not None:
-        found = (
-            (report.files, "policy file"),
-            (len(report.policy.rules), "rule"),
-            (len(report.policy.examples), "example"),
-        )
-        said = f"ok: {', '.join(counted(*one) for one in found)}, revision {report.policy.revision}"
+        found = {"policy file": report.sources, "rule": report.policy.rules, "example": report.policy.examples}
+        counts = ", ".join(counted(len(things), word) for word, things in found.items())
+        said = f"ok: {counts}, revision {report.policy.revision}"
         say(said + (f"; {counted(len(report.warnings), 'warning')}" if report.warnings else ""))
-        if not report.files:
+        if not report.sources:
             say("note: no policy file was found: everything asks", error=True)
 
 
@@ -171,7 +156,7 @@ def facts(report: Report) -> Iterator[dict[str, object]]:
     yield {
         "ok": not report.mistakes,
         "warnings": len(report.warnings),
-        "files": report.files,
+        "files": len(report.sources),
         "rules": len(policy.rules) if policy else 0,
         "examples": len(policy.examples) if policy else 0,
         "revision": policy.revision if policy else "",

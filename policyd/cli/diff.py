@@ -22,7 +22,7 @@ from policyd.cli import options
 from policyd.cli.changes import MOST_REQUESTS, Change, Changes, changes, memory, try_recorded, where
 from policyd.cli.ending import UsageError, failed
 from policyd.cli.recorded import Log
-from policyd.cli.saying import say, tell
+from policyd.cli.saying import say_or_tell
 from policyd.cli.tree import Tree
 from policyd.cli.trial import Trial
 from policyd.display import safe
@@ -61,10 +61,7 @@ def run(args: argparse.Namespace) -> int:
         found = tried(args, old, new, here)
     except (PolicyError, PlaceError, UsageError, OSError) as error:
         return failed("diff", error)
-    if args.json:
-        tell(*facts(found, old, new))
-    else:
-        say(*lines(found, old, new))
+    say_or_tell(facts(found, old, new), lines(found, old, new), as_json=args.json)
     return 1 if found.loosenings or (args.prove and not found.proved) else 0
 
 

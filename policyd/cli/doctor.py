@@ -16,7 +16,7 @@ from policyd.cli import agentfacts, inforce, options, status, tiers, wrapped
 from policyd.cli.agentfacts import AgentFacts
 from policyd.cli.ending import counted, failed
 from policyd.cli.inforce import InForce
-from policyd.cli.saying import say, tell
+from policyd.cli.saying import say_or_tell
 from policyd.cli.tiers import Tier
 from policyd.cli.wrapped import Entry
 from policyd.prompts import clients
@@ -66,10 +66,7 @@ def run(args: argparse.Namespace) -> int:
     if args.client and args.client not in clients.shipped():
         return failed("doctor", f"no client `{args.client}` is known; write one of {', '.join(clients.shipped())}")
     found = findings(state, args.agent, args.client, cwd)
-    if args.json:
-        tell(as_json(found))
-    else:
-        say(*lines(found))
+    say_or_tell([as_json(found)], lines(found), as_json=args.json)
     return 1 if found.problems else 0
 
 

@@ -14,7 +14,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from msgspec import Struct
@@ -60,16 +60,7 @@ class Kept(Struct, frozen=True):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the subcommands."""
-    options.add_home(parser)
-    home: dict[str, object] = {"default": argparse.SUPPRESS}
-    commands = parser.add_subparsers(dest="does", required=True, metavar="COMMAND")
-
-    def command(name: str, text: str, does: Callable[[argparse.Namespace, Kept], int]) -> argparse.ArgumentParser:
-        added = commands.add_parser(name, help=text, description=text)
-        added.set_defaults(run=does)
-        options.add_home(added, **home)
-        return added
-
+    command = options.subcommands(parser, options.add_home)
     show = command("show", "everything about one grant", run_show)
     listing = command("list", "what is remembered for this project, or for all", run_list)
     listing.add_argument("--all", action="store_true", help="for all projects")
@@ -179,7 +170,7 @@ def run_revoke(args: argparse.Namespace, kept: Kept) -> int:
         return failed("grants revoke", "name grants by id, or with --agent or --all")
     denials = [one for one in chosen if one.grant.effect is Effect.DENY]
     why = presence.refusal() if denials else ""
-    for one in chosen if not why else [one for one in chosen if one not in denials]:
+    for one in [one for one in chosen if not (why and one in denials)]:
         one.file.change(without(one.grant.id))
         say(f"revoked {one.grant.id}: {safe(one.grant.covers)}")
     if why:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -72,17 +71,12 @@ def gather(root: str, home: str | None, files: list[str]) -> InForce:
         PlaceError: no home directory is known.
     """
     where = places.find(home=home)
-    state = InForce(where, root)
-    readers: tuple[Callable[[], Found], ...] = (
+    found, mistakes = policies.together(
         lambda: policies.managed(where.managed_policies),
         lambda: policies.given(files) if files else policies.user(where.user_policies),
         lambda: policies.project(root, TrustStore(where.trust)),
     )
-    for read in readers:
-        try:
-            state.found += read()
-        except PolicyError as error:
-            state.mistakes += error.diagnostics
+    state = InForce(where, root, found, mistakes=mistakes)
     compose(state)
     load_settings(state)
     look_at_trust(state)

@@ -72,13 +72,7 @@ def load(args: argparse.Namespace) -> Loaded:
         PlaceError: no home directory is known.
     """
     where = places.find(home=args.home)
-    faults = []
-    found = Found()
-    for read in (managed, user):
-        try:
-            found += read(args, where)
-        except PolicyError as error:
-            faults += error.diagnostics
+    found, faults = policies.together(lambda: managed(args, where), lambda: user(args, where))
     if faults:
         raise PolicyError(faults)
     loaded = Loaded(args, where, RealFilesystem(steady=True), found, list(found.notes))

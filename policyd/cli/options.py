@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable
 from typing import Any
 
 from policyd.proxy.options import SHELLS
@@ -74,6 +75,24 @@ def add_home(parser: argparse.ArgumentParser, **more: Any) -> None:  # noqa: ANN
 def add_socket(parser: argparse.ArgumentParser, **more: Any) -> None:  # noqa: ANN401
     """Add `--socket`."""
     parser.add_argument("--socket", metavar="PATH", help="the daemon's socket (default: where it usually is)", **more)
+
+
+def subcommands(
+    parser: argparse.ArgumentParser, *shared: Callable[..., None]
+) -> Callable[[str, str, Callable[..., int]], argparse.ArgumentParser]:
+    """Return what adds a subcommand; the options that `shared` add may stand in front of its name or behind it."""
+    for add in shared:
+        add(parser)
+    commands = parser.add_subparsers(dest="does", required=True, metavar="COMMAND")
+
+    def command(name: str, text: str, does: Callable[..., int]) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=text, description=text)
+        added.set_defaults(run=does)
+        for add in shared:
+            add(added, default=argparse.SUPPRESS)
+        return added
+
+    return command
 
 
 def directory(text: str) -> str:

@@ -12,11 +12,11 @@ daemon looks at that once more. Exit codes: 0 done, though nothing may wait; 1 t
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from policyd.cli import calling, options, presence
 from policyd.cli.ending import DONE, NO, complain, failed
-from policyd.cli.saying import say, tell
+from policyd.cli.saying import say, say_or_tell
 from policyd.cli.shapes import listed, table, tables
 from policyd.display import safe
 from policyd.storage import places, sockets
@@ -27,18 +27,7 @@ from policyd.storage.sockets import SocketError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the subcommands."""
-    options.add_home(parser)
-    options.add_socket(parser)
-    suppressed: dict[str, object] = {"default": argparse.SUPPRESS}
-    commands = parser.add_subparsers(dest="does", required=True, metavar="COMMAND")
-
-    def command(name: str, text: str, does: Callable[[argparse.Namespace, Places], int]) -> argparse.ArgumentParser:
-        added = commands.add_parser(name, help=text, description=text)
-        added.set_defaults(run=does)
-        options.add_home(added, **suppressed)
-        options.add_socket(added, **suppressed)
-        return added
-
+    command = options.subcommands(parser, options.add_home, options.add_socket)
     options.add_json(command("list", "the questions that wait for a person", run_list))
     answer = command("answer", "answer one question", run_answer)
     answer.add_argument("id", metavar="ID", help="as `policyd prompts list` shows it")
@@ -60,10 +49,8 @@ def run_list(args: argparse.Namespace, where: Places) -> int:
     rows = {
         str(row["id"]): row for row in [*of_daemon(args, where), *(one.facts() for one in Inbox(where.inbox).entries())]
     }
-    if args.json:
-        tell(*rows.values())
-    else:
-        say(*(line for row in rows.values() for line in words(row)) if rows else ("no question waits",))
+    lines = [line for row in rows.values() for line in words(row)]
+    say_or_tell(rows.values(), lines or ["no question waits"], as_json=args.json)
     return DONE
 
 

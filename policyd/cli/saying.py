@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from policyd.display import inert, safe
 
@@ -31,6 +31,14 @@ def tell(*facts: Mapping[str, object]) -> None:
     """Print objects for programs."""
     for fact in facts:
         print(json.dumps(fact))
+
+
+def say_or_tell(facts: Iterable[Mapping[str, object]], lines: Iterable[object], *, as_json: bool) -> None:
+    """Print what was found: objects for programs, or lines for people."""
+    if as_json:
+        tell(*facts)
+    else:
+        say(*lines)
 
 
 def give(text: str) -> None:

@@ -16,7 +16,7 @@ from policyd.cli import daemonstate, inforce, options
 from policyd.cli.daemonstate import Running
 from policyd.cli.ending import counted, failed
 from policyd.cli.inforce import InForce
-from policyd.cli.saying import say, tell
+from policyd.cli.saying import say_or_tell
 from policyd.model import Layer
 from policyd.storage.places import PlaceError
 from policyd.storage.sockets import SocketError
@@ -43,10 +43,8 @@ def run(args: argparse.Namespace) -> int:
         running = daemonstate.find(state.places, args.socket)
     except (PlaceError, SocketError) as error:
         return failed("status", error)
-    if args.json:
-        tell({**inforce.facts(state), "daemon": daemon_facts(running)})
-    else:
-        say(*lines(state), *(daemonstate.lines(running) if running else ()))
+    said = [*lines(state), *(daemonstate.lines(running) if running else ())]
+    say_or_tell([{**inforce.facts(state), "daemon": daemon_facts(running)}], said, as_json=args.json)
     sound = state.holds and not state.broken and not state.mute
     return 0 if sound and not (running and running.problems) else 1
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 from policyd.cli.auditcases import Court
 from policyd.cli.auditfilters import chosen, wanted
 from policyd.cli.ending import DONE, counted, failed
-from policyd.cli.saying import give, say, tell
+from policyd.cli.saying import give, say_or_tell, tell
 from policyd.cli.suggestlog import Answers, collect, echoed
 from policyd.cli.suggestproof import Before, Proof
 from policyd.cli.suggestrules import Candidate, asked, candidates
@@ -137,9 +137,7 @@ def unused(court: Court, answers: Answers, *, as_json: bool) -> int:
     rules = {rule.ref.label: rule for policy in policies.values() for rule in policy.rules}
     idle = [rule.ref for rule in rules.values() if rule.effect is Effect.ALLOW and not rule.void]
     idle = [ref for ref in idle if ref.label not in used]
-    if as_json:
-        tell(*({"rule": ref.label, "file": ref.file, "line": ref.line} for ref in idle))
-    else:
-        say(*(f"{ref.label}{ref.place}" for ref in idle))
-        say(f"{counted(len(idle), 'allow rule')} used by none of {counted(answers.decisions, 'decision')}")
+    facts = ({"rule": ref.label, "file": ref.file, "line": ref.line} for ref in idle)
+    said = f"{counted(len(idle), 'allow rule')} used by none of {counted(answers.decisions, 'decision')}"
+    say_or_tell(facts, [*(f"{ref.label}{ref.place}" for ref in idle), said], as_json=as_json)
     return DONE

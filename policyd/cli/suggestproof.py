@@ -32,7 +32,6 @@ ROUNDS = 40
 class Before(Struct):
     """What the rules in force say of every question."""
 
-    effects: dict[int, Effect] = field(default_factory=dict)
     found: dict[int, Redecided] = field(default_factory=dict)
 
     @classmethod
@@ -41,11 +40,9 @@ class Before(Struct):
         before = cls()
         for one in questions:
             try:
-                found = court.decide(one.case)
+                before.found[id(one)] = court.decide(one.case)
             except Undecidable:
                 continue
-            before.found[id(one)] = found
-            before.effects[id(one)] = found.effect
         return before
 
 
@@ -99,9 +96,9 @@ class Proof(Struct):
         blamed: list[set[str]] = []
         self.settled = 0
         for one in self.questions:
-            if id(one) not in self.before.effects:
+            if id(one) not in self.before.found:
                 continue
-            was, now = self.before.effects[id(one)], court.decide(one.case)
+            was, now = self.before.found[id(one)].effect, court.decide(one.case)
             own = spoke(now)
             if own and harmful(one, was, now.effect):
                 blamed.append(own)

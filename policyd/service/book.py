@@ -201,21 +201,14 @@ class PolicyBook:
 
     def _find_base(self) -> Found:
         """Find managed and user files; all faults of both at once."""
-        found, faults = Found(), []
-        for layer in (self._find_managed, self._find_user):
-            try:
-                found += layer()
-            except PolicyError as error:
-                faults += error.diagnostics
+        places, files = self._places, self._files
+        found, faults = policies.together(
+            lambda: policies.managed(places.managed_policies),
+            lambda: policies.given(files) if files else policies.user(places.user_policies),
+        )
         if faults:
             raise PolicyError(faults)
         return found
-
-    def _find_managed(self) -> Found:
-        return policies.managed(self._places.managed_policies)
-
-    def _find_user(self) -> Found:
-        return policies.given(self._files) if self._files else policies.user(self._places.user_policies)
 
     def _sources(self, base: Found, roots: Roots) -> Found:
         """Find everything that counts in a session with these roots."""

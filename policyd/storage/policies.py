@@ -57,6 +57,17 @@ class Found(Struct, frozen=True):
         return Found(self.sources + other.sources, self.notes + other.notes, self.broken or other.broken)
 
 
+def together(*readers: Callable[[], Found]) -> tuple[Found, list[Diagnostic]]:
+    """Read several layers; return what was found, and every fault: a layer that cannot be read hides no other's."""
+    found, faults = Found(), []
+    for read in readers:
+        try:
+            found += read()
+        except PolicyError as error:
+            faults += error.diagnostics
+    return found, faults
+
+
 def managed(directories: Iterable[str], owners: Owners = ROOT, *, start: str = "/") -> Found:
     """Return the managed policy files; a directory that does not exist has none.
 
