@@ -23,6 +23,7 @@ from policyd.model import Effect, Option
 ALLOW_KINDS = ("allow_once", "allow_always")
 REJECT_KINDS = ("reject_once", "reject_always")
 OPTION_KINDS = ALLOW_KINDS + REJECT_KINDS
+KNOWN = frozenset(OPTION_KINDS)
 MOST_OPTIONS = 32
 LONGEST_ID = 256
 SURE = LONGEST_ID // 4
@@ -59,40 +60,34 @@ def unsound(options: Sequence[Option]) -> str:
         return "the request offers no option"
     if len(options) > MOST_OPTIONS:
         return f"the request offers more than {MOST_OPTIONS} options"
-    ids, known = set(), False
-    for option in options:
-        size = len(option.id)
-        if not 0 < size <= LONGEST_ID or (size > SURE and len(option.id.encode("utf-8", "replace")) > LONGEST_ID):
-            return "an option has no id, or one that is too long"
-        ids.add(option.id)
-        known = known or option.kind in OPTION_KINDS
+    ids = {option.id for option in options}
+    if "" in ids or (max(map(len, ids)) > SURE and any(map(_too_long, ids))):
+        return "an option has no id, or one that is too long"
     if len(ids) != len(options):
         return "two options have the same id"
-    return "" if known else "no option has a known kind"
+    return "no option has a known kind" if KNOWN.isdisjoint([option.kind for option in options]) else ""
+
+
+def _too_long(ident: str) -> bool:
+    return len(ident.encode("utf-8", "replace")) > LONGEST_ID
 
 
 @cache
-def _refusals() -> re.Pattern[str]:
-    return re.compile(
+def _opposites() -> dict[str, re.Pattern[str]]:
+    """How a name begins that says the opposite of a kind."""
+    refusals = re.compile(
         r"\s*(reject|deny|denied|no|cancel|refuse|decline|block|don['’]?t|do not|stop|never|disallow)\b", re.I
     )
-
-
-@cache
-def _consents() -> re.Pattern[str]:
-    return re.compile(r"\s*(allow|yes|approve|accept|always allow|ok|okay|proceed|permit|grant|run|continue)\b", re.I)
+    consents = re.compile(
+        r"\s*(allow|yes|approve|accept|always allow|ok|okay|proceed|permit|grant|run|continue)\b", re.I
+    )
+    return {**dict.fromkeys(ALLOW_KINDS, refusals), **dict.fromkeys(REJECT_KINDS, consents)}
 
 
 def mislabelled(options: Sequence[Option]) -> tuple[Option, ...]:
     """Return the options whose name says the opposite of their kind, for the person and the record."""
-    return tuple(
-        [
-            option
-            for option in options
-            if (option.kind in ALLOW_KINDS and _refusals().match(option.name))
-            or (option.kind in REJECT_KINDS and _consents().match(option.name))
-        ]
-    )
+    opposites = _opposites()
+    return tuple([one for one in options if one.kind in opposites and opposites[one.kind].match(one.name)])
 
 
 def answer(

@@ -25,7 +25,7 @@ from policyd.actions.builder import MENTIONING, Builder, Surroundings
 from policyd.actions.evidence import Call, Evidence, merge, says_more
 from policyd.actions.fields import Found
 from policyd.actions.identity import identify
-from policyd.actions.messages import absolute, allows, current_mode, id_key, listed, name_version, option_of, tool_call
+from policyd.actions.messages import absolute, allows, current_mode, id_key, listed, name_version, options_of, tool_call
 from policyd.actions.profiles import Profile
 from policyd.actions.seen import Seen
 from policyd.actions.sessions import FORGOTTEN, Machine, Session
@@ -362,7 +362,7 @@ class Conversation:
         """Return the profile that reads a request; an agent without a name may be known by what it offers."""
         if self._agent.name or self.profile.short != profiles.GENERIC:
             return self.profile
-        return profiles.nameless(option_of(item).id for item in options if isinstance(item, TABLE))
+        return profiles.nameless(option.id for option in options_of(options))
 
     def around(self, ident: str) -> Surroundings:
         """Return the surroundings of session `ident`; `.policyd` of each root is policyd's own too."""
@@ -381,7 +381,7 @@ class Conversation:
     def _request(
         self, ident: str, asked: Mapping[str, object], options: list[object], actions: tuple[Action, ...]
     ) -> Request:
-        offered = tuple([option_of(item) for item in options if isinstance(item, TABLE)])
+        offered = options_of(options)
         data, title = self.profile.data, asked.get("title")
         plain = self.profile.plain([option.id for option in offered]) if data.menu else None
         once = [option for option in offered if option.kind == "allow_once"]

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import TypeGuard
 
+from msgspec import ValidationError, convert
+
 from policyd.model import TABLE, Option
 
 LONGEST_PATH = 4096
@@ -49,14 +51,17 @@ def allows(params: Mapping[str, object], message: Mapping[str, object]) -> bool:
     return not kinds or not all(kind.startswith("reject") for kind in kinds)
 
 
-def option_of(item: Mapping[str, object]) -> Option:
-    """Return an option of a request; a field of another type is empty."""
-    ident, name, kind = item.get("optionId"), item.get("name"), item.get("kind")
-    return Option(
-        ident if isinstance(ident, str) else "",
-        name if isinstance(name, str) else "",
-        kind if isinstance(kind, str) else "",
-    )
+def options_of(items: list[object]) -> tuple[Option, ...]:
+    """Return the options of a request; a field of another type is empty, what is no table is none."""
+    try:
+        return convert(items, tuple[Option, ...])
+    except ValidationError:
+        return tuple([_option(item) for item in items if isinstance(item, TABLE)])
+
+
+def _option(item: Mapping[str, object]) -> Option:
+    fields = [item.get(key) for key in ("optionId", "name", "kind")]
+    return Option(*[value if isinstance(value, str) else "" for value in fields])
 
 
 def id_key(ident: object) -> tuple[str, object]:

@@ -91,12 +91,12 @@ class Action(Struct, frozen=True, gc=False):
     """Of a command: the text it stands in, operators and all, where that runs others too."""
 
 
-class Option(Struct, frozen=True, gc=False):
+class Option(Struct, frozen=True, gc=False, rename={"id": "optionId"}):
     """One option of a permission request."""
 
-    id: str
-    name: str
-    kind: str
+    id: str = ""
+    name: str = ""
+    kind: str = ""
 
 
 class Request(Struct, frozen=True, gc=False):
