@@ -5,12 +5,12 @@ Rules of this room:
 1. Loosening is judged surely, tightening widely: `PathPattern.sure` and `PathPattern.maybe` (see `pattern`).
 2. Files are looked at only through the `Filesystem` passed in; what cannot be told is opaque, never a guess.
 3. Time is bounded for any text and any pattern: segments and tails are matched without backtracking.
-4. The index is only a filter: it may name too many patterns, never too few, and has a linear twin that says so.
+4. The index is only a filter: it may name too many patterns, never too few.
 """
 
 from policyd.paths.drives import of_windows, posix
 from policyd.paths.forms import OpaquePath, ref
-from policyd.paths.index import PathIndex, linear
+from policyd.paths.index import PathIndex
 from policyd.paths.lexical import inside
 from policyd.paths.names import LookedFor, looked_for
 from policyd.paths.pattern import PathPattern
@@ -26,7 +26,6 @@ __all__ = [
     "PatternError",
     "escape",
     "inside",
-    "linear",
     "looked_for",
     "of_windows",
     "open_workspace",

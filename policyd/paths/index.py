@@ -2,8 +2,7 @@
 
 Rules of this module:
 
-1. `PathIndex.candidates` names every pattern that may match in either polarity, and some that do not; its linear
-   twin names exactly those that do.
+1. `PathIndex.candidates` names every pattern that may match in either polarity, and some that do not.
 2. All patterns lie in two tries over path components: relative ones, and those that start at `/` or float. A walk
    begins at `/`; at a root of the session, or at a directory the head of a relative pattern leads to elsewhere, one
    begins in the relative trie as well. A file system that folds case has tries of its own beside these.
@@ -17,9 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby
 
-from msgspec import Struct
-
-from policyd.model import PathRef, Reach, Truth, Workspace
+from policyd.model import PathRef, Reach, Workspace
 from policyd.paths import globs
 from policyd.paths.lexical import below, caseless
 from policyd.paths.pattern import Alternative, PathPattern
@@ -29,27 +26,6 @@ SESSIONS = 16
 """Sessions whose places are remembered."""
 FEW = 8
 """Nodes of a walk that are not worth looking for doubles among."""
-
-
-class Linear(Struct, frozen=True):
-    """Every pattern, judged one after the other."""
-
-    items: tuple[tuple[PathPattern, int], ...]
-
-    def candidates(self, ref: PathRef, workspace: Workspace) -> Iterable[int]:
-        """Return the ids of the patterns that may match `ref` in some polarity."""
-        return [each for pattern, each in self.items if _may(pattern, ref, workspace)]
-
-
-def _may(pattern: PathPattern, ref: PathRef, workspace: Workspace) -> bool:
-    if pattern.sure(ref, workspace):
-        return True
-    return any(pattern.maybe(ref, workspace, None, widen=widen) is not Truth.NO for widen in (True, False))
-
-
-def linear(items: Iterable[tuple[PathPattern, int]]) -> Linear:
-    """Return the naive twin of `PathIndex`."""
-    return Linear(tuple(items))
 
 
 Table = dict[int, dict[str, "Node"]]
