@@ -6,7 +6,7 @@ import re
 from urllib.parse import urlsplit
 
 from policyd.model import Reach, Truth
-from policyd.paths import OpaquePath, PathIndex, PathPattern, PatternError, linear, open_workspace, ref
+from policyd.paths import OpaquePath, PathIndex, PathPattern, PatternError, open_workspace, ref
 from policyd.urls import OddUrl, UrlPattern, find_urls, host_keys, parse
 from tests.fakes import FakeFilesystem
 from tests.fuzz.law import hold
@@ -28,7 +28,7 @@ def check_path(data: bytes) -> None:
     except PatternError:
         pattern = PathPattern.compile("**", home=HOME, tmpdir="/tmp", fs=FS)
     space = open_workspace(APP, (), home=HOME, fs=FS, heads=pattern.heads, fold_case=len(data) % 5 == 0)
-    index, twin = PathIndex([(pattern, 1)]), linear([(pattern, 1)])
+    index = PathIndex([(pattern, 1)])
     for glob, uri, reach in ((False, False, Reach.ENTRY), (True, False, Reach.CONTENT), (False, True, Reach.ENTRY)):
         for fs in (FS, None):
             try:
@@ -39,7 +39,6 @@ def check_path(data: bytes) -> None:
             hold(not sure or wide is Truth.YES, "an allow matches, a deny of the same text does not", first, rest, wide)
             matched = wide is not Truth.NO
             hold(not matched or 1 in set(index.candidates(found, space)), "the index misses it", first, rest)
-            hold(not matched or 1 in set(twin.candidates(found, space)), "the twin misses it", first, rest)
 
 
 def check_url(data: bytes) -> None:
