@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from policyd.commands import read, read_argv
 from policyd.commands.flat import flat, script
-from policyd.commands.grammar import Reader
+from policyd.commands.grammar import Node, Reader
 from policyd.commands.plain import divide
 from policyd.commands.run import A_PART, LENGTH, PARTS, REASONS, WORDS, Run
 from policyd.commands.source import odd_characters, prepare, stand_in
-from policyd.commands.state import State
+from policyd.commands.state import Pair, State
 from policyd.commands.text import Text
 from policyd.model import Reading, Role, SimpleCommand, WordKind
 from tests.commands_generator import Generator
@@ -118,13 +118,9 @@ def test_a_command_before_a_line_of_anything_is_still_seen(text: str) -> None:
 class ByTree(Reader):
     """Reads everything by the tree of the grammar, the bodies of what it nests too."""
 
-    @property
-    def sound(self) -> bool:
-        return False
-
-    @sound.setter
-    def sound(self, value: bool) -> None:
-        """Keep it false."""
+    def sequence(self, nodes: list[Node], start: int, end: int) -> Pair:
+        """Read statements by their nodes."""
+        return self._statements(nodes, start, end)
 
 
 def by_tree(text: str) -> Reading:
@@ -134,7 +130,7 @@ def by_tree(text: str) -> Reading:
     )
     for problem in problems:
         run.opaque(problem)
-    ByTree(run, source, State(HOME, CWD), (), ends=ends).read()
+    ByTree(run, source, State(HOME, CWD), (), script, ends=ends).read()
     return run.reading()
 
 

@@ -45,6 +45,7 @@ IDLE = frozenset(
         "wait",
     ]
 )
+MOVES = frozenset({"cd", "chdir"})
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=)(.*)", re.DOTALL)
 _ACTIVATE = re.compile(r"(?:\./)?\.?venv/bin/activate").fullmatch
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
@@ -63,6 +64,9 @@ def subscripted(name: str) -> str:
 
 def directory(words: Words, state: State) -> Cwd | None:
     """Return every directory that `cd` with these operands may lead to; None where it cannot be told."""
+    if len(words) == 1 and words[0].kind is WordKind.CONST and words[0].text[:1] != "-":
+        known = not state.tainted and "CDPATH" not in state.names
+        return (enter(state.cwd, words[0].text) or None) if known else None
     rest = list(words)
     while rest and rest[0].kind is WordKind.CONST and re.fullmatch(r"-[LPe@]+", rest[0].text):
         physical = "P" in rest.pop(0).text
@@ -84,7 +88,7 @@ def directory(words: Words, state: State) -> Cwd | None:
 def apply(name: str, argv: Words, state: State, opaque: Opaque) -> Pair:
     """Change `state` as the builtin `name` does; return the directories after success and after failure."""
     here = state.cwd
-    if name in {"cd", "chdir"}:
+    if name in MOVES:
         return directory(argv[1:], state) or (), here
     if name in {"pushd", "popd"}:
         return (), here
@@ -281,5 +285,5 @@ _STEPS: dict[str, Callable[[Words, State, Opaque], None]] = {
     "unset": _unset,
     "wait": _wait,
 }
-BUILTINS = frozenset(_STEPS) | frozenset(TAINTS_ALL) | IDLE | {"cd", "chdir", "pushd", "popd"}
+BUILTINS = frozenset(_STEPS) | frozenset(TAINTS_ALL) | IDLE | MOVES | {"pushd", "popd"}
 """Names whose commands do something to the shell, or need no rule."""

@@ -33,6 +33,7 @@ _CHAIN = 32
 _UNSEEN = frozenset({""})
 _MARKS_KEPT = 4_096
 _PLACES_SHOWN = 4
+_UNSHOWN: tuple[str | None, ...] = (None,)
 _KEEPS_PREFIX = frozenset(
     [
         ":",
@@ -103,10 +104,13 @@ def simple(run: Run, state: State, call: Call, script: Script) -> tuple[int, Pai
     if len(call.argv) > WORDS:
         call = _cut(run, call)
     head = call.argv[0]
-    if head.kind is WordKind.CONST and not is_special(base(head), call.argv):
-        return _ordinary(run, state, call)
     if head.kind is not WordKind.CONST:
         return _unknown_program(run, state, call)
+    text = head.text
+    if not is_special(text.rpartition("/")[2], call.argv):
+        return _ordinary(run, state, call)
+    if text in builtins.BUILTINS and not _wraps(text):
+        return _builtin(run, state, call, text)
     levels, found, here = _levels(run, state, call)
     last = levels[-1]
     name = last.argv[0].text
@@ -125,9 +129,30 @@ def simple(run: Run, state: State, call: Call, script: Script) -> tuple[int, Pai
         after = builtins.apply(name, last.argv, state, run.opaque)
         pair = after if name != "eval" else ((), ()) if not found.inners else pair
         if name in _KEEPS_PREFIX:
-            for assignment in last.env:
-                state.assign(assignment.name, None, plain=False)
+            _keep(state, last.env)
     return index, pair
+
+
+def _builtin(run: Run, state: State, call: Call, name: str) -> tuple[int, Pair]:
+    """Add a builtin that runs nothing, `cd` once for every directory it may lead to; do what it does to the shell."""
+    here, moves = state.cwd, name in builtins.MOVES
+    there = builtins.directory(call.argv[1:], state) if moves else None
+    idle, places = False, _UNSHOWN
+    if not (state.tainted or state.taint or run.strict) and (not call.env or _all_local(call.env)):
+        idle, places = builtins.is_idle(name, call.argv), _shown(there)
+    first = len(run.commands)
+    for place in places:
+        _ordinary(run, state, call, place, idle)
+    pair = (there or (), here) if moves else builtins.apply(name, call.argv, state, run.opaque)
+    if call.env and name in _KEEPS_PREFIX:
+        _keep(state, call.env)
+    return first, pair
+
+
+def _keep(state: State, env: tuple[Assignment, ...]) -> None:
+    """Keep the assignments in front of a builtin of which a POSIX shell keeps them."""
+    for assignment in env:
+        state.assign(assignment.name, None, plain=False)
 
 
 def _cut(run: Run, call: Call) -> Call:
@@ -136,7 +161,7 @@ def _cut(run: Run, call: Call) -> Call:
     return replace(call, argv=(*call.argv[:WORDS], MORE))
 
 
-def _ordinary(run: Run, state: State, call: Call) -> tuple[int, Pair]:
+def _ordinary(run: Run, state: State, call: Call, place: str | None = None, idle: bool = False) -> tuple[int, Pair]:
     cwd = state.cwd
     command = SimpleCommand(
         call.argv,
@@ -147,8 +172,10 @@ def _ordinary(run: Run, state: State, call: Call) -> tuple[int, Pair]:
         cwd,
         None,
         call.via,
-        strict_only=run.strict,
-        fed=call.fed,
+        place,
+        idle,
+        run.strict,
+        call.fed,
     )
     return run.add(command), (cwd, cwd)
 
@@ -192,11 +219,11 @@ def _place(inner: Inner, cwd: Cwd) -> Cwd:
 def _add(run: Run, state: State, call: Call, levels: list[_Level], builtin: str) -> int:
     """Add the command, its levels one inside the other; `cd` once for every directory it may lead to."""
     last = levels[-1]
-    idle, places = False, _shown(None)
-    clean = not state.tainted and not state.taint and all(_local(assignment.name) for assignment in last.env)
+    idle, places = False, _UNSHOWN
+    clean = not state.tainted and not state.taint and _all_local(last.env)
     if clean and not run.strict:
         idle = builtins.is_idle(builtin, last.argv) if builtin else _is_shell_text(last.argv)
-        if builtin in {"cd", "chdir"}:
+        if builtin in builtins.MOVES:
             places = _shown(builtins.directory(last.argv[1:], state))
     first = -1
     for place in places:
@@ -228,13 +255,13 @@ def _is_shell_text(argv: Words) -> bool:
     return name in SHELLS and reads_alike(name, argv[1:])
 
 
-def _local(name: str) -> bool:
-    """Say whether a prefix assignment of this name means nothing to a builtin but its own words."""
-    return name == "IFS" or loose(name) or harmless(name)
+def _all_local(env: tuple[Assignment, ...]) -> bool:
+    """Say whether prefix assignments mean nothing to a builtin but its own words."""
+    return all(one.name == "IFS" or loose(one.name) or harmless(one.name) for one in env)
 
 
 def _shown(places: Cwd | None) -> tuple[str | None, ...]:
-    return places if places and len(places) <= _PLACES_SHOWN else (None,)
+    return places if places and len(places) <= _PLACES_SHOWN else _UNSHOWN
 
 
 def _inner(run: Run, state: State, call: Call, level: _Level, inner: Inner, script: Script) -> Pair:

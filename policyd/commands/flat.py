@@ -9,7 +9,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from policyd.commands import redirects
 from policyd.commands.execute import Call, simple
@@ -21,6 +21,7 @@ from policyd.commands.state import Pair, State, joined, union
 from policyd.commands.statements import environment, keyword
 from policyd.commands.tame import echoes
 from policyd.commands.text import Text
+from policyd.model import Word
 
 _JOINED = frozenset({"&&", "||", "|"})
 _LEAVES = frozenset({"exit", "return"})
@@ -44,7 +45,6 @@ def whole(text: Text) -> Pair:
     text.source, problems, ends = prepare(written, text.run.documents)
     for problem in problems:
         text.opaque(problem)
-    text.exact = text.exact and text.source == written
     parts = divide(text.source) if text.source != written else None
     if parts is not None:
         return flat(text, parts)
@@ -59,47 +59,47 @@ def flat(text: Text, parts: Sequence[Part]) -> Pair:
     Raises:
         FullError: there are more than `PARTS`.
     """
-    state, first = text.state, 0
-    pair: Pair = (state.cwd, state.cwd)
-    while first < len(parts):
-        end = first
-        while parts[end].after in _JOINED:
-            end += 1
-        end += 1
-        here = state.cwd = union(*pair)
-        if parts[end - 1].after == "&":
+    state, place, count = text.state, 0, len(parts)
+    if count == 1 and parts[0].after != "&":
+        return _command(text, parts[0])
+    here = state.cwd
+    pair: Pair = (here, here)
+    before: Mapping[str, Word | None] | None = None
+    began: Mapping[str, Word | None] | None = None
+    while place < count:
+        part = parts[place]
+        joint = part.before
+        if joint:
+            state.cwd = pair[0] if joint == "&&" else pair[1]
             before = state.known()
-            _chain(text, parts, first, end)
-            state.join(before)
-            pair = (here, here)
         else:
-            pair = _chain(text, parts, first, end)
-        first = end
-    if len(parts) > PARTS:
+            here = state.cwd = union(*pair)
+            began = state.known() if _is_behind(parts, place) else None
+        if part.after == "|":
+            place, after = _pipeline(text, parts, place)
+            leaves = False
+        else:
+            after = _command(text, part)
+            leaves = joint == "||" and _leaves(part)
+        if before is not None:
+            state.join(before)
+            before, pair = None, joined(pair, joint, after, leaves=leaves)
+        else:
+            pair = after
+        if began is not None and parts[place].after == "&":
+            state.join(began)
+            pair = (here, here)
+        place += 1
+    if count > PARTS:
         raise FullError(f"more than {PARTS} parts")
     return pair
 
 
-def _chain(text: Text, parts: Sequence[Part], first: int, end: int) -> Pair:
-    """Read `a && b | c || d` from the left: the parts from `first` to `end`."""
-    state = text.state
-    pair: Pair = (state.cwd, state.cwd)
-    while first < end:
-        part, last = parts[first], first
-        while parts[last].after == "|":
-            last += 1
-        operator = part.before
-        if operator:
-            state.cwd = pair[0] if operator == "&&" else pair[1]
-            before = state.known()
-        after = _command(text, part) if last == first else _pipeline(text, parts, first, last + 1)
-        if operator:
-            state.join(before)
-            pair = joined(pair, operator, after, leaves=last == first and _leaves(part))
-        else:
-            pair = after
-        first = last + 1
-    return pair
+def _is_behind(parts: Sequence[Part], place: int) -> bool:
+    """Say whether the list that begins at `place` runs beside what follows it."""
+    while parts[place].after in _JOINED:
+        place += 1
+    return parts[place].after == "&"
 
 
 def _leaves(part: Part) -> bool:
@@ -109,41 +109,50 @@ def _leaves(part: Part) -> bool:
     return bool(part.words) and part.words[0] in _LEAVES
 
 
-def _pipeline(text: Text, parts: Sequence[Part], first: int, end: int) -> Pair:
+def _pipeline(text: Text, parts: Sequence[Part], place: int) -> tuple[int, Pair]:
+    """Read `a | b` from `place` on, each part in a shell of its own; return the place of the last with its pair."""
     state = text.state
     here = state.cwd
-    for place in range(first, end):
+    while True:
         before = state.known()
         state.cwd = here
         _command(text, parts[place])
         state.join(before)
-    return here, here
+        if parts[place].after != "|":
+            return place, (here, here)
+        place += 1
 
 
 def _command(text: Text, part: Part) -> Pair:
     """Read one command with its redirections."""
-    if part.group:
-        return _group(text, part)
-    state = text.state
-    fed, document = text.fed, text.document
-    if part.before == "|":
-        text.fed, text.document = "|", None
+    read = _group if part.group else _simple
+    if part.redirects or part.before == "|":
+        fed, document = text.fed, text.document
+        if part.before == "|":
+            text.fed, text.document = "|", None
+        pair = read(text, part)
+        text.fed, text.document = fed, document
+    else:
+        pair = read(text, part)
+    return (pair[1], pair[0]) if part.negated else pair
+
+
+def _simple(text: Text, part: Part) -> Pair:
     argv = text.words(part)
     env = environment(text, part.assigned, prefix=bool(argv)) if part.assigned else ()
-    uses = _redirects(text, part) if part.redirects else []
-    here = state.cwd
+    uses = _redirects(text, part) if part.redirects else None
+    here = text.state.cwd
     index, pair = -1, (here, here)
     if argv:
         keyword(text, argv[0])
         source = part.text if part.text.isascii() else decoded(part.text)
         call = Call(argv, source, env, text.via, text.fed, text.document)
-        index, pair = simple(text.run, state, call, text.script)
+        index, pair = simple(text.run, text.state, call, text.script)
         if text.document is not None and text.literal and not uses and echoes(argv, env):
             text.echoed = text.document
     if uses:
         redirects.add(text, uses, index, here)
-    text.fed, text.document = fed, document
-    return (pair[1], pair[0]) if part.negated else pair
+    return pair
 
 
 def _redirects(text: Text, part: Part) -> list[redirects.Use]:
@@ -160,9 +169,6 @@ def _redirects(text: Text, part: Part) -> list[redirects.Use]:
 def _group(text: Text, part: Part) -> Pair:
     """Read `( … )` and `{ …; }`."""
     here, run = text.state.cwd, text.run
-    fed, document = text.fed, text.document
-    if part.before == "|":
-        text.fed, text.document = "|", None
     uses = _redirects(text, part) if part.redirects else []
     first = len(run.commands)
     pair: Pair = (here, here)
@@ -171,8 +177,7 @@ def _group(text: Text, part: Part) -> Pair:
     else:
         text.apart(lambda: _nested(text, part))
     redirects.add(text, uses, first if len(run.commands) > first else -1, here)
-    text.fed, text.document = fed, document
-    return (pair[1], pair[0]) if part.negated else pair
+    return pair
 
 
 def _nested(text: Text, part: Part) -> Pair:

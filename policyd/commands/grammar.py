@@ -17,6 +17,7 @@ from functools import cache
 
 import tree_sitter
 import tree_sitter_bash
+from msgspec import field
 
 from policyd.commands import lists, loops, redirects, statements
 from policyd.commands.execute import Call, simple
@@ -25,9 +26,9 @@ from policyd.commands.plain import Span, divide
 from policyd.commands.quoting import decoded
 from policyd.commands.redirects import REDIRECTS
 from policyd.commands.rough import pieces
-from policyd.commands.run import DEPTH, SHOWN, Run
+from policyd.commands.run import DEPTH, SHOWN
 from policyd.commands.source import stand_in
-from policyd.commands.state import Pair, State, union
+from policyd.commands.state import Pair, union
 from policyd.commands.text import Text
 from policyd.commands.words import Scanner
 from policyd.model import WordKind
@@ -50,7 +51,7 @@ def _parser() -> tree_sitter.Parser:
 
 def tree(text: Text, ends: Mapping[int, int] | None) -> Pair:
     """Read a whole text; return the directories after it. `ends` is where its substitutions end."""
-    reader = Reader(text.run, text.source, text.state, text.via, text.fed, ends)
+    reader = Reader(text.run, text.source, text.state, text.via, script, text.fed, ends=ends)
     reader.document, reader.literal = text.document, text.literal
     pair = reader.read()
     text.echoed = reader.echoed
@@ -59,33 +60,24 @@ def tree(text: Text, ends: Mapping[int, int] | None) -> Pair:
 
 def body(text: Text, source: str) -> None:
     """Read what is expanded in the text of a here-document."""
-    reader = Reader(text.run, source, text.state, text.via, text.fed)
-    reader.shown = False
+    reader = Reader(text.run, source, text.state, text.via, script, text.fed, shown=False)
     Scanner(reader).live(0, len(source), quotes=True)
 
 
 class Reader(Text):
     """Reads one source text by the tree of the grammar."""
 
-    __slots__ = ("ends", "marked", "nodes", "sound")
+    ends: Mapping[int, int] | None = None
+    """Where its substitutions end."""
+    nodes: dict[int, Node] = field(default_factory=dict)
+    marked: bool = False
+    """A substitution may be somewhere."""
+    sound: bool = False
+    """The grammar took the whole text for complete."""
 
-    def __init__(
-        self,
-        run: Run,
-        source: str,
-        state: State,
-        via: tuple[str, ...],
-        fed: str = "",
-        ends: Mapping[int, int] | None = None,
-    ) -> None:
-        """Begin to read `source`, which is fed with `fed`; `ends` is where its substitutions end."""
-        super().__init__(run, source, state, via, script, fed)
-        self.ends = ends
-        self.nodes: dict[int, Node] = {}
-        self.marked = _MARKS.search(source) is not None
-        """A substitution may be somewhere."""
-        self.sound = False
-        """The grammar took the whole text for complete."""
+    def __post_init__(self) -> None:
+        """See whether there is anything to remember about nodes."""
+        self.marked = _MARKS.search(self.source) is not None
 
     def read(self) -> Pair:
         """Read the whole text."""
@@ -266,7 +258,7 @@ class Reader(Text):
         if found is None:
             self._rough(self.source[start:end])
             return end
-        reader = Reader(self.run, f": {rest}", self.state, self.via, self.fed)
+        reader = Reader(self.run, f": {rest}", self.state, self.via, script, self.fed)
         reader.nodes[2] = found
         reader.substitution(2, len(reader.source))
         return start + found.end_byte - 2

@@ -38,9 +38,13 @@ _HARD = re.compile(r"['\"\\`(\x80-\xff]").search
 """What may hold a blank that divides no words, or is a blank to Python only."""
 _ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=").match
 _REDIRECT = re.compile(r"[ \t]*+[12]?(>&[12]|>>?|&>>?|<<|<)[ \t]*+").match
-_BETWEEN = frozenset({"&&", "||", "|"})
+_BETWEEN = {"&&": "&&", "||": "||", "|": "|"}
+_OPERATORS = {"|&": "|", "; ": ";", "& ": "&"}
+"""Operators as they are often written, each as what it is."""
 _NEVER_FIRST = "\\{<>"
 _TESTS = frozenset({"[", "]", "!", "!="})
+_NO_WORDS = ["="]
+"""What stands for the words of a command that is not one of plain words only."""
 _DECLARES = frozenset({"declare", "export", "local", "readonly", "typeset", "unset", "unsetenv"})
 _RUNNERS = frozenset({"coproc", "time"})
 """Words of the shell that stand before a simple command as a program would."""
@@ -112,11 +116,16 @@ def divide(source: str) -> list[Part] | None:
     parts: list[Part] = []
     documents: list[Document] = []
     while (found := match(source, at)) is not None:
-        part = _taken(source, found, before, nests)
-        if part is None:
-            return None
-        at, operator = found.end(), found[8]
-        if documents or "<<" in found[6]:
+        negated, bare, behind, operator = found.group(1, 2, 6, 8)
+        words = bare.split() if bare else _NO_WORDS
+        if negated or behind or words[0] in _HEADS or "=" in words[0]:
+            part = _taken(source, found, before, nests)
+            if part is None:
+                return None
+        else:
+            part = Part(before, bare, at, words)
+        at = found.end()
+        if documents or "<<" in behind:
             documents += [what for _, what in part.redirects if isinstance(what, Document)]
             at = _bodies(source, found, documents)
             if at < 0:
@@ -125,8 +134,8 @@ def divide(source: str) -> list[Part] | None:
             parts.append(part)
             if not operator or len(parts) > PARTS:
                 return parts if not documents else None
-            part.after = operator = operator.rstrip(_BLANKS) or "\n" if operator != "|&" else "|"
-            before = operator if operator in _BETWEEN else ""
+            part.after = operator = _OPERATORS.get(operator) or operator.rstrip(_BLANKS) or "\n"
+            before = _BETWEEN.get(operator, "")
         elif not operator:
             return parts if parts and not (before or documents) else None
         elif operator[0] != "\n" or before:
@@ -138,11 +147,11 @@ def _taken(source: str, found: re.Match[str], before: str, nests: bool) -> Part 
     """Return the command that was matched, without text where there is none; None where it is not plain."""
     negated, bare, run, group, inner, behind, comment, _ = found.groups()
     if bare is not None:
-        part = Part(before, bare, found.start(2), bare.split())
+        part = Part(before, bare, found.start(), bare.split())
         fits = True
     elif run is not None:
         words = run.split() if _HARD(run) is None else plainwords.spelling(nests).findall(source, *found.span(3))
-        part = Part(before, run, found.start(3), words)
+        part = Part(before, run, found.start(), words)
         fits = run[0] not in _NEVER_FIRST and (_TESTS.isdisjoint(words) or _is_test(words))
     elif group is not None:
         part = Part(before, inner, group=group, inner=divide(inner) or [])

@@ -52,13 +52,13 @@ class Run(Struct):
         """Note a part that could not be understood."""
         self.reasons[reason] = None
 
-    def spend(self, words: int = 0) -> None:
-        """Count one part with its words.
+    def spend(self) -> None:
+        """Count one part.
 
         Raises:
             FullError: there were `PARTS` before.
         """
-        self.left -= 1 + words // A_PART
+        self.left -= 1
         if self.left < 0:
             raise FullError(f"more than {PARTS} parts")
 
@@ -73,8 +73,14 @@ class Run(Struct):
             raise FullError(f"nested more than {DEPTH} deep")
 
     def add(self, command: SimpleCommand) -> int:
-        """Add a command; return its index."""
-        self.spend(len(command.argv))
+        """Add a command, counted as a part with its words; return its index.
+
+        Raises:
+            FullError: there were `PARTS` before.
+        """
+        self.left -= 1 + len(command.argv) // A_PART
+        if self.left < 0:
+            raise FullError(f"more than {PARTS} parts")
         self.commands.append(command)
         return len(self.commands) - 1
 

@@ -75,6 +75,8 @@ def enter(cwd: Cwd, directory: str) -> Cwd:
     """Return where `cd directory` leads, as the shell counts: `..` goes back over links by name."""
     if directory.startswith("/"):
         return (posixpath.normpath(directory).replace("//", "/", 1),)
+    if len(cwd) == 1:
+        return (posixpath.normpath(posixpath.join(cwd[0], directory)),)
     return tuple(dict.fromkeys(posixpath.normpath(posixpath.join(place, directory)) for place in cwd))
 
 

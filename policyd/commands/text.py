@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from policyd.commands import plainwords
@@ -22,43 +23,24 @@ _SPELLED_KEPT = 8_192
 _LONGEST = 256
 
 
-class Text:
+class Text(Struct):
     """A source text (latin-1) with the state of the shell that reads it. No grammar was asked about it."""
 
-    __slots__ = (
-        "document",
-        "echoed",
-        "exact",
-        "fed",
-        "literal",
-        "printed",
-        "run",
-        "script",
-        "shown",
-        "source",
-        "state",
-        "via",
-    )
-
-    def __init__(
-        self, run: Run, source: str, state: State, via: tuple[str, ...], script: Script, fed: str = ""
-    ) -> None:
-        """Begin to read `source`, which is fed with `fed`; `script` reads the texts inside it."""
-        self.run = run
-        self.source = source
-        self.state = state
-        self.via = via
-        self.script = script
-        self.fed = fed
-        self.document: str | None = None
-        self.shown = True
-        self.literal = False
-        """Whether `document` is what a command is fed, with nothing in it to expand."""
-        self.echoed: str | None = None
-        """What a `cat` read last prints."""
-        self.printed = ""
-        self.exact = source.isascii() and source.isprintable()
-        """Its characters are what they stand for: no bytes of UTF-8, no mark of `source`."""
+    run: Run
+    source: str
+    state: State
+    via: tuple[str, ...]
+    script: Script
+    """Reads the texts inside this one."""
+    fed: str = ""
+    """What it is fed with."""
+    document: str | None = None
+    literal: bool = False
+    """Whether `document` is what a command is fed, with nothing in it to expand."""
+    echoed: str | None = None
+    """What a `cat` read last prints."""
+    printed: str = ""
+    shown: bool = True
 
     def opaque(self, reason: str) -> None:
         """Note a part that is not understood."""
@@ -66,7 +48,8 @@ class Text:
 
     def text(self, start: int, end: int) -> str:
         """Return source text for people."""
-        return self.source[start:end] if self.exact else decoded(self.source[start:end])
+        text = self.source[start:end]
+        return text if text.isascii() and text.isprintable() else decoded(text)
 
     def words(self, part: Part) -> tuple[Word, ...]:
         """Return the words of a command of a plain list."""
@@ -122,9 +105,7 @@ class Text:
 
     def inside(self, source: str) -> Text:
         """Return a text of the same shell, which is fed with the same."""
-        text = Text(self.run, source, self.state, self.via, self.script, self.fed)
-        text.document, text.literal = self.document, self.literal
-        return text
+        return Text(self.run, source, self.state, self.via, self.script, self.fed, self.document, self.literal)
 
     def apart(self, read: Callable[[], object]) -> None:
         """Read a part that runs in a shell of its own, and note what it prints."""
