@@ -340,6 +340,31 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
         {"name": "Glob", "kind": "search", "rawInput": {"pattern": "/etc/*.conf"}},
         ["search /etc/*.conf to names"],
     ),
+    (
+        "@zed-industries/claude-agent-acp",
+        {"title": "touch y", "kind": "execute", "rawInput": {"command": "make", "dangerouslyDisableSandbox": True}},
+        ["execute $ make", "execute - (escalate dangerouslyDisableSandbox)"],
+    ),
+    (
+        "@zed-industries/claude-agent-acp",
+        {"title": "Fetch https://a.b/c", "kind": "fetch", "rawInput": {"url": "https://a.b/c", "prompt": "Sum up"}},
+        ["fetch https://a.b/c"],
+    ),
+    (
+        "@zed-industries/claude-agent-acp",
+        {"title": "Edit n.ipynb", "kind": "edit", "rawInput": {"notebook_path": "n.ipynb", "new_source": "1"}},
+        ["edit /home/dev/project/n.ipynb"],
+    ),
+    (
+        "OpenCode",
+        {"title": "doom_loop", "kind": "other", "rawInput": {"tool": "bash", "input": {"command": "make", "x": "y"}}},
+        ["execute $ make", "other opaque: the kind of the request does not say that its command is run"],
+    ),
+    (
+        "OpenCode",
+        {"title": "doom_loop", "kind": "other", "rawInput": {"tool": "read", "input": {"filePath": "/etc/x"}}},
+        ["other /etc/x", "other opaque: the kind of the request does not say what is done to the path"],
+    ),
 ]
 
 
