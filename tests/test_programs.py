@@ -8,10 +8,11 @@ from typing import cast
 import pytest
 
 from policyd.commands import closed, programs, scripts, values, views
-from policyd.commands.operands import uses
+from policyd.commands.operands import PLACES, uses
 from policyd.commands.options import options
 from policyd.commands.patterns import plain_name
 from policyd.model import Reach, Role, SimpleCommand
+from tests.commandrows import table
 from tests.fakes import FakeFilesystem
 from tests.rowwise import in_groups
 from tests.words import command
@@ -122,6 +123,21 @@ def test_what_is_done_to_which_file(text: str, expected: str) -> None:
         if use.role is not Role.MENTION or "mention" in expected
     ]
     assert sorted(named) == sorted(expected.split(", ") if expected else [])
+
+
+@in_groups(table("options.toml").items())
+def test_an_option_takes_the_next_word_only_where_the_program_says_so(key: str, lists: dict[str, str]) -> None:
+    name = lists.get("program", key)
+    outer, _, sub = name.partition(" ")
+    program = programs.find(outer)
+    assert program is not None
+    known = (program.subs[sub] if sub else program).syntax.options
+    flags = (text for text in lists.get("flags", "").split() if text in known and known[text].takes_next)
+    unseen = (text for text in flags if known[text].value not in PLACES)
+    swallowed = [text for text in unseen if not why(command(f"{name} {text} ./x"))]
+    assert swallowed == [], f"what stands behind would not be seen; {lists['source']}"
+    valued = (known[text] for text in lists.get("valued", "").split() if text in known)
+    assert [option for option in valued if not option.takes_next and not option.unsafe] == [] or "(" in key
 
 
 def _named(text: str) -> tuple[list[str], list[str], list[str], list[str]]:

@@ -147,8 +147,10 @@ def _slots_reason(call: Called, parsed: Parsed, *, writes: bool) -> str:
 def _posargs_reason(program: Program, parsed: Parsed) -> str:
     """Return why words that may become a command, or options of a test runner, are not ordinary ones."""
     pytest = programs.find("pytest")
-    words = parse(pytest.syntax, parsed.operands) if pytest is not None else parsed
-    bare = [word.text for word in words.operands if not _TEST_PATH(word.text) and word.text not in program.subs]
+    led = parsed.split != 0 and parsed.operands[:1] and parsed.operands[0].text in program.leads
+    given = parsed.operands[1:] if led else parsed.operands
+    words = parse(pytest.syntax, given) if pytest is not None else parsed
+    bare = [word.text for word in words.operands if not _TEST_PATH(word.text)]
     if bare:
         return f"`{bare[0]}` may be a command"
     return options_reason(pytest, words, writes=False) if pytest is not None else ""

@@ -23,6 +23,7 @@ A table entry holds:
 - `listing`: options without which an operand makes something (`git branch NAME`); `check`: a checker of `scripts.py`
 - `needs`: options one of which must be given, else it writes or runs something (`tsc --noEmit`, `bash -n`); `mixes`: on
   every system it takes options behind operands too
+- `leads`: commands of its own that may be the first operand where the operands are arguments of a test runner
 - `ats`: a word `@file` stands for the options in that file
 - `posix`, `dash`, `raw`, `bundle`: see `Syntax`; `fed`: fed from a pipe it reads that instead of `empty`;
   `help = false`: it has no harmless `--help` and `--version`
@@ -68,6 +69,7 @@ class Program(Struct, frozen=True):
     needs: frozenset[str] = frozenset()
     mixes: bool = False
     ats: bool = False
+    leads: frozenset[str] = frozenset()
     verb: bool = False
     asks: bool = True
     """`--help` and `--version` are harmless."""
@@ -142,6 +144,7 @@ def _program(name: str, entry: Entry, above: Program | None = None, groups: Mapp
         needs=frozenset(_names(entry, "needs")),
         mixes=bool(entry.get("mixes")),
         ats=bool(entry.get("ats")),
+        leads=frozenset(_names(entry, "leads")),
         verb=bool(entry.get("verb")),
         asks=asks,
         check=_text(entry, "check"),
