@@ -327,13 +327,14 @@ class Conversation:
         return tuple(self._found(calls, asked, listed(params.get("options"))))
 
     def _found(self, calls: list[Call], asked: Mapping[str, object], options: list[object]) -> list[Evidence]:
-        found = [self._merged(call, asked, options) for call in calls]
-        if self.profile.data.covers and asked.get("toolCallId") not in [call.call_id for call in calls]:
+        covers = bool(self.profile.data.covers)
+        found = [self._merged(call, asked, options, covers=covers) for call in calls]
+        if covers and asked.get("toolCallId") not in [call.call_id for call in calls]:
             found += [merge(Call(""), asked, options)] if says_more(asked) else []
         return found
 
-    def _merged(self, call: Call, asked: Mapping[str, object], options: list[object]) -> Evidence:
-        covered = self.profile.data.covers and asked.get("toolCallId") != call.call_id
+    def _merged(self, call: Call, asked: Mapping[str, object], options: list[object], *, covers: bool) -> Evidence:
+        covered = covers and asked.get("toolCallId") != call.call_id
         found = merge(call, {} if covered else asked, options)
         if self._races() and (late := self._late(call, merge(call, asked, options) if covered else found)):
             found = replace(found, missing=frozenset(late))
@@ -360,8 +361,9 @@ class Conversation:
 
     def _reader(self, options: list[object]) -> Profile:
         """Return the profile that reads a request; an agent without a name may be known by what it offers."""
-        if self._agent.name or self.profile.short != profiles.GENERIC:
-            return self.profile
+        profile = self.profile
+        if self._agent.name or profile.short != profiles.GENERIC:
+            return profile
         return profiles.nameless(option.id for option in options_of(options))
 
     def around(self, ident: str) -> Surroundings:

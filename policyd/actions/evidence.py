@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct, ValidationError, convert, field
 
 from policyd.actions.readers import Fault, json_text
 from policyd.model import EMPTY, TABLE
@@ -52,6 +52,21 @@ class Diff(Struct, frozen=True):
     """What its `_meta.kind` or operation states: add, update, delete, modify, move, or nothing."""
     texts: tuple[str, ...] = ()
     """The old and new text it shows."""
+
+
+class _Place(Struct, gc=False):
+    path: str
+
+
+class _Usual(Struct, gc=False, rename={"meta": "_meta"}):
+    """`SHAPES` and `locations` once more, for one look in C: whatever does not fit is looked at for words."""
+
+    title: str | None = None
+    kind: str | None = None
+    name: str | None = None
+    locations: list[_Place] | None = None
+    content: list[object] | None = None
+    meta: dict[str, object] | None = None
 
 
 class Evidence(Struct, frozen=True):
@@ -213,6 +228,9 @@ class Call(Struct):
 
     def settle(self) -> None:
         """What is known becomes old: a request was answered, or the call has finished."""
+        self.settled = True
+        if not self.announced:  # nothing was ever told of it
+            return
         if self.raw or self.locations or self.diffs:
             known = (*self.old, *self.locations, *(diff.path for diff in self.diffs), *_strings(self.raw))
             self.old = tuple(dict.fromkeys(known))[-64:]
@@ -223,7 +241,6 @@ class Call(Struct):
         self.arrived, self.titles, self.odd, self.detailed = NONE, (), {}, False
         rest = self.sizes.get("_meta", 0) + self.sizes.get("kind", 0) + len(self.first_title)
         self.sizes = {"_meta": rest, "old": sum(map(len, self.old)) + weight(self.older)} if self.sizes else {}
-        self.settled = True
 
 
 def merge(call: Call, asked: Mapping[str, object], options: Iterable[object], late: Iterable[str] = ()) -> Evidence:
@@ -263,11 +280,16 @@ def _once(own: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
 
 def misshapen(asked: Mapping[str, object]) -> str:
     """Say which field of a `toolCall` has a type the protocol does not know, `""` if none."""
-    for key, shape in SHAPES:
-        value = asked.get(key)
-        if value is not None and not isinstance(value, shape):
-            return f"`{key}` of the request has the wrong type"
-    return strange("locations", asked.get("locations")) or strange("content", asked.get("content"))
+    try:
+        convert(asked, _Usual)
+    except ValidationError:
+        for key, shape in SHAPES:
+            value = asked.get(key)
+            if value is not None and not isinstance(value, shape):
+                return f"`{key}` of the request has the wrong type"
+        if fault := strange("locations", asked.get("locations")):
+            return fault
+    return strange("content", asked.get("content"))
 
 
 def strange(key: str, value: object) -> str:

@@ -96,11 +96,13 @@ class Session(Struct):
     def settle(self, ident: str) -> int:
         """Take in that a request about a call was answered; return by how many bytes more is kept."""
         call = self.calls.get(ident)
-        before = call.size if call else 0
-        if call:
-            call.settle()
-            self.size += call.size - before
-        return call.size - before if call else 0
+        if call is None:
+            return 0
+        before = call.size
+        call.settle()
+        more = call.size - before
+        self.size += more
+        return more
 
     @property
     def place(self) -> Place:
