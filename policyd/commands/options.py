@@ -180,8 +180,8 @@ def abbreviated(name: str, table: Mapping[str, Option]) -> tuple[Option | None, 
     """
     if name in table:
         return table[name], True
-    found = [option for full, option in table.items() if len(name) > 2 and full.startswith(name)]
-    return max(found, key=lambda option: option.unsafe, default=None), False
+    found = [full for full in table if full.startswith(name)] if len(name) > 2 else []
+    return max([table[full] for full in found], key=lambda option: option.unsafe, default=None), False
 
 
 class _Reader(Struct):
