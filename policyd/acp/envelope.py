@@ -156,9 +156,14 @@ def _glance(line: bytes) -> Envelope | None:
         return None
     method = None if found.method is UNSET else found.method
     most = _BARE if method is None else _BARE + _NAMED + len(method)
-    for value, key in ((found.id, _ID), (found.params, _LONG), (found.result, _LONG), (found.error, _ERROR)):
-        if value is not UNSET:
-            most += key + len(value)
+    if found.id is not UNSET:
+        most += _ID + len(found.id)
+    if found.params is not UNSET:
+        most += _LONG + len(found.params)
+    if found.result is not UNSET:
+        most += _LONG + len(found.result)
+    if found.error is not UNSET:
+        most += _ERROR + len(found.error)
     return _checked(method, found) if len(line.rstrip()) <= most and not returns(line) else None
 
 

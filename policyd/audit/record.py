@@ -141,8 +141,9 @@ def add_request(row: dict[str, object], request: Request) -> None:
         row["plain"] = request.plain
     if request.refusal is not None:
         row["refusal"] = request.refusal
-    called = next((action.name for action in request.actions if action.name), None)
-    if called:
+    names = [action.name for action in request.actions if action.name]
+    if names:
+        called = names[0]
         row["called"] = tool_row(called)
         add_others(row, request, called)
 
@@ -173,11 +174,9 @@ def timestamp(moment: datetime) -> str:
 
 def request_kind(request: Request | None) -> str:
     """Return the kind of the request's first action that states one."""
-    if request is None:
-        return ""
-    for action in request.actions:
+    for action in request.actions if request else ():
         if known := action.kinds & KNOWN:
-            return next(kind for kind in KINDS if kind in known)
+            return next(iter(known)) if len(known) == 1 else next(kind for kind in KINDS if kind in known)
     return ""
 
 

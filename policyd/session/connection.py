@@ -220,10 +220,11 @@ class Connection:
         if message.params is None:
             raise acp.ProtocolError("no params")
         params = acp.strict_object(message.params, self._core.decider.names())
-        for name in LISTED:
-            found = params.get(name)
-            if isinstance(found, list) and len(found) > MOST_LISTED:
-                raise acp.ProtocolError(f"more than {MOST_LISTED} {name}")
+        if len(message.params) > MOST_LISTED:  # shorter ones hold no such list
+            for name in LISTED:
+                found = params.get(name)
+                if isinstance(found, list) and len(found) > MOST_LISTED:
+                    raise acp.ProtocolError(f"more than {MOST_LISTED} {name}")
         return params
 
     def _observe(self, side: Side, message: acp.Envelope, params: Mapping[str, object]) -> None:

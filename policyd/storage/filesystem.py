@@ -180,13 +180,12 @@ def _walked(path: str) -> str:
             continue
         here = f"{done}/{part}"
         try:
-            link = os.lstat(here).st_mode & FORMAT == LINK
-            target = os.readlink(here) if link else ""
+            if os.lstat(here).st_mode & FORMAT != LINK:
+                done = here
+                continue
+            target = os.readlink(here)
         except (FileNotFoundError, NotADirectoryError):
             done = _missing(here, todo)
-            continue
-        if not link:
-            done = here
             continue
         links += 1
         if links > LINKS:
@@ -220,4 +219,7 @@ def _names(directory: str, deadline: float) -> tuple[str, ...] | None:
 
 def _parts(path: str) -> list[str]:
     """The components of a path, the first one last."""
-    return [part for part in reversed(path.split("/")) if part not in {"", "."}]
+    parts = path.split("/")[::-1]
+    if parts[-1] == "":
+        parts.pop()
+    return [part for part in parts if part not in {"", "."}] if "" in parts or "." in parts else parts
