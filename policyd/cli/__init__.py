@@ -52,9 +52,9 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return dispatch(words[0], words[1:])
     except BrokenPipeError:
-        # Whoever read has enough (`| head`); what is left in the buffer must not raise again at exit.
+        # Whoever read has enough (`| head`): what was not told is no answer, and must not raise again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return 2
     except Exception:
         # Nobody's answer is in it: 1 would be read as one (`decide --exit-code`, `check --strict`).
         import traceback
