@@ -7,7 +7,8 @@ Rules of this module:
 2. Read widely (deny and ask rules), a bare `jira` is also every tool of that server.
 3. Arguments are judged by dotted key. A missing key never matches; missing or incomplete arguments (None) count
    against the requester: `sure` says no, `maybe` says it may. `sure` wants the type that is written, `maybe` takes
-   every spelling of a value (`"5"` for 5, `"true"` and 1 for true).
+   every spelling of a value (`"5"` for 5, `"true"` and 1 for true), and suspects a text in other letter case, deeper
+   in the key's table, or in arguments that are wrapped once more.
 4. `*` in a value crosses everything. Expressions are RE2 over the whole value: linear for any text.
 """
 
@@ -177,7 +178,8 @@ class InputPattern(Struct, frozen=True):
     """What the arguments of a call must hold: every key, each by one of its values."""
 
     source: Mapping[str, object]
-    tests: tuple[tuple[str, Test], ...]
+    tests: tuple[tuple[str, Test, Test], ...]
+    """Key, what its value must be, and what a value in small letters is suspected for."""
 
     def __eq__(self, other: object) -> bool:
         """Compare what was written; what is made of it follows."""
@@ -196,7 +198,8 @@ class InputPattern(Struct, frozen=True):
         """
         if not table:
             raise ValueError('`input` is empty; write `{ "key" = "value" }`')
-        return cls(dict(table), tuple((key, _test(key, value)) for key, value in table.items()))
+        tests = ((key, _test(key, value), _test(key, value, small=True)) for key, value in table.items())
+        return cls(dict(table), tuple(tests))
 
     def sure(self, args: Mapping[str, object] | None) -> bool:
         """Say whether every key is there and all of its value matches (of an array: every element)."""
@@ -205,25 +208,50 @@ class InputPattern(Struct, frozen=True):
     def maybe(self, args: Mapping[str, object] | None) -> Truth:
         """Say whether every key is there and some of its value matches; MAYBE where that cannot be told.
 
-        The arguments are not known, or hold more values than are looked at.
+        The arguments are not known, hold more values than are looked at, or what matches in another place or case.
         """
         return Truth.MAYBE if args is None else self._held(args, every=False)
 
     def _held(self, args: Mapping[str, object], *, every: bool) -> Truth:
         found = Truth.YES
-        for key, test in self.tests:
+        for key, test, suspect in self.tests:
             values = list(islice(_leaves(_values(args, key)), MOST_VALUES + 1))
             if len(values) > MOST_VALUES:
                 found = Truth.MAYBE
-            elif (
-                not values
-                or (every and not all(map(test, values)))
-                or (not every and not any(test(spelled) for value in values for spelled in _spellings(value)))
-            ):
+            elif every and not (values and all(map(test, values))):
+                return Truth.NO
+            elif every or any(test(spelled) for value in values for spelled in _spellings(value)):
+                continue
+            elif _suspected(args, key, values, suspect):
+                found = Truth.MAYBE
+            else:
                 return Truth.NO
         return found
 
 
+def _suspected(args: Mapping[str, object], key: str, values: list[object], test: Test) -> bool:
+    """Say whether a text passes that lies deeper than the key says, or is written in other letters."""
+    inner = [cast("Mapping[str, object]", args[name]) for name in WRAPPING if isinstance(args.get(name), Mapping)]
+    todo = [*values, *(value for table in inner for value in _values(table, key))]
+    for _ in range(MOST_VALUES):
+        if not todo:
+            return False
+        value = todo.pop()
+        if isinstance(value, list):
+            todo += value
+        elif isinstance(value, Mapping):
+            todo += cast("Mapping[str, object]", value).values()
+        elif any(test(spelled) or test(_small(spelled)) for spelled in _spellings(value)):
+            return True
+    return True
+
+
+def _small(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+WRAPPING = ("arguments", "args", "input", "params", "parameters")
+"""Keys under which some agents put a tool's arguments."""
 MOST_VALUES = 10_000
 """Values under one key that are looked at."""
 _MISSING = object()
@@ -277,11 +305,11 @@ def _spellings(value: object) -> Iterator[object]:
             yield float(text) if "." in text else int(text)
 
 
-def _test(key: str, value: object) -> Test:
+def _test(key: str, value: object, *, small: bool = False) -> Test:
     if isinstance(value, list):
         if not value:
             raise ValueError(f"`input.{key}`: the list is empty; write at least one value")
-        tests = [_test(key, each) for each in value]
+        tests = [_test(key, each, small=small) for each in value]
         return lambda given: any(test(given) for test in tests)
     if isinstance(value, Mapping):
         return _special(key, cast("Mapping[str, object]", value))
@@ -290,7 +318,7 @@ def _test(key: str, value: object) -> Test:
     if isinstance(value, int | float):
         return lambda given: _number(given) and given == value
     if isinstance(value, str):
-        matches = whole(value)
+        matches = whole(value.lower() if small else value)
         return lambda given: isinstance(given, str) and matches(given)
     raise ValueError(f"`input.{key}`: a date or time is no argument; write a string, number, boolean or list")
 
