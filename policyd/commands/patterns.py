@@ -92,17 +92,13 @@ def plain_name(word: Word) -> str:
 
 def program_names(command: SimpleCommand) -> frozenset[str] | None:
     """Return, in lower case, every name strict rules may know the command by; None = any (not constant)."""
-    if command.inner is None and command.argv and command.argv[0].kind is WordKind.CONST:
-        usual = views.simple(command.argv[0].text)
-        if usual is not None:
-            return usual
-    names: set[str] = set()
-    for level in levels(command):
+    found: frozenset[str] = frozenset()
+    for level in (command,) if command.inner is None else levels(command):
         for view in views.views(level):
             if not view.names and view.program.text:
                 return None
-            names.update(name.lower() for name in view.names)
-    return frozenset(names)
+            found |= views.lower(view.names)
+    return found
 
 
 class CommandPattern(Struct, frozen=True):

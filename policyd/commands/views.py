@@ -15,6 +15,8 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from msgspec import Struct, structs
+
 from policyd.commands import buried, programs
 from policyd.commands.options import Syntax
 from policyd.commands.patternwords import fold
@@ -24,7 +26,6 @@ BOXES = frozenset({"busybox", "toybox", "coreutils"})
 PYTHONS = frozenset({"python", "py", "pypy"})
 FAMILIES = ("git", "cargo", "docker")
 """Programs whose subcommand `x` is also a program `NAME-x`."""
-_MEMBERS = tuple(f"{family}-" for family in FAMILIES)
 _VERSION = re.compile(r"[-.]?[0-9][0-9.]*$")
 
 
@@ -36,7 +37,7 @@ class View:
     def __init__(self, program: Word, words: tuple[Word, ...], cwd: tuple[str, ...], sure: Truth = Truth.YES) -> None:
         """See `words` as those of `program`; `sure` is the most that may follow from it."""
         self.program, self.words, self.cwd, self.sure = program, words, cwd, sure
-        self.names = names(program)
+        self.names = _names(program.text) if program.kind is WordKind.CONST else frozenset()
         self._called: programs.Called | bool | None = False
 
     @property
@@ -70,65 +71,91 @@ def names(word: Word) -> frozenset[str]:
     return _names(word.text) if word.kind is WordKind.CONST else frozenset()
 
 
+class Ways(Struct, frozen=True):
+    """Why a program may be seen otherwise than as it is written; all empty where nothing could be otherwise."""
+
+    known: frozenset[str]
+    """The names it may be known by."""
+    box: bool
+    """Its first word is a program."""
+    members: tuple[tuple[Word, Word], ...]
+    """The programs whose subcommand it is, with that subcommand."""
+    verbs: tuple[frozenset[str], ...]
+    """It runs its words: see `buried.ELSEWHERE`."""
+    stranger: bool
+    speaks: bool
+    git: bool
+    python: bool
+
+
 @lru_cache(2048)
-def simple(text: str) -> frozenset[str] | None:
-    """Return the lower-case names of a program that has no other view, None for one that may have."""
+def _ways(text: str) -> Ways | None:
+    """Return how else a program may be seen, None where it is what it is, whatever its words."""
     known = _names(text)
-    other = known & (BOXES | PYTHONS | buried.ELSEWHERE.keys()) or any(
-        name.startswith(family + "-") for family in FAMILIES for name in known
+    pairs = [(family, name) for family in FAMILIES for name in known if name.startswith(family + "-")]
+    found = Ways(
+        known,
+        box=bool(known & BOXES),
+        members=tuple((Word(family), Word(name[len(family) + 1 :])) for family, name in pairs),
+        verbs=tuple(buried.ELSEWHERE[name] for name in known & buried.ELSEWHERE.keys()),
+        stranger=buried.is_stranger(known) and not pairs,
+        speaks=buried.speaks(known),
+        git="git" in known,
+        python=bool(known & PYTHONS),
     )
-    suspect = other or buried.is_stranger(known) or buried.speaks(known)
-    return None if suspect else frozenset(name.lower() for name in known)
+    return found if any((found.box, pairs, found.verbs, *structs.astuple(found)[4:])) else None
+
+
+@lru_cache(2048)
+def lower(known: frozenset[str]) -> frozenset[str]:
+    """Return names in lower case."""
+    return frozenset(name.lower() for name in known)
 
 
 def alone(command: SimpleCommand) -> bool:
     """Say whether a command is seen in one way only: as it is written."""
-    if command.inner is not None or not command.argv or command.argv[0].kind is not WordKind.CONST:
-        return False
-    known = simple(command.argv[0].text)
-    return known is not None and ("git" not in known or _alias(command.argv[1:]) is None)
+    return command.inner is None and len(views(command)) == 1
 
 
-_LAST: list[tuple[SimpleCommand, tuple[View, ...]]] = []
+_LAST: list[tuple[SimpleCommand | None, tuple[View, ...]]] = [(None, ())]
 """The command that was asked about last, with its views: many rules ask about the same one."""
 
 
 def views(command: SimpleCommand) -> tuple[View, ...]:
     """Return every way to see one level of a command; wrappers that run another are not unwrapped here."""
-    for known, found in _LAST:
-        if known is command:
-            return found
-    seen = tuple(_views(command))
-    _LAST[:] = [(command, seen)]
+    known, seen = _LAST[0]
+    if known is command:
+        return seen
+    program, words = (command.argv[0], command.argv[1:]) if command.argv else (Word(""), ())
+    ways = _ways(program.text) if program.kind is WordKind.CONST else None
+    written = View(program, words, command.cwd)
+    seen = (written,) if ways is None else (written, *_others(ways, program, words, command.cwd))
+    _LAST[0] = command, seen
     return seen
 
 
-def _views(command: SimpleCommand) -> Iterator[View]:
-    program, words = (command.argv[0], command.argv[1:]) if command.argv else (Word(""), ())
-    yield View(program, words, command.cwd)
-    known = names(program)
-    if known & BOXES and words:
-        yield View(words[0], words[1:], command.cwd)
-    for family in FAMILIES:
-        for name in known:
-            if name.startswith(family + "-"):
-                yield View(Word(family), (Word(name[len(family) + 1 :]), *words), command.cwd)
-    for inner, behind in _buried(known, words):
-        yield View(inner, behind, command.cwd, Truth.MAYBE)
-    if "git" in known and (alias := _alias(words)) is not None:
-        yield View(program, alias, command.cwd, Truth.MAYBE)
-    module = _module(words) if known & PYTHONS else None
+def _others(ways: Ways, program: Word, words: tuple[Word, ...], cwd: tuple[str, ...]) -> Iterator[View]:
+    """Yield every way but the written one."""
+    if ways.box and words:
+        yield View(words[0], words[1:], cwd)
+    for family, member in ways.members:
+        yield View(family, (member, *words), cwd)
+    for verbs in ways.verbs:
+        yield from _suspected(buried.elsewhere(verbs, words), cwd)
+    if ways.stranger:
+        yield from _suspected(buried.among(words), cwd)
+    if ways.speaks:
+        yield from _suspected(buried.spoken(ways.known, words), cwd)
+    if ways.git and (alias := _alias(words)) is not None:
+        yield View(program, alias, cwd, Truth.MAYBE)
+    module = _module(words) if ways.python else None
     if module is not None:
-        yield View(Word(words[module].text.replace("_", "-")), words[module + 1 :], command.cwd)
+        yield View(Word(words[module].text.replace("_", "-")), words[module + 1 :], cwd)
 
 
-def _buried(known: frozenset[str], words: tuple[Word, ...]) -> Iterator[tuple[Word, tuple[Word, ...]]]:
-    for name in known & buried.ELSEWHERE.keys():
-        yield from buried.elsewhere(buried.ELSEWHERE[name], words)
-    if buried.is_stranger(known) and not any(name.startswith(_MEMBERS) for name in known):
-        yield from buried.among(words)
-    if buried.speaks(known):
-        yield from buried.spoken(known, words)
+def _suspected(found: Iterator[buried.Found], cwd: tuple[str, ...]) -> Iterator[View]:
+    """See what may be programs among words."""
+    return (View(inner, behind, cwd, Truth.MAYBE) for inner, behind in found)
 
 
 def _alias(words: tuple[Word, ...]) -> tuple[Word, ...] | None:
