@@ -63,6 +63,14 @@ def test_show_tells_what_was_decided_by_which_rule_without_touching_the_terminal
     assert "\x1b" not in out and "⟨U+001B⟩" in out
 
 
+def test_each_action_says_what_it_is_about() -> None:
+    about = {"path": "/w/a.py", "url": "https://x.org/", "tool": "jira/get", "opaque": "`$X`", "command": ["make", "x"]}
+    rows = [{"kind": "other", "effect": "ask", key: value} for key, value in about.items()]
+    *_, path, url, tool, opaque, words = command.in_words(record(1, actions=rows))
+    assert (path.split()[-1], url.split()[-1], tool.split()[-1]) == ("/w/a.py", "https://x.org/", "jira/get")
+    assert opaque.endswith("not understood: `$X`") and words.endswith("make x")
+
+
 FILTERS: tuple[tuple[tuple[str, ...], list[int | None]], ...] = (
     (("--effect", "deny"), [0, 3, 6, 9]),
     (("--session", "s1"), [1, 3, 5, 7, 9]),

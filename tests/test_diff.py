@@ -148,6 +148,12 @@ def test_a_lock_that_goes_loosens() -> None:
     assert [change.request for change in told.loosenings][:1] == ["execute make"]
 
 
+def test_a_lock_on_remembered_answers_that_goes_loosens() -> None:
+    ground = '[defaults]\n"*" = "ask"\n'
+    told = found(policy(ground, '[lock]\nrefuse = ["grants"]\n'), policy(ground))
+    assert {change.session for change in told.loosenings} == {"a remembered allow"}
+
+
 @pytest.mark.parametrize("name", ["an allow more", "a deny less", "an ask gone", "a looser default", "a tool"])
 def test_what_is_claimed_is_what_policyd_decides(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before, after, _ = LOOSER[name]

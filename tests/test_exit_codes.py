@@ -63,6 +63,8 @@ CODES = """
 2  explain --record 7 --log LOG                 is no decision but `reload`
 2  explain --record 7                           nothing was recorded there yet
 2  explain gone                                 gone: No such file
+2  explain --kind read --input n                `n` is no argument; write KEY=VALUE
+2  explain --kind read --input =1               `=1` is no argument; write KEY=VALUE
 2  decide gone                                  gone: No such file
 2  check gone.toml                              gone.toml: cannot be read
 2  diff gone.toml gone.toml                     gone.toml: cannot be read
