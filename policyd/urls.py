@@ -4,8 +4,9 @@ Rules of this module:
 
 1. A URL that two parsers may read differently is refused (`OddUrl`), never repaired: backslash, blank, control or
    format character, user info, percent or odd numbers in the host, trailing dot, a port that is no number.
-2. A path has every spelling a server may take it for: dot segments folded before and after percent-decoding, without
-   `;parameters`, with doubled slashes as one. Allow wants all of them to match, deny any.
+2. A path has every spelling a server may take it for: dot segments folded before and after percent-decoding, once or
+   twice, cut at a `?`, `#` or NUL that was encoded, without `;parameters`, with doubled slashes as one. Allow wants all
+   of them to match, deny any.
 3. A bare host means https on its default port with all paths. Read widely (deny and ask rules), a pattern holds for
    any scheme and, unless it names one, any port, and for all below its path; only a pattern for every host (`http://*`)
    keeps its scheme, for it says nothing else.
@@ -37,8 +38,13 @@ _NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)\Z")
 _NUMBER = re.compile(r"([0-9]+|0[xX][0-9a-fA-F]*)\Z")
 _QUAD = re.compile(r"((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(\.(?!\Z)|\Z)){4}\Z")
 _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+_ENDS = re.compile(r"[?#\0]")
 _PARAMETERS = re.compile(r";[^/]*")
 _SLASHES = re.compile(r"//+")
+_BLANKS = re.compile(r"[\s\x00-\x1f\u200b-\u200f\u2028-\u202e\u2060\ufeff]")
+_LOOSELY = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,30}):/*([^/?#]+)(.*)", re.DOTALL)
+_PORT = re.compile(r":[0-9]+\Z")
+_BASES = {"0x": 16, "0": 10}
 _BETWEEN = re.compile(r"[\s<>\"'`\\^{|}]")
 
 
@@ -107,6 +113,39 @@ def _address(text: str) -> str:
     return f"[{address.compressed}]"
 
 
+def meant(text: str) -> Url | None:
+    """Return where an odd URL most likely leads, None where nobody can say. For strict rules only.
+
+    Blanks and what stands before an `@` are left out; the host is percent-decoded, in plain letters, and the address
+    that a number stands for.
+    """
+    found = _LOOSELY.fullmatch(_BLANKS.sub("", text[:LONGEST]).replace("\\", "/"))
+    if found is None:
+        return None
+    scheme, authority, rest = found.groups()
+    name = unicodedata.normalize("NFKC", _decoded(authority.rpartition("@")[2])).replace("\u3002", ".")
+    host, port = _PORT.sub("", name).rstrip("."), _PORT.search(name)
+    try:
+        return parse(f"{scheme}://{_address_of(host) or host}{port[0] if port else ''}{rest}")
+    except OddUrl:
+        return None
+
+
+def _address_of(host: str) -> str:
+    """Return the dotted quad that a C library reads in numbers, or in an IPv6 address; empty for a name."""
+    import ipaddress
+
+    try:
+        if host.startswith("["):
+            return str(ipaddress.IPv6Address(host.strip("[]")).ipv4_mapped or "")
+        *first, last = [
+            int(part, _BASES.get(part[:2].lower(), 8 if part[0] == "0" else 10)) for part in host.split(".")
+        ]
+        return str(ipaddress.IPv4Address(sum(each << (24 - 8 * at) for at, each in enumerate(first[:3])) + last))
+    except (ValueError, IndexError):
+        return ""
+
+
 def _host(text: str) -> str:
     """A host name in lower case and ASCII, or a dotted quad."""
     if not text:
@@ -141,8 +180,11 @@ def _punycode(label: str) -> str:
 
 
 def _paths(path: str) -> tuple[str, ...]:
+    if "%" not in path and ";" not in path and "//" not in path:
+        return (_fold(path),)
     spellings: dict[str, None] = {}
-    for each in (path, _decoded(path)):
+    once = _decoded(path)
+    for each in dict.fromkeys((path, once, _decoded(once), _ENDS.split(_decoded(once), maxsplit=1)[0])):
         for form in (each, _PARAMETERS.sub("", each), _SLASHES.sub("/", each)):
             spellings[_fold(form)] = None
     return tuple(spellings)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyd.model import Truth
-from policyd.urls import OddUrl, UrlPattern, find_urls, host_keys, parse
+from policyd.urls import OddUrl, UrlPattern, find_urls, host_keys, meant, parse
 
 ODD = [
     "",
@@ -77,6 +77,33 @@ ODD = [
 ]
 
 
+MEANT = [
+    ("https://user:pw@x.example:81/a?b", "https://x.example:81/a?b"),
+    ("https://docs.example@x.example/", "https://x.example/"),
+    ("https://x.example\\a", "https://x.example/a"),
+    ("https:x.example/a", "https://x.example/a"),
+    ("https:///x.example/a", "https://x.example/a"),
+    ("https://x%2eexample/", "https://x.example/"),
+    ("https://x\u3002example/", "https://x.example/"),
+    ("https://\uff58.example./", "https://x.example/"),
+    (" https://x.ex\nample/", "https://x.example/"),
+    ("http://2130706433/", "http://127.0.0.1/"),
+    ("http://0x7f.1/", "http://127.0.0.1/"),
+    ("http://0177.0.0.1/", "http://127.0.0.1/"),
+    ("http://[::ffff:127.0.0.1]/", "http://127.0.0.1/"),
+    ("http://0x/", None),
+    ("x.example", None),
+    ("https://", None),
+    ("http://" + "9" * 9_000, None),
+]
+
+
+@pytest.mark.parametrize(("text", "meaning"), MEANT)
+def test_an_odd_url_is_suspected_to_lead_where_lenient_readers_take_it(text: str, meaning: str | None) -> None:
+    found = meant(text)
+    assert (found.text if found else None) == meaning
+
+
 @pytest.mark.parametrize("text", ODD)
 def test_a_url_that_two_readers_may_take_for_two_is_refused(text: str) -> None:
     with pytest.raises(OddUrl) as caught:
@@ -96,6 +123,8 @@ READ = [
     ("https://x.example/a/./b/..", "https", "x.example", 443, ("/a/",)),
     ("https://x.example/../../b", "https", "x.example", 443, ("/b",)),
     ("https://x.example/a/%2e%2E/b", "https", "x.example", 443, ("/a/%2e%2E/b", "/b")),
+    ("https://x.example/a/%252e%252e/b", "https", "x.example", 443, ("/a/%252e%252e/b", "/a/%2e%2e/b", "/b")),
+    ("https://x.example/a%3fb", "https", "x.example", 443, ("/a%3fb", "/a?b", "/a")),
     ("https://x.example//a//b", "https", "x.example", 443, ("//a//b", "/a/b")),
     ("https://x.example/a;v=1/b", "https", "x.example", 443, ("/a;v=1/b", "/a/b")),
     ("foo://x.example/", "foo", "x.example", 0, ("/",)),

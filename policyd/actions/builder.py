@@ -159,15 +159,19 @@ class Builder(Struct):
         return self.add(Action(said, role, path=ref, name=self.name, args=self.args, carrier=carrier, origin=origin))
 
     def url(self, text: object, kinds: frozenset[str], origin: str, *, role: Role = Role.PRIMARY) -> None:
-        """Add a URL action; an odd URL is opaque, or nothing where it is only a mention."""
+        """Add a URL action; an odd URL is opaque unless it is only a mention, and a mention of what it likely means."""
         if not self.spend(1, kinds):
             return
+        text = text if isinstance(text, str) else ""
         try:
-            url = urls.parse(text if isinstance(text, str) else "")
+            url = urls.parse(text)
         except urls.OddUrl as error:
             if role is not Role.MENTION:
                 self.opaque(str(error), kinds, origin)
-            return
+            likely = urls.meant(text)
+            if likely is None:
+                return
+            url, role = likely, Role.MENTION
         said = frozenset() if role is Role.MENTION else kinds
         self.add(Action(said, role, url=url, name=self.name, args=self.args, origin=origin))
 
