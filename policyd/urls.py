@@ -44,7 +44,6 @@ _SLASHES = re.compile(r"//+")
 _BLANKS = re.compile(r"[\s\x00-\x1f\u200b-\u200f\u2028-\u202e\u2060\ufeff]")
 _LOOSELY = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,30}):/*([^/?#]+)(.*)", re.DOTALL)
 _PORT = re.compile(r":[0-9]+\Z")
-_BASES = {"0x": 16, "0": 10}
 _BETWEEN = re.compile(r"[\s<>\"'`\\^{|}]")
 
 
@@ -144,6 +143,10 @@ def _address_of(host: str) -> str:
         return str(ipaddress.IPv4Address(sum(each << (24 - 8 * at) for at, each in enumerate(first[:3])) + last))
     except (ValueError, IndexError):
         return ""
+
+
+def _base(number: str) -> int:
+    return 16 if number[:2].lower() == "0x" else 8 if number[:1] == "0" and number != "0" else 10
 
 
 def _host(text: str) -> str:
