@@ -137,9 +137,7 @@ def _address_of(host: str) -> str:
     try:
         if host.startswith("["):
             return str(ipaddress.IPv6Address(host.strip("[]")).ipv4_mapped or "")
-        *first, last = [
-            int(part, _BASES.get(part[:2].lower(), 8 if part[0] == "0" else 10)) for part in host.split(".")
-        ]
+        *first, last = [int(part, _base(part)) for part in host.split(".")]
         return str(ipaddress.IPv4Address(sum(each << (24 - 8 * at) for at, each in enumerate(first[:3])) + last))
     except (ValueError, IndexError):
         return ""
