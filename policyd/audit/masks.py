@@ -258,31 +258,31 @@ def suspicious_json(data: bytes) -> bool:
     return hint_bytes().search(data) is not None
 
 
-def find(text: str) -> list[Span]:
+def find(text: str) -> Sequence[Span]:
     """Return every secret in `text`, in order, without overlaps (the widest wins)."""
     text = clean(text)
-    if not (hinted_before(text) if len(text) <= LONGEST_KNOWN else hinted(text)):
-        return []
-    found = sorted((*tokens_in(text), *contexts_in(text), *assignments_in(text)), key=lambda s: (s.start, -s.end))
+    return found_before(text) if len(text) <= LONGEST_KNOWN else found(text)
+
+
+@lru_cache(maxsize=4096)
+def found_before(text: str) -> tuple[Span, ...]:
+    """Return the same of a short text: names of fields, directories and programs are in record after record."""
+    return found(text)
+
+
+def found(text: str) -> tuple[Span, ...]:
+    """Search a text that RE2 can read."""
+    if hint().search(text) is None:
+        return ()
+    spans = sorted((*tokens_in(text), *contexts_in(text), *assignments_in(text)), key=lambda s: (s.start, -s.end))
     kept: list[Span] = []
-    for span in found:
+    for span in spans:
         if kept and span.start < kept[-1].end:
             last = kept[-1]
             kept[-1] = last if span.end <= last.end else Span(last.start, span.end, last.kind)
         else:
             kept.append(span)
-    return kept
-
-
-def hinted(text: str) -> bool:
-    """Say whether a text may hold a secret at all."""
-    return hint().search(text) is not None
-
-
-@lru_cache(maxsize=4096)
-def hinted_before(text: str) -> bool:
-    """Say the same of a short text: names of fields, directories and programs are in record after record."""
-    return hinted(text)
+    return tuple(kept)
 
 
 def replaced(text: str, spans: Sequence[Span]) -> str:
@@ -308,6 +308,8 @@ def tokens_in(text: str) -> Iterator[Span]:
 
 def contexts_in(text: str) -> Iterator[Span]:
     """Yield secrets known by what stands before them."""
+    if any_context().search(text) is None:
+        return
     for kind, expression in contexts():
         for match in expression.finditer(text):
             if is_secret_value(match.group(1)):
@@ -392,6 +394,12 @@ def token_shape(kind: str) -> Expression:
 def contexts() -> tuple[tuple[str, Expression], ...]:
     """Every context expression with its kind."""
     return tuple((kind, compiled(shape)) for kind, shapes in CONTEXTS.items() for shape in shapes)
+
+
+@cache
+def any_context() -> Expression:
+    """One alternation of all of them: nearly no text has any."""
+    return compiled("|".join(f"(?:{shape})" for shapes in CONTEXTS.values() for shape in shapes))
 
 
 @cache

@@ -248,7 +248,7 @@ class Findings:
         """Start with none."""
         self.secrets: dict[str, str] = {}
         self.kinds: set[str] = set()
-        self._spans: dict[str, list[masks.Span]] = {}
+        self._spans: dict[str, Sequence[masks.Span]] = {}
         """Text -> where its secrets stand: the same names and paths stand in a record many times."""
         self._room = SEARCHED
         self._values = VALUES_LISTED
@@ -290,9 +290,10 @@ class Findings:
 
     def clean_text(self, text: str, key: str) -> str:
         """Return one string cleaned."""
-        text = masks.clean(cut(text, LONGEST_MASKED))
-        if not self._fits(text):
-            return f"[cut {len(text)} characters]"
+        if len(text) > SHORT or not text.isascii():
+            text = masks.clean(cut(text, LONGEST_MASKED))
+            if not self._fits(text):
+                return f"[cut {len(text)} characters]"
         if key and text and masks.names_a_secret(key) and masks.is_secret_value(text):
             self.learn(text, "secret-value")
         spans = self._spans.get(text)
@@ -300,7 +301,7 @@ class Findings:
             spans = self._spans[text] = masks.find(text)
         for span in spans:
             self.learn(text[span.start : span.end], span.kind)
-        return self.without_known(masks.replaced(text, spans))
+        return self.without_known(masks.replaced(text, spans) if spans else text)
 
     def _fits(self, text: str) -> bool:
         """Say whether a text is searched: it is short, or there is room."""
