@@ -90,7 +90,12 @@ def is_special(name: str, argv: Words) -> bool:
         marks = _MARKS[name] = frozenset() if name in builtins.BUILTINS else wrappers.marks(name)
     if marks is None:
         return False
-    return not marks or any(word.text in marks or word.kind is WordKind.UNKNOWN for word in argv)
+    if not marks:
+        return True
+    for word in argv:
+        if word.text in marks or word.kind is WordKind.UNKNOWN:
+            return True
+    return False
 
 
 @lru_cache(_MARKS_KEPT)
@@ -227,6 +232,10 @@ def _add(run: Run, state: State, call: Call, levels: list[_Level], builtin: str)
             places = _shown(builtins.directory(last.argv[1:], state))
     first = -1
     for place in places:
+        if len(levels) == 1:
+            index, _ = _ordinary(run, state, call, place, idle)
+            first = index if first < 0 else first
+            continue
         command: SimpleCommand | None = None
         for level in reversed(levels):
             command = SimpleCommand(

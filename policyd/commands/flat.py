@@ -18,7 +18,7 @@ from policyd.commands.quoting import decoded
 from policyd.commands.run import PARTS, FullError, Run
 from policyd.commands.source import Document, odd_characters, prepare
 from policyd.commands.state import Pair, State, joined, union
-from policyd.commands.statements import environment, keyword
+from policyd.commands.statements import NO_PROGRAM, environment, keyword
 from policyd.commands.tame import echoes
 from policyd.commands.text import Text
 from policyd.model import Word
@@ -73,7 +73,7 @@ def flat(text: Text, parts: Sequence[Part]) -> Pair:
             state.cwd = pair[0] if joint == "&&" else pair[1]
             before = state.known()
         else:
-            here = state.cwd = union(*pair)
+            here = state.cwd = pair[0] if pair[0] is pair[1] else union(*pair)
             began = state.known() if _is_behind(parts, place) else None
         if part.after == "|":
             place, after = _pipeline(text, parts, place)
@@ -144,7 +144,8 @@ def _simple(text: Text, part: Part) -> Pair:
     here = text.state.cwd
     index, pair = -1, (here, here)
     if argv:
-        keyword(text, argv[0])
+        if argv[0].text in NO_PROGRAM:
+            keyword(text, argv[0])
         source = part.text if part.text.isascii() else decoded(part.text)
         call = Call(argv, source, env, text.via, text.fed, text.document)
         index, pair = simple(text.run, text.state, call, text.script)

@@ -39,7 +39,7 @@ _HARD = re.compile(r"['\"\\`(\x80-\xff]").search
 _ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=").match
 _REDIRECT = re.compile(r"[ \t]*+[12]?(>&[12]|>>?|&>>?|<<|<)[ \t]*+").match
 _BETWEEN = {"&&": "&&", "||": "||", "|": "|"}
-_OPERATORS = {"|&": "|", "; ": ";", "& ": "&"}
+_OPERATORS = {"&&": "&&", "||": "||", "|": "|", "|&": "|", ";": ";", "; ": ";", "&": "&", "& ": "&", "\n": "\n"}
 """Operators as they are often written, each as what it is."""
 _NEVER_FIRST = "\\{<>"
 _TESTS = frozenset({"[", "]", "!", "!="})
@@ -63,8 +63,6 @@ class Part(Struct):
     """What joins it to the command before: `&&`, `||`, `|`, or nothing."""
     text: str = ""
     """Its words, with the assignments in front of them; or what stands in a group."""
-    start: int = 0
-    """Behind this place its words stand."""
     words: list[str] = field(default_factory=list)
     """Its words as they are written, without the assignments."""
     assigned: Sequence[Span] = ()
@@ -123,7 +121,7 @@ def divide(source: str) -> list[Part] | None:
             if part is None:
                 return None
         else:
-            part = Part(before, bare, at, words)
+            part = Part(before, bare, words)
         at = found.end()
         if documents or "<<" in behind:
             documents += [what for _, what in part.redirects if isinstance(what, Document)]
@@ -145,13 +143,13 @@ def divide(source: str) -> list[Part] | None:
 
 def _taken(source: str, found: re.Match[str], before: str, nests: bool) -> Part | None:
     """Return the command that was matched, without text where there is none; None where it is not plain."""
-    negated, bare, run, group, inner, behind, comment, _ = found.groups()
+    negated, bare, run, group, inner, behind = found.group(1, 2, 3, 4, 5, 6)
     if bare is not None:
-        part = Part(before, bare, found.start(), bare.split())
+        part = Part(before, bare, bare.split())
         fits = True
     elif run is not None:
         words = run.split() if _HARD(run) is None else plainwords.spelling(nests).findall(source, *found.span(3))
-        part = Part(before, run, found.start(), words)
+        part = Part(before, run, words)
         fits = run[0] not in _NEVER_FIRST and (_TESTS.isdisjoint(words) or _is_test(words))
     elif group is not None:
         part = Part(before, inner, group=group, inner=divide(inner) or [])
@@ -159,7 +157,7 @@ def _taken(source: str, found: re.Match[str], before: str, nests: bool) -> Part 
     else:
         return Part(before) if not (negated or behind) else None
     if part.words:
-        fits = fits and _begins(source, part, comment)
+        fits = fits and _begins(source, found, part)
     if negated:
         part.negated = True
         fits = fits and before != "|" and not part.assigned
@@ -181,11 +179,11 @@ def _is_closed(source: str, found: re.Match[str]) -> bool:
     return end == ")" if found[4] == "(" else end == "}" and found[5].rstrip(" \t")[-1] in ";&\n"
 
 
-def _begins(source: str, part: Part, comment: str | None) -> bool:
+def _begins(source: str, found: re.Match[str], part: Part) -> bool:
     """Take assignments off the words; say whether what is first may stand there."""
     first = part.words[0]
     if "=" in first:
-        return not comment and _assigns(source, part)
+        return not found[7] and _assigns(source, found.start(), part)
     if first not in _HEADS:
         return True
     if first in _DECLARES:
@@ -193,14 +191,14 @@ def _begins(source: str, part: Part, comment: str | None) -> bool:
     return first in _RUNNERS and KEYWORDS.isdisjoint(part.words[1:])
 
 
-def _assigns(source: str, part: Part) -> bool:
+def _assigns(source: str, at: int, part: Part) -> bool:
     """Take assignments off the words; say whether they and what is behind them may stand there."""
     part.assigned = []
     while part.words and "=" in part.words[0]:
         word = part.words.pop(0)
-        start = source.index(word, part.start)
-        part.start = start + len(word)
-        part.assigned.append((start, part.start))
+        start = source.index(word, at)  # only blanks stand before it
+        at = start + len(word)
+        part.assigned.append((start, at))
         if _ASSIGNED(word) is None:
             return False
     return not part.words or (part.words[0] not in _HEADS and part.words[0][0] not in _NEVER_FIRST)

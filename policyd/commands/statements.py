@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 _ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[[^\n]*?\])?(\+?=)")
 _TESTS_ARITHMETIC = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
 _TESTS_NAMES = frozenset({"-v", "-R"})
-_NO_PROGRAM = KEYWORDS - {"time", "coproc", "noglob", "nocorrect"} | {"{", "}", "!"}
+NO_PROGRAM = KEYWORDS - {"time", "coproc", "noglob", "nocorrect"} | {"{", "}", "!"}
+"""Words of a shell that stand in the place of a program only where they were quoted or came out of a value."""
 _TEST_TREES = frozenset(
     {
         "test_command",
@@ -143,7 +144,7 @@ def _environment(
 
 def keyword(text: Text, word: Word) -> None:
     """Note that a word of the shell stands in the place of a program."""
-    if word.text in _NO_PROGRAM and word.kind is WordKind.CONST:
+    if word.text in NO_PROGRAM and word.kind is WordKind.CONST:
         text.opaque(f"`{word.text}` stands where a command was expected")
 
 

@@ -21,6 +21,8 @@ from policyd.model import Assignment, SimpleCommand, Word, WordKind
 HERE = "\x10"
 """What `mark` returns for the command that prints the directory."""
 
+_PRINTERS = frozenset({"date", "git", "id", "nproc", "pwd", "seq", "uname"})
+"""What the expressions below begin with."""
 _REV = r"(?:HEAD|@)(?:[~^]\d*)*"
 _BRANCH = r"[A-Za-z@][\w@~^-]*(?:/[\w@~^-]+)*"
 _STAMP = r"\+%[YymdHMSsFj](?:%[YymdHMSsNjF]|[\w.:-])*"
@@ -37,9 +39,12 @@ _FRAIL = re.compile(
 def mark(command: SimpleCommand) -> str:
     """Return what stands for the output of a command, nothing where its shape is not known."""
     argv = command.argv
-    if command.env or command.inner is not None or not argv or any(word.kind is not WordKind.CONST for word in argv):
+    if not argv or command.env or command.inner is not None:
         return ""
-    text = " ".join([plain_name(argv[0]), *(word.text for word in argv[1:])])
+    name = plain_name(argv[0])
+    if name not in _PRINTERS or any(word.kind is not WordKind.CONST for word in argv):
+        return ""
+    text = " ".join([name, *(word.text for word in argv[1:])])
     return HERE if text == "pwd" else SURE if _SURE(text) else FRAIL if _FRAIL(text) else ""
 
 

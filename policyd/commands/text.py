@@ -57,14 +57,11 @@ class Text(Struct):
         if None not in found:
             return tuple(found)  # type: ignore[arg-type]
         words: list[Word] = []
-        at = part.start
         for spelled, word in zip(part.words, found, strict=True):
-            start = self.source.find(spelled, at)  # only blanks stand before it
-            at = start + len(spelled)
-            if word is not None:
-                words.append(word)
+            if word is None:
+                words += self._spell(spelled)
             else:
-                words += self._spell(spelled, start)
+                words.append(word)
         return tuple(words)
 
     def scan(self, spans: Iterable[Span]) -> list[Word]:
@@ -80,14 +77,15 @@ class Text(Struct):
                 found.append(word)
         return found
 
-    def _spell(self, text: str, start: int) -> list[Word]:
-        """Read a word that is not among those kept."""
+    def _spell(self, text: str, start: int = -1) -> list[Word]:
+        """Read a word that is not among those kept; without `start`, one that means the same wherever it stands."""
         quick = QUICK(text)
         if quick is not None:
             inner = quick[quick.lastindex or 0]
             words = [constant(inner if inner.isascii() else decoded(inner))]
         else:
-            words = Scanner(self).words(start, start + len(text))
+            host, start = (self, start) if start >= 0 else (self.inside(text), 0)
+            words = Scanner(host).words(start, start + len(text))
             if len(text) > _LONGEST or not plainwords.is_constant(text):
                 return words
         if len(text) <= _LONGEST:

@@ -78,6 +78,8 @@ class Scanner:
         """Return the words that the bytes from `start` to `end` become."""
         self._scan(start, end, splits=True)
         source = self.text[start:end]
+        if len(self.fields) == 1 and "{" not in self.fields[0]:
+            return [self._finish(self.fields[0], source)]
         try:
             parts = [quoting.braces(field) for field in self.fields]
         except quoting.TooManyError:

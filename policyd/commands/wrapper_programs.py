@@ -85,7 +85,7 @@ def _shell(name: str, words: Words, found: Unwrapped, fed: str) -> None:
             continue
         script |= ("c" in text[1:] and text[0] == "-") or (name, text) in _STARTS
         stdin |= "s" in text[1:]
-        at += 1 + sum(text.count(letter) for letter in "oO")
+        at += 1 + text.count("o") + text.count("O")
     if script:
         value = words[at] if at < len(words) else constant("")
         why = "" if name in BASH_LIKE else _difference(name, words)
