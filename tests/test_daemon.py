@@ -254,6 +254,14 @@ def test_a_connection_has_one_agent_and_one_set_of_labels(peer: Peer) -> None:
         assert "error" in peer.until(id=ident)
 
 
+def test_a_connection_has_so_many_labels_and_no_more(peer: Peer) -> None:
+    for at in range(2):
+        labels = {f"{at}.{number}": "x" for number in range(50)}
+        peer.call("_policyd/session", {"sessionId": f"m{at}", "labels": labels})
+    ident = peer.request("_policyd/session", {"sessionId": "m2", "labels": {"one": "more"}})
+    assert "more than 100 labels" in peer.until(id=ident)["error"]["message"]
+
+
 def test_labels_are_claims(tmp_path: Path) -> None:
     here = scene(tmp_path)
     rule = '[[rule]]\neffect = "allow"\ncommand = "make"\nlabel = { team = "core" }\n'

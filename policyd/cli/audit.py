@@ -17,6 +17,7 @@ import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from importlib import import_module
 from typing import BinaryIO
 
@@ -142,10 +143,11 @@ def lines_of(file: BinaryIO, log: str, pause: float) -> Iterator[bytes]:
         if data := file.read(1 << 16):
             *lines, rest = (rest + data).split(b"\n")
             yield from lines
-        elif os.path.exists(log) and os.stat(log).st_ino != os.fstat(file.fileno()).st_ino:
-            return
-        else:
-            time.sleep(pause)
+            continue
+        with suppress(FileNotFoundError):  # put aside a moment ago, and the next is not there yet
+            if os.stat(log).st_ino != os.fstat(file.fileno()).st_ino:
+                return
+        time.sleep(pause)
 
 
 # ---- printing --------------------------------------------------------------------------------------

@@ -205,9 +205,12 @@ class Embedder:
         return {"clientInfo": {"name": name, "version": version}}
 
     def _label(self, labels: Mapping[str, str]) -> None:
-        for name, value in labels.items():
-            if self._labels.setdefault(name, value) != value:
+        for name in self._labels.keys() & labels.keys():
+            if self._labels[name] != labels[name]:
                 raise WireError(f"the label `{name}` is of the connection, and was {self._labels[name]!r}")
+        if len({**self._labels, **labels}) > wire.MOST_LABELS:
+            raise WireError(f"this connection has more than {wire.MOST_LABELS} labels")
+        self._labels.update(labels)
         claims = self._authorizer.claims
         self._authorizer.claims = replace(claims, labels={**self._labels, **claims.labels})
 

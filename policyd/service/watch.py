@@ -18,7 +18,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -51,6 +50,7 @@ class Watcher:
         self._places = places
         self._look = look
         self._complain = complain
+        self._said: set[str] = set()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="policyd-watch", daemon=True)
 
@@ -67,17 +67,22 @@ class Watcher:
     def _run(self) -> None:
         if self._stop.wait(DELAY):
             return
-        said = ""
         while not self._stop.is_set():
-            try:
-                self._watch()
-            except Exception as error:  # a watcher that cannot watch still looks every POLL seconds
-                if said != str(error):
-                    said = str(error)
-                    self._complain(f"policy files are only looked at every {POLL:.0f} seconds: {error}")
+            if not self._done(self._watch, f"policy files are only looked at every {POLL:.0f} seconds"):
                 self._stop.wait(POLL)
-                with suppress(Exception):
-                    self._look()
+                self._done(self._look, "policy files could not be looked at")
+
+    def _done(self, step: Callable[[], None], otherwise: str) -> bool:
+        """Do a step; where it fails, report that once: a watcher that cannot watch still looks."""
+        try:
+            step()
+        except Exception as error:
+            text = f"{otherwise}: {error}"
+            if text not in self._said:
+                self._said.add(text)
+                self._complain(text)
+            return False
+        return True
 
     def _watch(self) -> None:
         """Look once watching has begun, then after every change, until there is something else to watch."""
@@ -125,6 +130,6 @@ def existing(places: list[str]) -> list[str]:
     found: dict[str, None] = {}
     for place in places:
         while not os.path.exists(place):
-            place = os.path.dirname(place)
+            place = os.path.dirname(place) or "/"
         found[place] = None
     return list(found)
