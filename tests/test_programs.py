@@ -85,6 +85,7 @@ def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
         "remote-edit",
         "program",
         "member",
+        "number",
         "term",
         "undotted",
         "place",

@@ -17,7 +17,7 @@ from policyd.commands import programs, scripts
 from policyd.commands.operands import peeks, slots
 from policyd.commands.options import Given, Parsed, becomes_several, constant, may_be_option, parse, unread
 from policyd.commands.programs import Called, Program
-from policyd.commands.values import harmless_value
+from policyd.commands.values import REFUSED, harmless_value
 from policyd.model import Word, WordKind
 
 WRITTEN = frozenset({"edit", "delete", "move", "url", "host", "remote-read", "remote-edit"})
@@ -45,7 +45,7 @@ def reason(call: Called, *, writes: bool = False, changes: bool = False) -> str:
     if call.program.verb and not changes:
         return f"`{call.program.name}` changes something"
     if call.program.needs and not writes and not parsed.has(*call.program.needs):
-        return f"without `{min(call.program.needs, key=len)}` {call.program.name} may write or run something"
+        return f"without `{min(call.program.needs, key=lambda name: (len(name), name))}` {call.program.name} may write or run something"
     return options_reason(call.program, parsed, writes=writes) or _operands_reason(call, parsed, writes=writes)
 
 
@@ -80,6 +80,8 @@ def _option_reason(program: Program, given: Given, *, writes: bool) -> str:
     if not given.exact:
         return f"`{given.word.text}` is an abbreviation"
     fine = harmless_value(given.role, given.value) or (writes and given.role == "edit")
+    if given.option.unsafe and not fine and given.value is not None and given.role in REFUSED:
+        return f"`{given.value.text}` behind `{constant(given.word).partition('=')[0]}` {REFUSED[given.role]}"
     if given.option.harms and not fine:
         return f"`{given.word.text}` may make {program.name} write, run or read something else"
     if given.option.unsafe and not fine:

@@ -3,7 +3,7 @@
 Rules of this module:
 
 1. The notation of an option is `-o|--output=edit`: spellings joined by `|`, then what the value is. `[=data]` is a
-   value that only counts when glued on, `=data+read` two values. A final `!` says that the option makes the program
+   value that only counts when glued on (`[=number]` also a number that is the next word), `=data+read` two values. A final `!` says that the option makes the program
    write or run something; `=edit`, `=delete`, `=run` and `=code` say so by themselves. A final `?` says that it only
    reads what nobody named (behind links, from a list). `-#` stands for a number used as an option (`head -20`).
 2. An abbreviation (`--outp=x`) is resolved, to a dangerous option if it may be one, and marked as not exact.
@@ -266,10 +266,15 @@ class _Reader(Struct):
         return table.get(name) or table.get(other), True
 
     def _next(self, option: Option) -> Word | None:
-        if not option.takes_next or self.at >= len(self.words):
+        if self.at >= len(self.words) or not (option.takes_next or self._number(option, self.words[self.at])):
             return None
         self.at += 1
         return self.words[self.at - 1]
+
+    @staticmethod
+    def _number(option: Option, word: Word) -> bool:
+        """Say whether `word` is the number that `make -j 4` takes."""
+        return option.value == "number" and word.kind is WordKind.CONST and word.text.isdigit()
 
     def _short(self, word: Word, head: str) -> bool:
         """Read a cluster of short options (`-xvf FILE`), all of which must be known."""
@@ -277,6 +282,9 @@ class _Reader(Struct):
         found: list[tuple[Option, Word | None]] = []
         if head[1:].isdigit() and "-#" in table:
             self._give(table["-#"], word, None)
+            return True
+        if len(head) > 2 and head in table and word.kind is WordKind.CONST:  # `zip -TT`
+            self._give(table[head], word, None)
             return True
         if head.startswith("--") or self.syntax.dash:
             return False

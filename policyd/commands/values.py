@@ -54,12 +54,23 @@ LISTS: Mapping[str, frozenset[str]] = {
     "task": _set("check lint test tests type-check typecheck unit"),
     "off": _set("false 0 no"),
     "never": _set("never"),
+    "cat": _set("cat"),
     "switch": _set("true false"),
     # shells by name: to another program of the same table the option takes no value, and what follows is a file
     "dialect": _set("sh bash dash ksh busybox"),
     "vet": _set("off all"),
 }
 """Role -> the values that do no harm."""
+REFUSED: Mapping[str, str] = {
+    "place": "leads somewhere else",
+    "member": "leads somewhere else",
+    "conf": "is not the name under which the project's own configuration is looked for",
+    "format": "may name code to load",
+    "letter": "may name code to load",
+    "commit": "is no plain name of a commit",
+    "count": "is no number",
+}
+"""Role -> what is wrong with a value that is not harmless."""
 BARE = frozenset({"pretty", "commit", "switch"})
 """Roles of options that do no harm without a value either."""
 _COMMIT = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_./@^~-]*").fullmatch
