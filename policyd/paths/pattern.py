@@ -69,18 +69,17 @@ View = tuple[Workspace, tuple[Place, ...]]
 class Alternative:
     """One alternative of a pattern, compiled."""
 
-    __slots__ = ("_wide", "floats", "head", "places", "relative", "tail")
+    __slots__ = ("floats", "head", "places", "relative", "tail")
 
     def __init__(self, written: Written, fs: Filesystem | None) -> None:
         self.relative = not written.absolute
         self.head = "/".join(written.head)
         self.tail = tail_of(written.tail)
-        self._wide: Tail | None = None
         self.floats: Tail | None = None
         self.places = () if self.relative else resolved("/" + self.head, fs)
         if written.floats:
             whole = (*map(literal, written.head), *written.tail)
-            self.floats = Tail(whole if whole[0] is DEEP else (DEEP, *whole)).widened()
+            self.floats = Tail(whole if whole[0] is DEEP else (DEEP, *whole)).widened
 
     def sure(self, workspace: Workspace) -> list[Place]:
         """The places where it loosens."""
@@ -88,19 +87,13 @@ class Alternative:
 
     def strict(self, workspace: Workspace, *, widen: bool) -> Iterator[Place]:
         """The places where it tightens."""
-        tail = self.wide() if widen else self.tail
+        tail = self.tail.widened if widen else self.tail
         floats = self.floats is not None and (widen or self._everywhere())
         if self.head or not floats:
             literal_head = not floats and bool(self.head or not self.relative)
             yield from (Place(each, tail, anchored=literal_head) for each in self._directories(workspace))
         if floats and self.floats is not None:
             yield Place("/", self.floats if widen else self.tail, anchored=False)
-
-    def wide(self) -> Tail:
-        """The tail as a strict rule reads it, made when one asks."""
-        if self._wide is None:
-            self._wide = self.tail.widened()
-        return self._wide
 
     def _everywhere(self) -> bool:
         """Whether it begins with `**` at no place."""

@@ -8,7 +8,7 @@ keep the set of positions the pattern may be at, which is also how the rest of a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -18,7 +18,7 @@ from policyd.paths.segments import DEEP, Matcher, Segment, covers, meets, never
 States = frozenset[int]
 
 
-class Tail(Struct, frozen=True):
+class Tail(Struct, frozen=True, dict=True):
     """The segments of a pattern behind its directory."""
 
     segments: tuple[Segment, ...]
@@ -37,8 +37,9 @@ class Tail(Struct, frozen=True):
         """Hash what was written."""
         return hash(self.segments)
 
+    @cached_property
     def widened(self) -> Tail:
-        """Return the tail that also covers everything below what it matches."""
+        """The tail that also covers everything below what it matches."""
         return self if self.segments[-1:] == (DEEP,) else tail_of((*self.segments, DEEP))
 
     def fold(self) -> Tail:
