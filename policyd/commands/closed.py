@@ -45,7 +45,8 @@ def reason(call: Called, *, writes: bool = False, changes: bool = False) -> str:
     if call.program.verb and not changes:
         return f"`{call.program.name}` changes something"
     if call.program.needs and not writes and not parsed.has(*call.program.needs):
-        return f"without `{min(call.program.needs, key=lambda name: (len(name), name))}` {call.program.name} may write or run something"
+        needed = min(call.program.needs, key=lambda name: (len(name), name))
+        return f"without `{needed}` {call.program.name} may write or run something"
     return options_reason(call.program, parsed, writes=writes) or _operands_reason(call, parsed, writes=writes)
 
 

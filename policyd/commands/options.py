@@ -3,9 +3,10 @@
 Rules of this module:
 
 1. The notation of an option is `-o|--output=edit`: spellings joined by `|`, then what the value is. `[=data]` is a
-   value that only counts when glued on (`[=number]` also a number that is the next word), `=data+read` two values. A final `!` says that the option makes the program
-   write or run something; `=edit`, `=delete`, `=run` and `=code` say so by themselves. A final `?` says that it only
-   reads what nobody named (behind links, from a list). `-#` stands for a number used as an option (`head -20`).
+   value that only counts when glued on (`[=number]`: a number may be the next word too), `=data+read` two values. A
+   final `!` says that the option makes the program write or run something; `=edit`, `=delete`, `=run` and `=code` say
+   so by themselves. A final `?` says that it only reads what nobody named (behind links, from a list). `-#` stands for
+   a number used as an option (`head -20`).
 2. An abbreviation (`--outp=x`) is resolved, to a dangerous option if it may be one, and marked as not exact.
 3. A word that no option explains stays `unknown`; whether it takes the next word is then not known either.
 """
