@@ -92,16 +92,24 @@ def is_special(name: str, argv: Words) -> bool:
         return False
     if not marks:
         return True
-    for word in argv:
-        if word.text in marks or word.kind is WordKind.UNKNOWN:
-            return True
-    return False
+    return bool([word for word in argv if word.text in marks or word.kind is WordKind.UNKNOWN])
 
 
 @lru_cache(_MARKS_KEPT)
 def _wraps(name: str) -> bool:
     """Say whether a program of this name may run something written among its words."""
     return bool(name) and wrappers.marks(name) is not None
+
+
+def listed(run: Run, state: State, argv: Words, source: str, via: tuple[str, ...], fed: str) -> bool:
+    """Add words that make a command which needs no more than to be listed; say whether they do."""
+    head = argv[0]
+    if head.kind is not WordKind.CONST or len(argv) > WORDS or is_special(head.text.rpartition("/")[2], argv):
+        return False
+    run.add(
+        SimpleCommand(argv, source, (), state.taint, state.tainted, state.cwd, None, via, None, False, run.strict, fed)
+    )
+    return True
 
 
 def simple(run: Run, state: State, call: Call, script: Script) -> tuple[int, Pair]:

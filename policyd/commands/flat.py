@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from policyd.commands import redirects
-from policyd.commands.execute import Call, simple
+from policyd.commands.execute import Call, listed, simple
 from policyd.commands.plain import Part, divide
 from policyd.commands.quoting import decoded
 from policyd.commands.run import PARTS, FullError, Run
@@ -139,16 +139,21 @@ def _command(text: Text, part: Part) -> Pair:
 
 def _simple(text: Text, part: Part) -> Pair:
     argv = text.words(part)
+    state = text.state
+    source = part.text if part.text.isascii() else decoded(part.text)
+    if argv and text.document is None and not (part.assigned or part.redirects) and argv[0].text not in NO_PROGRAM:
+        here = state.cwd
+        if listed(text.run, state, argv, source, text.via, text.fed):
+            return here, here
     env = environment(text, part.assigned, prefix=bool(argv)) if part.assigned else ()
     uses = _redirects(text, part) if part.redirects else None
-    here = text.state.cwd
+    here = state.cwd
     index, pair = -1, (here, here)
     if argv:
         if argv[0].text in NO_PROGRAM:
             keyword(text, argv[0])
-        source = part.text if part.text.isascii() else decoded(part.text)
         call = Call(argv, source, env, text.via, text.fed, text.document)
-        index, pair = simple(text.run, text.state, call, text.script)
+        index, pair = simple(text.run, state, call, text.script)
         if text.document is not None and text.literal and not uses and echoes(argv, env):
             text.echoed = text.document
     if uses:
@@ -170,14 +175,15 @@ def _redirects(text: Text, part: Part) -> list[redirects.Use]:
 def _group(text: Text, part: Part) -> Pair:
     """Read `( … )` and `{ …; }`."""
     here, run = text.state.cwd, text.run
-    uses = _redirects(text, part) if part.redirects else []
+    uses = _redirects(text, part) if part.redirects else None
     first = len(run.commands)
     pair: Pair = (here, here)
     if part.group == "{":
         pair = _nested(text, part)
     else:
         text.apart(lambda: _nested(text, part))
-    redirects.add(text, uses, first if len(run.commands) > first else -1, here)
+    if uses:
+        redirects.add(text, uses, first if len(run.commands) > first else -1, here)
     return pair
 
 

@@ -43,8 +43,6 @@ _OPERATORS = {"&&": "&&", "||": "||", "|": "|", "|&": "|", ";": ";", "; ": ";", 
 """Operators as they are often written, each as what it is."""
 _NEVER_FIRST = "\\{<>"
 _TESTS = frozenset({"[", "]", "!", "!="})
-_NO_WORDS = ["="]
-"""What stands for the words of a command that is not one of plain words only."""
 _DECLARES = frozenset({"declare", "export", "local", "readonly", "typeset", "unset", "unsetenv"})
 _RUNNERS = frozenset({"coproc", "time"})
 """Words of the shell that stand before a simple command as a program would."""
@@ -114,20 +112,20 @@ def divide(source: str) -> list[Part] | None:
     parts: list[Part] = []
     documents: list[Document] = []
     while (found := match(source, at)) is not None:
-        negated, bare, behind, operator = found.group(1, 2, 6, 8)
-        words = bare.split() if bare else _NO_WORDS
-        if negated or behind or words[0] in _HEADS or "=" in words[0]:
-            part = _taken(source, found, before, nests)
-            if part is None:
-                return None
-        else:
-            part = Part(before, bare, words)
+        bare, behind, operator = found.group(1, 5, 7)
         at = found.end()
-        if documents or "<<" in behind:
-            documents += [what for _, what in part.redirects if isinstance(what, Document)]
-            at = _bodies(source, found, documents)
-            if at < 0:
+        words = bare.split() if bare and not behind else None
+        if words is not None and words[0] not in _HEADS:
+            part = Part(before, bare, words)
+        else:
+            taken = _taken(source, found, before, nests)
+            if taken is None:
                 return None
+            part = taken
+            if "<<" in behind:
+                documents += [what for _, what in part.redirects if isinstance(what, Document)]
+        if documents and (at := _bodies(source, found, documents)) < 0:
+            return None
         if part.text:
             parts.append(part)
             if not operator or len(parts) > PARTS:
@@ -143,29 +141,35 @@ def divide(source: str) -> list[Part] | None:
 
 def _taken(source: str, found: re.Match[str], before: str, nests: bool) -> Part | None:
     """Return the command that was matched, without text where there is none; None where it is not plain."""
-    negated, bare, run, group, inner, behind = found.group(1, 2, 3, 4, 5, 6)
+    bare, run, group, inner, behind = found.group(1, 2, 3, 4, 5)
     if bare is not None:
         part = Part(before, bare, bare.split())
-        fits = True
     elif run is not None:
-        words = run.split() if _HARD(run) is None else plainwords.spelling(nests).findall(source, *found.span(3))
+        words = run.split() if _HARD(run) is None else plainwords.spelling(nests).findall(source, *found.span(2))
         part = Part(before, run, words)
-        fits = run[0] not in _NEVER_FIRST and (_TESTS.isdisjoint(words) or _is_test(words))
+        if words[0] == "!" and not _negates(part):
+            return None
     elif group is not None:
-        part = Part(before, inner, group=group, inner=divide(inner) or [])
-        fits = bool(part.inner) and _is_closed(source, found)
+        part = Part(before, inner, group=group, inner=divide(inner) or ())
+        if not part.inner or not _is_closed(source, found):
+            return None
     else:
-        return Part(before) if not (negated or behind) else None
-    if part.words:
-        fits = fits and _begins(source, found, part)
-    if negated:
-        part.negated = True
-        fits = fits and before != "|" and not part.assigned
-    if behind and fits:
-        fits = bool(part.words or group)
-        part.redirects = _redirects(source, *found.span(6), nests)
-        fits = fits and bool(part.redirects)
-    return part if fits else None
+        return Part(before) if not behind else None
+    if part.words and not _begins(source, found, part):
+        return None
+    if behind:
+        part.redirects = _redirects(source, *found.span(5), nests)
+        if not part.redirects or not (part.words or group):
+            return None
+    return part
+
+
+def _negates(part: Part) -> bool:
+    """Take `!` off the words; say whether it may stand there."""
+    part.words.pop(0)
+    part.text = part.text[1:].lstrip(_BLANKS)
+    part.negated = True
+    return bool(part.words) and part.before != "|" and "=" not in part.words[0]
 
 
 def _is_test(words: list[str]) -> bool:
@@ -175,15 +179,17 @@ def _is_test(words: list[str]) -> bool:
 
 def _is_closed(source: str, found: re.Match[str]) -> bool:
     """Say whether what ends a group is what closes it, and stands where it does."""
-    end = source[found.end(5)]
-    return end == ")" if found[4] == "(" else end == "}" and found[5].rstrip(" \t")[-1] in ";&\n"
+    end = source[found.end(4)]
+    return end == ")" if found[3] == "(" else end == "}" and found[4].rstrip(" \t")[-1] in ";&\n"
 
 
 def _begins(source: str, found: re.Match[str], part: Part) -> bool:
     """Take assignments off the words; say whether what is first may stand there."""
     first = part.words[0]
+    if first[0] in _NEVER_FIRST or not (_TESTS.isdisjoint(part.words) or _is_test(part.words)):
+        return False
     if "=" in first:
-        return not found[7] and _assigns(source, found.start(), part)
+        return not found[6] and _assigns(source, found.start(), part)
     if first not in _HEADS:
         return True
     if first in _DECLARES:
@@ -229,12 +235,12 @@ def _redirects(source: str, start: int, end: int, nests: bool) -> Sequence[Redir
 
 def _bodies(source: str, found: re.Match[str], documents: list[Document]) -> int:
     """Take the here-documents that were announced before the end of a line; return where they end, -1 if unsure."""
-    at, operator = found.end(), found[8]
+    at, operator = found.end(), found[7]
     if "\n" not in operator:
         return at if "\n" not in found[0] else -1
-    if "\n" in source[found.start() : found.start(8)]:
+    if "\n" in source[found.start() : found.start(7)]:
         return -1
-    at = found.start(8) + operator.index("\n") + 1
+    at = found.start(7) + operator.index("\n") + 1
     for document in documents:
         mark = f"\n{document.body}"
         place = source.find(mark + "\n", at - 1)

@@ -40,6 +40,7 @@ from policyd.model import (
 _LINKERS = frozenset({"ln", "gln", "cp", "gcp"})
 _KEPT = 2_048
 _KEPT_LENGTH = 4_096
+_BLANKS = " \t\n"
 _BASH = frozenset({"bash", "sh", "dash", "ksh", "ash", ""})
 
 
@@ -116,7 +117,9 @@ def _read(text: str, cwd: tuple[str, ...], home: str, shell: str) -> Reading:
     run = Run()
     state = State(home, cwd)
     try:
-        if words is None:
+        if words is None and shell == "bash" and len(text) <= LENGTH and text.strip(_BLANKS):
+            _script(run, state, text)
+        elif words is None:
             _parse(run, state, text, shell.rpartition("/")[2])
         else:
             _called(run, state, Call(words, text))
@@ -132,7 +135,7 @@ def _called(run: Run, state: State, call: Call) -> None:
 
 
 def _parse(run: Run, state: State, text: str, shell: str) -> None:
-    if not text.strip(" \t\n"):
+    if not text.strip(_BLANKS):
         run.opaque("the command is empty")
         return
     if len(text) > LENGTH:

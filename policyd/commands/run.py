@@ -86,7 +86,8 @@ class Run(Struct):
 
     def reading(self) -> Reading:
         """Return what was found."""
-        return Reading(tuple(self.commands), tuple(self.files), tuple(self.urls), told(self.reasons))
+        reasons = told(self.reasons) if self.reasons else ()
+        return Reading(tuple(self.commands), tuple(self.files), tuple(self.urls), reasons)
 
 
 def told(reasons: Iterable[str]) -> tuple[str, ...]:

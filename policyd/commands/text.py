@@ -15,7 +15,7 @@ from policyd.commands.run import Run
 from policyd.commands.state import State
 from policyd.commands.tame import mark
 from policyd.commands.words import QUICK, Scanner
-from policyd.model import Word
+from policyd.model import Word, WordKind
 
 _SPELLED: dict[str, Word] = {}
 """Spelling -> word, of words that mean the same everywhere; they recur, so they are kept (bounded)."""
@@ -84,8 +84,7 @@ class Text(Struct):
             inner = quick[quick.lastindex or 0]
             words = [constant(inner if inner.isascii() else decoded(inner))]
         else:
-            host, start = (self, start) if start >= 0 else (self.inside(text), 0)
-            words = Scanner(host).words(start, start + len(text))
+            words = self._alone(text) if start < 0 else Scanner(self).words(start, start + len(text))
             if len(text) > _LONGEST or not plainwords.is_constant(text):
                 return words
         if len(text) <= _LONGEST:
@@ -93,6 +92,19 @@ class Text(Struct):
                 _SPELLED.clear()
             _SPELLED[text] = words[0]
         return words
+
+    def _alone(self, text: str) -> list[Word]:
+        """Read a word of a plain list, which means the same wherever it stands."""
+        host = self.inside(text)
+        inside = text[0] == '"'
+        if (text[1:3] if inside else text[:2]) == "$(":
+            found = plainwords.substitution()(text, inside)
+            if found is not None and found.end() == len(text) - inside:
+                self.apart(lambda: self._substituted(found[1]))
+                if not self.printed:
+                    return [Word(decoded(text), WordKind.UNKNOWN, "", not inside)]
+                return Scanner(self).output(self.printed, inside, text)
+        return Scanner(host).words(0, len(text))
 
     def body(self, source: str) -> None:
         """Read what is expanded in the text of a here-document."""

@@ -73,11 +73,25 @@ class Scanner:
     def __init__(self, host: Host) -> None:
         self.host = host
         self.text = host.source
+        self.opened: re.Match[str] | None = None
+        self.fields: list[str] = []
+        self.buffer: list[str] = []
 
     def words(self, start: int, end: int) -> list[Word]:
         """Return the words that the bytes from `start` to `end` become."""
         self._scan(start, end, splits=True)
-        source = self.text[start:end]
+        return self._expanded(self.text[start:end])
+
+    def output(self, printed: str, inside: bool, source: str) -> list[Word]:
+        """Return the words that a substitution becomes which `source` is, in quotes (`inside`) or not."""
+        self.at = self.end = len(self.text)
+        self.splits, self.held = True, inside
+        self._printed(printed, inside)
+        self._break()
+        return self._expanded(source)
+
+    def _expanded(self, source: str) -> list[Word]:
+        """Return the words of the fields, their braces expanded."""
         if len(self.fields) == 1 and "{" not in self.fields[0]:
             return [self._finish(self.fields[0], source)]
         try:
@@ -120,8 +134,8 @@ class Scanner:
     def _scan(self, start: int, end: int, *, splits: bool) -> None:
         self.at, self.end, self.splits = start, end, splits
         self.opened = _OPENING.search(self.text, start, end) if splits else None
-        self.fields: list[str] = []
-        self.buffer: list[str] = []
+        self.fields = []
+        self.buffer = []
         self.held = False
         while self.at < self.end:
             run = _RUN.match(self.text, self.at, self.end)
