@@ -31,6 +31,8 @@ def match(pattern: tuple[PatternWord, ...], view: View, *, widen: bool) -> Truth
     """Say whether the command may be what `pattern` means."""
     if widen and view.sure is Truth.YES and _written(pattern, view):
         return Truth.YES
+    if _other(pattern, view):
+        return Truth.NO
     found = _match(pattern, view, widen=widen)
     if widen and found < view.sure and any(word.option for word in pattern):
         found = max(found, _match(pattern, view, widen=False))  # what it says to the letter is never less than meant
@@ -49,6 +51,17 @@ def _written(pattern: tuple[PatternWord, ...], view: View) -> bool:
         if word.literal != given.text or given.kind is not WordKind.CONST or word.option or word.literal == "--":
             return False
     return True
+
+
+def _other(pattern: tuple[PatternWord, ...], view: View) -> bool:
+    """Say whether a pattern wants another subcommand than the constant one right behind a constant program."""
+    if len(pattern) < 2 or pattern[0].many or not view.words or view.program.kind is not WordKind.CONST:
+        return False
+    wanted, given = pattern[1], view.words[0]
+    if wanted.literal is None or wanted.path or wanted.literal.startswith("-") or given.kind is not WordKind.CONST:
+        return False
+    plain = given.text and "/" not in given.text and not given.text.startswith("-")
+    return bool(plain) and given.text != wanted.literal and not _same_sub(wanted, given, view)
 
 
 def _match(pattern: tuple[PatternWord, ...], view: View, *, widen: bool) -> Truth:

@@ -34,6 +34,8 @@ from policyd.urls import host_keys
 
 MAGIC = frozenset("*?[]{}\\")
 SPECIAL = re.compile(r"[*?\[\]{}\\]")
+COMMANDS = 16
+"""Commands of which is remembered what was found."""
 LONGEST_GLUED = 64
 """Characters of an option word whose end is looked at; a longer one counts as any."""
 
@@ -75,7 +77,7 @@ class Commands:
     whose program is no exact name, a short option may be a spelling of any.
     """
 
-    __slots__ = ("alone", "glued", "last", "lettered", "strict", "under", "worded")
+    __slots__ = ("alone", "glued", "lettered", "met", "strict", "under", "worded")
 
     def __init__(self, items: Sequence[tuple[int, CommandCondition]]) -> None:
         """File every rule under what its entries may hold for."""
@@ -86,8 +88,8 @@ class Commands:
         """Programs of which some rule is filed under a word behind an option."""
         self.lettered = Words()
         """By program, the rules that are filed under the letter of an option."""
-        self.last: tuple[SimpleCommand | None, set[int]] = (None, set())
-        """What was asked about last and found: where nothing speaks about a command, the same is asked again."""
+        self.met: dict[int, tuple[SimpleCommand, set[int]]] = {}
+        """What was found for the last few commands: where nothing speaks about one, the same is asked again."""
         patterns: list[tuple[int, bool, str, list[tuple[str, bool]]]] = []
         for number, condition in items:
             for entry in condition.entries:
@@ -120,11 +122,14 @@ class Commands:
 
     def find(self, command: SimpleCommand) -> set[int]:
         """Return the rules that may hold for `command`; the set is nobody's to change."""
-        known, found = self.last
-        if known is not command:
-            found = set()
-            self._find(command, found)
-            self.last = command, found
+        met = self.met.get(id(command))
+        if met is not None and met[0] is command:
+            return met[1]
+        found: set[int] = set()
+        self._find(command, found)
+        if len(self.met) >= COMMANDS:
+            self.met.clear()
+        self.met[id(command)] = command, found
         return found
 
     def _find(self, command: SimpleCommand, found: set[int]) -> None:
