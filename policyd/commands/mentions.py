@@ -29,7 +29,7 @@ _PLACES = ("/", ".", "~", "$")
 _REMOTE = re.compile(
     r"(?<![\w.+-])(?:[a-z]{2,8}\+)?(?:https?|wss?|ftps?|sftp|ssh|git|svn|rsync|s3|gs|gcs|abfss?|wasbs?|hdfs|oci|docker|"
     r"rediss?|postgres(?:ql)?|mysql|mariadb|mongodb|amqps?|nats|mqtts?|kafka|ldaps?|smtps?|imaps?|tcp|udp|grpcs?|rtsp)"
-    r"(?:\+[a-z]{2,8})?://[\w\[][^\s,;|'\"<>]*",
+    r"(?:\+[a-z]{2,8})?://[\w\[][^\s,;|'\"<>(){}`]*",
     re.IGNORECASE,
 )
 
@@ -94,6 +94,11 @@ def file_url(word: Word) -> Word | None:
 def is_remote(word: Word) -> bool:
     """Say whether a word begins with a URL of another machine."""
     return "/.." not in word.text and _REMOTE.match(constant(word)) is not None
+
+
+def addresses(text: str) -> list[str]:
+    """Return the URLs of other machines in a text."""
+    return _REMOTE.findall(text)[:PIECES] if "://" in text else []
 
 
 def _addresses(word: Word) -> tuple[list[Word], Word]:

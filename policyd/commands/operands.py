@@ -21,7 +21,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from policyd.commands import foreign, scripts, views
-from policyd.commands.mentions import file_url, is_remote, mounted, parts
+from policyd.commands.mentions import addresses, file_url, is_remote, mounted, parts
 from policyd.commands.options import Given, Parsed, constant, key, parse, tail, unread
 from policyd.commands.patterns import plain_name
 from policyd.commands.programs import Called, Program, called
@@ -213,6 +213,8 @@ def _value(found: _Uses, program: Program, given: Given, value: Word, *, only_ru
         found.url(value, sure=True)
     elif role == "mention":
         found.mention(value)
+    elif role == "code":
+        found.urls.extend(UrlUse(text, Role.MENTION, 0) for text in addresses(constant(value)))
     elif role == "mount":
         _mount(found, value)
     elif role in PLACES and not only_runs:
@@ -325,6 +327,8 @@ def _operand(found: _Uses, role: str, word: Word, reach: Reach) -> None:
         _remote(found, word)
     elif role == "host":
         host = constant(word).rpartition("@")[2]
+        if "/" in host:
+            found.mention(word)
         found.urls.append(UrlUse(f"ssh://{host}", Role.MENTION, 0))
     elif role.startswith("remote-") and not _remote(found, word):
         found.file(role.removeprefix("remote-"), word, reach)

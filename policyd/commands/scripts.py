@@ -63,7 +63,17 @@ def _sed(called: Called, parsed: Parsed) -> Finding:
     in_place = parsed.has("-i")
     uses += [Use("read", word) for word in parsed.values("-f")]
     uses += [Use("edit" if in_place else "read", word) for word in files]
-    return Finding(tuple(uses), True, harm, ("a `sed` script runs a program",) if found.runs else ())
+    hidden = ("a `sed` script runs a program",) if found.runs else _read_in("sed", parsed.values("-f"))
+    return Finding(tuple(uses), True, harm, hidden)
+
+
+def _read_in(name: str, files: tuple[Word, ...]) -> tuple[str, ...]:
+    """Say that a program runs what it reads from its input, where one of its script files is that."""
+    fed = any(_INPUT(word.text) for word in files)
+    return (f"`{name}` runs what it reads from its input",) if fed else ()
+
+
+_INPUT = re.compile(r"-|/dev/stdin|/(?:dev|proc/self)/fd/[0-9]+").fullmatch
 
 
 def _awk(called: Called, parsed: Parsed) -> Finding:
@@ -79,6 +89,7 @@ def _awk(called: Called, parsed: Parsed) -> Finding:
     hidden = [f"an awk program that is more than a filter: {each}" for each in harms if each]
     if any(word.text.startswith("inplace") for word in parsed.values("-i")):
         hidden.append("awk changes its files in place")
+    hidden += _read_in("awk", parsed.values("-f", "-E"))
     files = parsed.operands[1:] if inline else parsed.operands
     uses = tuple(Use("read", word) for word in files if word.kind is not WordKind.CONST or not _ASSIGNS(word.text))
     lists = (
@@ -257,7 +268,7 @@ def _interpreter(called: Called, parsed: Parsed) -> Finding:
 def _make(called: Called, parsed: Parsed) -> Finding:
     told = [word for word in parsed.operands if not (word.kind is WordKind.CONST and _SETS_NOTHING(word.text))]
     names = any(word.kind is not WordKind.CONST or "=" in word.text for word in told)
-    return Finding(harm="it sets a variable" if names else "")
+    return Finding(harm="it sets a variable" if names else "", opaque=_read_in("make", parsed.values("-f")))
 
 
 def _npm(called: Called, parsed: Parsed) -> Finding:
