@@ -183,7 +183,7 @@ def _group(text: Text, part: Part) -> Pair:
     else:
         text.apart(lambda: _nested(text, part))
     if uses:
-        redirects.add(text, uses, first if len(run.commands) > first else -1, here)
+        redirects.add(text, uses, redirects.carrier(text, first), here)
     return pair
 
 

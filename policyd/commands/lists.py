@@ -64,7 +64,7 @@ def _compound(reader: Reader, body: Node, targets: list[Node]) -> Pair:
     uses = redirects.read(reader, targets)
     first = len(reader.run.commands)
     pair = reader.run_node(body)
-    redirects.add(reader, uses, first if len(reader.run.commands) > first else -1, here)
+    redirects.add(reader, uses, redirects.carrier(reader, first), here)
     reader.fed, reader.document = fed, document
     return pair
 

@@ -25,6 +25,8 @@ _PIECE = re.compile(rf"(?<![^{_MARKS}])[^{_MARKS}-][^{_MARKS}]*+(?![=@])")
 _FILE_URL = re.compile(r"file:(?://[^/]*)?(/[^?#]*)", re.IGNORECASE)
 _BURIED = re.compile(r"file:/", re.IGNORECASE)
 _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+_COMMIT = re.compile(r"@[~^][~^0-9]*(?:\.\.|\Z)").match
+"""The commit in front of the current one and its like: no home directory, for `@~` has no path behind it."""
 _PLACES = ("/", ".", "~", "$")
 _REMOTE = re.compile(
     r"(?<![\w.+-])(?:[a-z]{2,8}\+)?(?:https?|wss?|ftps?|sftp|ssh|git|svn|rsync|s3|gs|gcs|abfss?|wasbs?|hdfs|oci|docker|"
@@ -76,7 +78,7 @@ def _starts(text: str) -> Iterator[int]:
             yield 3
     for mark in _MARKS:
         place = text.find(mark)
-        if 0 <= place < len(text) - 1:
+        if 0 <= place < len(text) - 1 and not (place == 0 and _COMMIT(text)):
             yield place + 1
 
 

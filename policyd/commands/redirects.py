@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-1. `< f` is a read, carried by an allow of the command like an operand; any other file is an edit that nothing
-   carries.
+1. `< f` is a read, carried by an allow of the command like an operand (of a group: of its first that is more than the
+   shell's own business); any other file is an edit that nothing carries.
 2. `/dev/null`, `/dev/std*`, `/dev/fd/N` and copies of descriptors are nothing; `/dev/tcp/…` is a connection: opaque.
 3. The tree hangs words that stand behind a redirection on it; they are words of the command.
 """
@@ -207,6 +207,14 @@ def add(text: Text, uses: list[Use], index: int, cwd: Cwd) -> None:
             carried = use.kind == "read" and index >= 0
             found = FileUse(use.kind, use.word, Role.REDIRECT, index, carried=carried, cwd=cwd, unknown=use.unknown)
             text.run.files.append(found)
+
+
+def carrier(text: Text, first: int) -> int:
+    """Return the command that carries what a group is fed, whose commands begin at `first`; -1: none."""
+    commands = text.run.commands
+    if len(commands) == first:
+        return -1
+    return next((at for at in range(first, len(commands)) if not commands[at].idle), first)
 
 
 def only(reader: Reader, node: Node) -> None:
