@@ -303,5 +303,28 @@ def test_a_watcher_that_cannot_watch_says_so_once_and_goes_on_looking(monkeypatc
     assert "no watches left" in unwatched and "no files left" in unseen
 
 
+def test_a_directory_that_went_and_came_back_is_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in (("DELAY", 0.0), ("PAUSE", 0.05), ("BEAT", 0.1)):
+        monkeypatch.setattr(watch, name, seconds)
+    folder, looked = tmp_path / "policies.d", threading.Semaphore(0)
+    folder.mkdir()
+
+    def look() -> None:
+        folder.mkdir(exist_ok=True)  # it is back before the watcher asks what is there
+        looked.release()
+
+    def quiet() -> None:
+        while looked.acquire(timeout=2 * watch.BEAT):
+            pass
+
+    watcher = Watcher(lambda: [str(folder)], look, print)
+    watcher.start()
+    for change in (folder.rmdir, (folder / "a.toml").touch):
+        quiet()
+        change()
+        assert looked.acquire(timeout=5), "nobody looks at it any more"
+    watcher.stop()
+
+
 def test_what_does_not_exist_is_watched_through_its_nearest_parent(tmp_path: Path) -> None:
     assert existing([str(tmp_path / "a/b/c.toml"), str(tmp_path)]) == [str(tmp_path)]

@@ -98,7 +98,9 @@ class Watcher:
                     begun, left = True, POLL
                     self._look()
                     self._stop.wait(PAUSE)
-                if existing(self._places()) != places:
+                # A directory that went is watched no more, even if another has its place already.
+                gone = not isinstance(changes, str) and any(path in places for _, path in changes)
+                if gone or existing(self._places()) != places:
                     return
 
 
