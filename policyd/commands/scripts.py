@@ -241,6 +241,12 @@ def _first(*words: str) -> Checker:
     return check
 
 
+def _man(called: Called, parsed: Parsed) -> Finding:
+    """Look for a page that is a file: it may include any other."""
+    files = [word.text for word in parsed.operands if word.kind is not WordKind.CONST or "/" in word.text]
+    return Finding(harm=f"`{files[0]}` may include other files" if files else "")
+
+
 def _reflog(called: Called, parsed: Parsed) -> Finding:
     """Look at the first word: what is no name of a revision may be a subcommand."""
     first = next(iter(parsed.operands), None)
@@ -364,6 +370,7 @@ CHECKERS: Mapping[str, Checker] = {
     "jest": _first("init", "create-config", "migrate"),
     "jq": _jq,
     "make": _make,
+    "man": _man,
     "none": _none,
     "npm": _npm,
     "ps": _ps,
