@@ -31,11 +31,12 @@ def match(pattern: tuple[PatternWord, ...], view: View, *, widen: bool) -> Truth
     """Say whether the command may be what `pattern` means."""
     if widen and view.sure is Truth.YES and _written(pattern, view):
         return Truth.YES
-    if _other(pattern, view):
+    start = Truth.YES if pattern[0].many else _program(pattern[0], view, widen=widen)
+    if start is Truth.NO or _other(pattern, view):
         return Truth.NO
-    found = _match(pattern, view, widen=widen)
+    found = _match(pattern, view, start, widen=widen)
     if widen and found < view.sure and any(word.option for word in pattern):
-        found = max(found, _match(pattern, view, widen=False))  # what it says to the letter is never less than meant
+        found = max(found, match(pattern, view, widen=False))  # what it says to the letter is never less than meant
     return min(view.sure, found)
 
 
@@ -64,13 +65,12 @@ def _other(pattern: tuple[PatternWord, ...], view: View) -> bool:
     return bool(plain) and given.text != wanted.literal and not _same_sub(wanted, given, view)
 
 
-def _match(pattern: tuple[PatternWord, ...], view: View, *, widen: bool) -> Truth:
+def _match(pattern: tuple[PatternWord, ...], view: View, start: Truth, *, widen: bool) -> Truth:
     if pattern[0].many:
         words = (view.program, *view.words)
         whole = View(Word("", WordKind.UNKNOWN), words, view.cwd)
         return _walk(pattern, whole, {0: Truth.YES}, widen=widen)
-    start = _program(pattern[0], view, widen=widen)
-    if start is Truth.NO or (view.program.kind is WordKind.UNKNOWN and view.program.many):
+    if view.program.kind is WordKind.UNKNOWN and view.program.many:
         return start
     if widen and _anything(view) and not any(word.literal == "--" for word in pattern):
         return min(start, Truth.MAYBE)
@@ -368,11 +368,12 @@ def _present(name: str, value: PatternWord | None, view: View, place: int) -> Tr
             if may_be_option(word) and _may_start(word, spellings):
                 found = max(found, Truth.MAYBE)
         elif word.text.startswith("-") and word.text != "-":
-            given, glued = _given(word.text, spellings, view.syntax(index))
+            syntax = view.syntax(index)
+            given, glued = _given(word.text, spellings, syntax)
             if given and value is not None:
                 given = min(given, _valued(value, glued, view, index))
             found = max(found, given)
-            steps = _steps(word.text, view.syntax(index))
+            steps = _steps(word.text, syntax)
             if len(steps) > 1 and view.words[index + 1 : index + 2] == (END,):
                 sure = Truth.MAYBE
             index += min(steps) - 1

@@ -50,10 +50,10 @@ class View:
 
     def syntax(self, index: int) -> Syntax:
         """Return how the word at `index` is read."""
-        if self.called is None:
+        called = self.called
+        if called is None:
             return _STRANGER
-        start = len(self.words) - len(self.called.after)
-        return (self.called.program if index >= start else self.called.outer).syntax
+        return (called.program if index >= len(self.words) - len(called.after) else called.outer).syntax
 
 
 _STRANGER = Syntax()
