@@ -200,6 +200,7 @@ STRANGE: list[dict[str, Any]] = [
     {"locations": [{"path": "a.py"}, {"Path": "/etc/passwd"}]},
     {"content": ["x"]},
     {"content": [{"type": "diff", "newText": "x"}]},
+    {"content": [{"type": "diff", "path": "", "newText": "x"}]},
     {"content": [{"type": "diff", "path": "a.py", "changes": ["/etc/x"]}]},
     {"content": [{"type": "diff", "changes": []}]},
     {"content": [{"type": "diff", "changes": {"path": "/etc/x"}}]},

@@ -314,7 +314,7 @@ def _is_block(item: Mapping[str, object]) -> bool:
     named = all(isinstance(one, TABLE) and any(isinstance(one.get(key), str) for key in CHANGED) for one in listed)
     return (
         named
-        and (bool(listed) if path is None else isinstance(path, str))
+        and (bool(listed) if path in (None, "") else isinstance(path, str))
         and (changes is None or isinstance(changes, list))
     )
 
