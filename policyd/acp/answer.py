@@ -30,7 +30,7 @@ SURE = LONGEST_ID // 4
 """Characters that are never more bytes than that."""
 
 
-class Answer(Struct, frozen=True):
+class Answer(Struct, frozen=True, gc=False):
     """What is answered. `effect` ASK: nobody may answer but a person."""
 
     effect: Effect

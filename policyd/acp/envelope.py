@@ -88,7 +88,7 @@ class NotJsonError(ValueError):
     """A line that is no JSON object (a program's own output, a torn line): no side can act on it."""
 
 
-class Envelope(Struct, frozen=True):
+class Envelope(Struct, frozen=True, gc=False):
     """One message, its values still the bytes they arrived as."""
 
     method: str | None = None

@@ -43,7 +43,7 @@ DOOR_FIELDS = frozenset(
 ASKING = "session/request_permission"
 
 
-class _Waiting(Struct):
+class _Waiting(Struct, gc=False):
     """A request of one side whose answer has not been seen."""
 
     method: str
@@ -302,7 +302,8 @@ class Conversation:
 
     def _settles(self, calls: list[Call], asked: Mapping[str, object]) -> list[Call]:
         """Return those of a request's calls that its answer settles: which others it was about, nobody says."""
-        return [call for call in calls if call.call_id == asked.get("toolCallId")] or calls
+        named = [call for call in calls if call.call_id == asked.get("toolCallId")] if len(calls) > 1 else calls
+        return named or calls
 
     def waits(self, params: Mapping[str, object]) -> tuple[str, ...]:
         """Return the places of a request's details that are still on their way, as the profile says."""

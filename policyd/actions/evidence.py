@@ -44,7 +44,7 @@ LONGEST_KEPT = 4096
 """Characters of a text that is kept beyond its request."""
 
 
-class Diff(Struct, frozen=True):
+class Diff(Struct, frozen=True, gc=False):
     """A change of a file as shown to the person."""
 
     path: str
@@ -69,7 +69,7 @@ class _Usual(Struct, gc=False, rename={"meta": "_meta"}):
     meta: dict[str, object] | None = None
 
 
-class Evidence(Struct, frozen=True):
+class Evidence(Struct, frozen=True, gc=False):
     """A tool call as one request finds it."""
 
     call_id: str
@@ -103,7 +103,7 @@ class Evidence(Struct, frozen=True):
     """Whether any update named the call."""
 
 
-class Call(Struct):
+class Call(Struct, gc=False):
     """What the updates of one tool call said, newest last."""
 
     call_id: str

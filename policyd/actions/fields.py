@@ -41,7 +41,7 @@ TEXTS = frozenset({"title", "first_title", "name", "toolCallId"})
 """Places that are one text."""
 
 
-class Found(Struct, frozen=True):
+class Found(Struct, frozen=True, gc=False):
     """A value and where it stood."""
 
     value: object

@@ -135,7 +135,9 @@ class Template(Struct, frozen=True):
             return None
         body = text[len(first) : len(text) - len(last)]
         parts = _split(body, self.literals[1:-1])
-        if parts is None or not all(parts) or any(self._doubtful(at, parts) for at in range(len(parts))):
+        if parts is None or not all(parts):
+            return None
+        if self.sole and any(self._doubtful(at, parts) for at in range(len(parts))):
             return None
         return dict(zip(self.names, parts, strict=True))
 

@@ -36,7 +36,7 @@ class Side(StrEnum):
         return Side.CLIENT if self is Side.AGENT else Side.AGENT
 
 
-class Moment(Struct, frozen=True):
+class Moment(Struct, frozen=True, gc=False):
     """The time, as an argument."""
 
     wall: datetime
@@ -96,7 +96,7 @@ Event = Frame | Reply | Failed | Tick | Reloaded | Closed
 # ---- commands: what is to be done, in order -----------------------------------------------------------
 
 
-class Send(Struct, frozen=True):
+class Send(Struct, frozen=True, gc=False):
     """Write whole lines to a side."""
 
     side: Side
@@ -106,7 +106,7 @@ class Send(Struct, frozen=True):
     """Key of the record that must have been written before."""
 
 
-class Record(Struct, frozen=True):
+class Record(Struct, frozen=True, gc=False):
     """Append one audit record. Sequence and chain are added by the rim (`audit.line`)."""
 
     key: int

@@ -79,10 +79,10 @@ class Remembered(Struct):
 
     def book(self, root: str, clock: Clock) -> GrantBook:
         """Return the grants that may count in the project at `root` now."""
-        places = ("", root) if root else ("",)
-        parts = (self._memory.get(root, ()), *(self._file(place).grants(clock) for place in places))
+        own = self._file(root).grants(clock) if root else ()
+        parts = (self._memory.get(root, ()), self._file("").grants(clock), own)
         known = self._books.get(root)
-        if known is None or any(old is not new for old, new in zip(known[0], parts, strict=True)):
+        if known is None or known[0] != parts:
             held = tuple(grant for grant in sum(parts, ()) if not self._over(grant))
             known = self._books[root] = parts, GrantBook(root, held, self.run)
         return known[1]
