@@ -6,12 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from policyd.commands import closed, programs, scripts, values, views
+from policyd.commands.mentions import is_remote, one_piece, parts
 from policyd.commands.operands import PLACES, uses
 from policyd.commands.options import options
 from policyd.commands.patterns import plain_name
-from policyd.model import Reach, Role, SimpleCommand
+from policyd.model import Reach, Role, SimpleCommand, Word
 from tests.commandrows import table
 from tests.fakes import FakeFilesystem
 from tests.rowwise import in_groups
@@ -311,3 +314,12 @@ def test_the_file_of_a_file_url_is_read(text: str, path: str) -> None:
 def test_a_word_that_names_more_than_is_looked_at_is_opaque() -> None:
     assert _named("mytool " + ":".join(f"a{number}" for number in range(100)))[3]
     assert not _named("mytool " + ":".join("a" * 100))[3]
+
+
+@settings(deadline=None)
+@given(st.text(alphabet=st.sampled_from(list("ab1./_-+%~=:@,*'")), min_size=1, max_size=12))
+def test_a_word_in_which_nothing_is_marked_off_is_its_only_part(text: str) -> None:
+    if one_piece(text):
+        word = Word(text)
+        assert list(parts(word)) == [word]
+        assert not is_remote(word)

@@ -36,6 +36,10 @@ _REMOTE = re.compile(
 )
 
 
+one_piece = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+%-]*").fullmatch
+"""A word in which nothing is marked off: `parts` of it is the word itself."""
+
+
 def parts(word: Word, *, whole: bool = False) -> Iterator[Word]:
     """Yield what in a word may be a path; a last, unknown word if there is more than is looked at.
 

@@ -16,12 +16,13 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from policyd.commands import foreign, scripts, views
-from policyd.commands.mentions import addresses, file_url, is_remote, mounted, parts
+from policyd.commands.mentions import addresses, file_url, is_remote, mounted, one_piece, parts
 from policyd.commands.options import Given, Parsed, constant, key, parse, tail, unread
 from policyd.commands.patterns import plain_name
 from policyd.commands.programs import Called, Program, called
@@ -32,6 +33,8 @@ PLACES = {**{role: role for role in FILE_ROLES}, "place": "search"}
 """Values of options that name files, and what is done to them; `place` is a directory to run in."""
 LINKED = frozenset({"link", "copy"})
 """Operands that are read and, behind a hard link, written: of `ln` unless `-s`, of `cp` with `-l`."""
+_NAMING = FILE_ROLES | LINKED
+_REACHES = {reach.value: reach for reach in Reach}
 _NO_FILE = re.compile(r"-?|/dev/(?:null|zero|tty|std(?:in|out|err)|fd/[0-9]+)").fullmatch
 """Operands that name no file: standard input, the null device, an open descriptor (`<(…)` becomes one)."""
 _LEADS_AWAY = re.compile(r"[/~]|(?:.*/)?\.\.(?:/|$)").match
@@ -83,6 +86,9 @@ class _Uses(Struct):
 
     def mention(self, word: Word, *, whole: bool = False) -> None:
         """Note every path and URL a word may stand for."""
+        if word.kind is WordKind.CONST and one_piece(word.text):
+            self.files.append(FileUse("read", word, Role.MENTION, 0))
+            return
         for part in parts(word, whole=whole):
             if part.kind is WordKind.UNKNOWN:
                 self.opaque.append(f"`{part.text[:40]}` names more than is looked at")
@@ -122,7 +128,10 @@ def uses(command: SimpleCommand, index: int, *, home: str = "", fs: Filesystem |
     files, urls = list(found.files), list(found.urls)
     if found.targets is not None:
         files.extend(_targets(found, found.targets, inner.cwd, fs))
-    placed = [replace(use, command=index, cwd=inner.cwd, filled_from=_sources(found.targets, use)) for use in files]
+    if found.targets is None:
+        placed = [replace(use, command=index, cwd=inner.cwd) for use in files]
+    else:
+        placed = [replace(use, command=index, cwd=inner.cwd, filled_from=_sources(found.targets, use)) for use in files]
     return placed, [replace(url, command=index) for url in urls] if index else urls, list(found.opaque)
 
 
@@ -157,7 +166,8 @@ def _look(argv: tuple[Word, ...], fed: bool) -> _Uses:
     program, words = argv[0], argv[1:]
     if views.names(program) & views.BOXES and words:
         program, words = words[0], words[1:]
-    known = next(filter(None, (called(name, words) for name in sorted(views.names(program), reverse=True))), None)
+    names = sorted(views.names(program), reverse=True)
+    known = next(filter(None, [called(name, words) for name in names]), None)
     if known is not None:
         found.program = known.program
         _known(found, known)
@@ -174,9 +184,9 @@ def _writes(found: _Uses) -> bool:
 
 
 def _known(found: _Uses, call: Called) -> None:
-    before, parsed = parse(call.outer.syntax, call.before), parse(call.program.syntax, call.after)
-    if call.path:
-        _options(found, call.outer, before)
+    parsed = parse(call.program.syntax, call.after)
+    if call.before:
+        _options(found, call.outer, parse(call.outer.syntax, call.before))
     finding = scripts.check(call, parsed)
     _options(found, call.program, parsed, only_runs=finding.handled)
     found.opaque.extend(finding.opaque)
@@ -237,22 +247,32 @@ def _mount(found: _Uses, value: Word) -> None:
 
 def slots(program: Program, parsed: Parsed) -> Iterable[tuple[str, Word]]:
     """Pair each operand with its role; words beyond the roles are mentions."""
-    roles = list(program.operands)
-    if roles and program.instead and parsed.has(*program.instead):
-        roles = roles[1:]
-    if program.target and parsed.has(*program.target) and len(roles) > 1:
-        roles = roles[:-1]
-    count = len(parsed.operands)
+    operands, count = program.operands, len(parsed.operands)
+    if operands and program.instead and parsed.has(*program.instead):
+        operands = operands[1:]
+    if program.target and parsed.has(*program.target) and len(operands) > 1:
+        operands = operands[:-1]
+    roles = _few_roles(operands, count) if count <= _FEW else _roles(operands, count)
+    if peeks(program, parsed):
+        roles = tuple("read" if role in {"edit", "delete"} else role for role in roles)
+    return zip(roles, parsed.operands, strict=False)
+
+
+def _roles(operands: tuple[str, ...], count: int) -> tuple[str, ...]:
+    """Return the roles of `count` words where the table gives `operands`."""
+    roles = list(operands)
     repeat = next((place for place, role in enumerate(roles) if role.endswith("*")), None)
     if repeat is not None:
         before, after = roles[:repeat], roles[repeat + 1 :]
         after = after[max(0, len(before) + len(after) - count) :] if count else []
         middle = max(0, count - len(before) - len(after))
         roles = [*before, *[roles[repeat].rstrip("*")] * middle, *after]
-    roles.extend("mention" for _ in range(count - len(roles)))
-    if peeks(program, parsed):
-        roles = ["read" if role in {"edit", "delete"} else role for role in roles]
-    return zip(roles, parsed.operands, strict=False)
+    return (*roles, *["mention"] * (count - len(roles)))
+
+
+_FEW = 16
+_few_roles = lru_cache(1_024)(_roles)
+"""The same of so few words that what was found is kept."""
 
 
 def peeks(program: Program, parsed: Parsed) -> bool:
@@ -273,7 +293,7 @@ def reach_of(program: Program, parsed: Parsed) -> Reach:
         return Reach.NAMES
     if program.deep and parsed.has(*program.deep):
         return Reach.CONTENT
-    return Reach(program.reach)
+    return _REACHES[program.reach]
 
 
 def _operands(found: _Uses, program: Program, parsed: Parsed) -> None:
@@ -292,7 +312,7 @@ def _operands(found: _Uses, program: Program, parsed: Parsed) -> None:
         _operand(found, program.deep_as if deep and program.deep_as and role == "read" else role, word, reach)
         if role == "data":
             _spread(found, program, word, reach)
-    bare = len(found.files) == before and not any(role in FILE_ROLES | LINKED for role, _ in paired)
+    bare = len(found.files) == before and not any(role in _NAMING for role, _ in paired)
     if program.empty and bare and not (program.fed and found.fed) and (deep or not program.deep):
         kind, _, path = program.empty.partition(" ")
         found.file("search" if peeks(program, parsed) else kind, Word(path), reach)

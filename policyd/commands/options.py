@@ -21,6 +21,9 @@ from msgspec import Struct, field
 
 from policyd.model import Word, WordKind
 
+_DASH, _DASHES = Word("-"), Word("--")
+_SIGNS = ("", "-", "+")
+"""What a word begins with that may be more than an operand."""
 HARMS = frozenset({"edit", "delete", "move", "run", "code"})
 
 
@@ -107,7 +110,7 @@ class Parsed(Struct, frozen=True):
 
     def has(self, *names: str) -> bool:
         """Say whether an option with one of these spellings was given."""
-        return any(name in item.option.names for item in self.given for name in names)
+        return bool(self.given) and any(name in item.option.names for item in self.given for name in names)
 
     def values(self, *names: str) -> tuple[Word, ...]:
         """Return the values given to these options, in order."""
@@ -201,31 +204,35 @@ class _Reader(Struct):
         while self.at < len(self.words):
             word = self.words[self.at]
             self.at += 1
-            if self._ends(word):
+            head = constant(word)
+            dashed = head.startswith("-")
+            if self._ends(word, dashed):
                 break
+            if word.kind is WordKind.CONST and head[:1] not in _SIGNS:
+                self.operands.append(word)
+                continue
             if word.many and word.kind is WordKind.UNKNOWN:
                 self.loose.append(word)
-            self.mixed = self.mixed or (bool(self.operands) and constant(word).startswith("-") and word != Word("-"))
-            self._word(word)
+            self.mixed = self.mixed or (dashed and bool(self.operands) and word != _DASH)
+            self._word(word, head)
         self.operands.extend(self.words[self.at :])
         self.loose.extend(word for word in self.words[self.at :] if word.many and word.kind is WordKind.UNKNOWN)
         found = (tuple(self.given), tuple(self.operands), tuple(self.unknown), tuple(self.loose))
         return Parsed(*found, self.split, self.mixed, self.eaten)
 
-    def _ends(self, word: Word) -> bool:
-        if word == Word("--"):
+    def _ends(self, word: Word, dashed: bool) -> bool:
+        if dashed and word == _DASHES:
             self.split = len(self.operands)
             before = self.words[self.at - 2] if self.at > 1 else Word("")
             taken = self.given[-1].value if self.given else None
             self.eaten = before is not taken and constant(before).startswith("-")
             return True
-        if self.syntax.posix and not constant(word).startswith("-"):
+        if self.syntax.posix and not dashed:
             self.at -= 1
             return True
         return False
 
-    def _word(self, word: Word) -> None:
-        head = constant(word)
+    def _word(self, word: Word, head: str) -> None:
         plus = head.startswith("+") and head[:2] in self.syntax.options
         if word.kind is not WordKind.CONST and may_be_option(word):
             if not self._glued(word, head):
@@ -322,6 +329,8 @@ def parse(syntax: Syntax, words: Iterable[Word]) -> Parsed:
     given = tuple(words)
     if syntax.raw:
         return Parsed(operands=given, loose=tuple(word for word in given if word.many))
+    if not (syntax.bundle or [word for word in given if word.kind is not WordKind.CONST or word.text[:1] in _SIGNS]):
+        return Parsed((), given)
     return _Reader(syntax, _unbundled(syntax, given) if syntax.bundle else given).run()
 
 
