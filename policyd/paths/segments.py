@@ -81,6 +81,8 @@ class Segment(Struct, frozen=True):
     @property
     def source(self) -> str:
         """The segment in the pattern language again."""
+        if self.literal is not None:
+            return escape(self.literal)
         return "".join(_written(token) for token in self.tokens)
 
     def fold(self) -> Segment:
@@ -97,6 +99,8 @@ def literal(name: str) -> Segment:
 
 def escape(text: str) -> str:
     """Return the pattern text that matches `text` literally."""
+    if SPECIAL.isdisjoint(text):
+        return text
     return "".join("\\" + char if char in SPECIAL else char for char in text)
 
 
