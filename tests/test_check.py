@@ -35,12 +35,14 @@ def test_shipped_policies_leave_nothing_to_warn_about(path: Path, home: Path) ->
 
 
 def test_patterns_are_held_against_the_files_of_the_project_that_is_named(
-    home: Path, capsys: pytest.CaptureFixture[str]
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (home / "app/src").mkdir(parents=True)
     text = 'version = 1\n[[rule]]\neffect = "deny"\nkind = "@read"\npath = "scr/**"\n'
     assert check(home, text, "--strict", "--cwd", str(home / "app")) == 1
     assert "did you mean `src`?" in capsys.readouterr().err
+    monkeypatch.setattr("policyd.cli.lintplaces.MOST", 0)
+    assert check(home, text, "--strict", "--cwd", str(home / "app")) == 0, "more files than are listed"
 
 
 def test_settings_are_looked_at_beside_the_policies_in_force(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
