@@ -310,6 +310,8 @@ def _operands(found: _Uses, program: Program, parsed: Parsed) -> None:
             )
             continue
         _operand(found, program.deep_as if deep and program.deep_as and role == "read" else role, word, reach)
+        if program.beside:
+            _runs(found, word)
         if role == "data":
             _spread(found, program, word, reach)
     bare = len(found.files) == before and not any(role in _NAMING for role, _ in paired)
@@ -357,6 +359,11 @@ def _operand(found: _Uses, role: str, word: Word, reach: Reach) -> None:
 def _code(found: _Uses, word: Word) -> None:
     """Note a file that is read and whose code, or whose directory's settings, run: where it lies matters for both."""
     found.file("read", word)
+    _runs(found, word)
+
+
+def _runs(found: _Uses, word: Word) -> None:
+    """Note that what lies here, or beside it, runs, where it may lie outside the workspace."""
     if _LEADS_AWAY(constant(word)):
         found.files.append(FileUse("execute", word, Role.OPERAND, 0, carried=True))
 

@@ -23,6 +23,7 @@ A table entry holds:
 - `listing`: options without which an operand makes something (`git branch NAME`); `check`: a checker of `scripts.py`
 - `needs`: options one of which must be given, else it writes or runs something (`tsc --noEmit`, `bash -n`); `mixes`: on
   every system it takes options behind operands too
+- `beside`: settings that lie beside an operand may be code, which it runs
 - `leads`: commands of its own that may be the first operand where the operands are arguments of a test runner
 - `ats`: a word `@file` stands for the options in that file
 - `posix`, `dash`, `raw`, `bundle`: see `Syntax`; `fed`: fed from a pipe it reads that instead of `empty`;
@@ -69,6 +70,7 @@ class Program(Struct, frozen=True):
     needs: frozenset[str] = frozenset()
     mixes: bool = False
     ats: bool = False
+    beside: bool = False
     leads: frozenset[str] = frozenset()
     verb: bool = False
     asks: bool = True
@@ -144,6 +146,7 @@ def _program(name: str, entry: Entry, above: Program | None = None, groups: Mapp
         needs=frozenset(_names(entry, "needs")),
         mixes=bool(entry.get("mixes")),
         ats=bool(entry.get("ats")),
+        beside=bool(entry.get("beside")),
         leads=frozenset(_names(entry, "leads")),
         verb=bool(entry.get("verb")),
         asks=asks,

@@ -54,6 +54,8 @@ LISTS: Mapping[str, frozenset[str]] = {
     "task": _set("check lint test tests type-check typecheck unit"),
     "off": _set("false 0 no"),
     "never": _set("never"),
+    "mode": _set("prepend append importlib"),
+    "preset": _set("default relaxed"),
     "cat": _set("cat"),
     "switch": _set("true false"),
     # shells by name: to another program of the same table the option takes no value, and what follows is a file
@@ -83,6 +85,8 @@ def harmless_value(role: str, value: Word | None) -> bool:
     """Say whether an option that may harm does not with this value."""
     if value is None or value.kind is not WordKind.CONST:
         return role in BARE and value is None
+    if role == "edit":
+        return value.text == "/dev/null"
     if role in LISTS:
         return value.text in LISTS[role]
     if role == "pretty":
