@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import tests
+from policyd import cli
 from policyd.cli import COMMANDS
 from tests.rowwise import in_groups
 
@@ -63,6 +64,11 @@ def test_the_map_of_the_tests_names_everything_they_share() -> None:
     shared = {path.stem for path in here.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     told = set(re.findall(r"\w+", tests.__doc__ or ""))
     assert {name for name in shared if not name.startswith(("test_", "__"))} - told == set()
+
+
+def test_the_map_of_the_commands_names_every_module() -> None:
+    modules = {path.stem for path in (PACKAGE / "cli").glob("*.py")} - {"__init__"} - COMMANDS.keys()
+    assert modules - set(re.findall(r"\w+", cli.__doc__ or "")) == set()
 
 
 @in_groups((path,) for path in SOURCES)

@@ -3,6 +3,23 @@
 Each command lives in a module of this package with `add_arguments(parser)` and `run(args) -> int`.
 `proxy` is apart: its agent is started before anything heavy is imported, so it parses its own few options.
 Exit codes: 0 done; 2 usage or policy errors; others as the command documents.
+
+What the commands share, and what lies behind them:
+
+    saying, ending, options, shapes, colour     printing, exit codes, options, JSON of others, colour
+    loading, inforce                            the policies an option names; what a proxy started here would find
+    transcript, replay, facts, recorded         requests read from lines or logs, decided again, as JSON
+    asked, explaining, waysout                  explain
+    suite, tree                                 test; a disk that is described
+    trial, drafting, standins, covering         policies tried on requests, and compared without any
+    changes, comparing                          diff
+    findings, expand, hazards, lint*            check: lint, lintbroad, lintgaps, lintplaces, lintreach
+    auditfilters, auditcases                    which records; records as requests
+    auditreplay, auditstats, suggest*           audit: suggest, suggestlog, suggestrules, suggestwrite, suggesttext,
+                                                suggestproof
+    granttable, presence, calling, daemonstate  grants, prompts, status: a table, a person, a running daemon
+    advice, agentfacts, tiers, wrapped, jsonc   doctor
+    presets, recipes, programs, merging         init
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The only room that touches files: policies, trust, grants, audit, settings, and the real file system."""
+"""The room that touches files (policies, trust, grants, audit, settings) and asks the machine: disk, clocks, processes."""
 
 from __future__ import annotations
 
