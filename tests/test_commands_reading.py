@@ -264,6 +264,7 @@ PLAIN = (
     "diff <(sort a) <(sort b) > >(tee o)",
     "cp a{1,2}.txt {x,y} $'a\\nb' |& c",
     "time make -j4; coproc cat",
+    "{a,b} x; ! {c,d}e && A=1 {f,g}",
     'git commit -m "fix: \\"é\\"\n\nbody"',
 )
 
@@ -286,7 +287,8 @@ NOT_PLAIN = (
     "{ ls; } x",
     "{ { ls; }; }",
     "{} x",
-    "{a,b} x",
+    "{a} x",
+    "{,a} x",
     "()",
     "((ls))",
     "( (ls) )",

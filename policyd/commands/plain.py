@@ -41,7 +41,8 @@ _REDIRECT = re.compile(r"[ \t]*+[12]?(>&[12]|>>?|&>>?|<<|<)[ \t]*+").match
 _BETWEEN = {"&&": "&&", "||": "||", "|": "|"}
 _OPERATORS = {"&&": "&&", "||": "||", "|": "|", "|&": "|", ";": ";", "; ": ";", "&": "&", "& ": "&", "\n": "\n"}
 """Operators as they are often written, each as what it is."""
-_NEVER_FIRST = "\\{<>"
+_NEVER_FIRST = re.compile(r"[\\<>]|\{(?![^\s{}][^\s]*[,.])").match
+"""How no first word begins: with what opens a group, or is another word to an alias."""
 _TESTS = frozenset({"[", "]", "!", "!="})
 _DECLARES = frozenset({"declare", "export", "local", "readonly", "typeset", "unset", "unsetenv"})
 _RUNNERS = frozenset({"coproc", "time"})
@@ -186,7 +187,7 @@ def _is_closed(source: str, found: re.Match[str]) -> bool:
 def _begins(source: str, found: re.Match[str], part: Part) -> bool:
     """Take assignments off the words; say whether what is first may stand there."""
     first = part.words[0]
-    if first[0] in _NEVER_FIRST or not (_TESTS.isdisjoint(part.words) or _is_test(part.words)):
+    if _NEVER_FIRST(first) or not (_TESTS.isdisjoint(part.words) or _is_test(part.words)):
         return False
     if "=" in first:
         return not found[6] and _assigns(source, found.start(), part)
@@ -207,7 +208,7 @@ def _assigns(source: str, at: int, part: Part) -> bool:
         part.assigned.append((start, at))
         if _ASSIGNED(word) is None:
             return False
-    return not part.words or (part.words[0] not in _HEADS and part.words[0][0] not in _NEVER_FIRST)
+    return not part.words or (part.words[0] not in _HEADS and _NEVER_FIRST(part.words[0]) is None)
 
 
 def _redirects(source: str, start: int, end: int, nests: bool) -> Sequence[Redirect]:
