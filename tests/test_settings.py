@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -165,6 +166,23 @@ def test_no_known_home_is_an_error_and_an_option_the_remedy(monkeypatch: pytest.
     with pytest.raises(PlaceError):
         where.find(environ={"HOME": "relative"})
     assert where.find(home="/x", environ={"XDG_CONFIG_HOME": "/other"}).config == "/x/.config/policyd"
+
+
+def test_who_runs_it_is_the_kernels_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(where, "password_entry", lambda: ("dev", "/home/dev"))
+    monkeypatch.setattr(os, "getgroups", lambda: [4_000_000_000])
+    name, groups = where.person()
+    assert name == "dev" and "gid:4000000000" in groups
+    monkeypatch.setattr(where, "password_entry", lambda: ("", ""))
+    assert where.person()[0] == f"uid:{os.getuid()}"
+
+
+def test_sockets_lie_in_a_directory_of_the_users_own_and_never_in_tmp(tmp_path: Path) -> None:
+    def runtime(place: str) -> str | None:
+        return where.runtime_directory({"XDG_RUNTIME_DIR": place}, macos=False)
+
+    assert runtime(f"{tmp_path}/") == f"{tmp_path}/policyd"
+    assert [runtime(place) for place in ("/tmp", "/tmp/", "run", f"{tmp_path}/gone")] == [None] * 4
 
 
 def test_the_managed_place_is_fixed() -> None:

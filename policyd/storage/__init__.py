@@ -1,4 +1,4 @@
-"""The room that touches files (policies, trust, grants, audit, settings) and asks the machine: disk, clocks, processes."""
+"""The only room that touches files (policies, trust, grants, audit, settings) and asks the machine (disk, programs)."""
 
 from __future__ import annotations
 
