@@ -7,13 +7,14 @@ what one request names beyond `MOST`: nobody is kept waiting by whoever names ev
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from policyd import paths, urls
 from policyd.actions.evidence import Evidence
+from policyd.actions.fields import Found
 from policyd.actions.messages import LONGEST_PATH
 from policyd.model import TABLE, Action, Filesystem, PathRef, Reach, Role, Tool, Workspace
 
@@ -57,6 +58,8 @@ class Builder(Struct):
     around: Surroundings
     name: Tool | None = None
     args: Mapping[str, object] | None = None
+    said: Mapping[str, Sequence[Found]] = field(default_factory=dict)
+    """What the tool's table reads of the call, by group of references (`ToolSpec.read`)."""
     actions: list[Action] = field(default_factory=list)
     named: dict[str, list[Action]] = field(default_factory=dict)
     """Spelling of a path -> the actions whose path has it: a request may name thousands."""

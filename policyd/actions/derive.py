@@ -67,6 +67,7 @@ def _nothing(evidence: Evidence) -> str:
 
 def _call(build: Builder, profile: Profile, spec: ToolSpec, name: str) -> None:
     table, kinds = spec.table, build.evidence.kinds
+    build.said = spec.read(build.evidence)
     if table.opaque:
         build.opaque(table.opaque, kinds)
     for key, why in table.opaque_if.items():
@@ -84,9 +85,9 @@ def _call(build: Builder, profile: Profile, spec: ToolSpec, name: str) -> None:
     if table.resource == "tool" or table.plain:
         _own(build, spec, name)
     resources.commands_of(build, spec)
-    resources.patches_of(build, spec)
+    resources.patches_of(build)
     resources.paths_of(build, profile, spec)
-    resources.urls_of(build, spec)
+    resources.urls_of(build)
     _widening(build, spec)
     _unclaimed(build, spec)
     _unnamed(build, spec)
@@ -101,7 +102,7 @@ def _unnamed(build: Builder, spec: ToolSpec) -> None:
     That is a command that would be run, and what `rawInput` would say of files that are deleted or moved.
     """
     found, table = build.actions, spec.table
-    if not build.evidence.detailed and any(spec.keys[group] for group in TOLD):
+    if not build.evidence.detailed and any(ref.key for group in TOLD for ref in spec.refs[group]):
         build.opaque("what is done to files is not stated", build.kinds)
     if "execute" not in build.kinds or table.plain or table.resource or not found:
         return

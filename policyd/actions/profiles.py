@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from functools import cache
+from operator import attrgetter
 from posixpath import dirname
 from typing import TYPE_CHECKING, cast
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from policyd.actions.evidence import Evidence
 
 GENERIC = "generic"
+RANK = attrgetter("rank")
 
 
 class ToolSpec(Struct, frozen=True):
@@ -55,12 +57,10 @@ class ToolSpec(Struct, frozen=True):
     """Those, and the ones it calls inert."""
     apart: frozenset[str]
     """Keys whose whole value is accounted for, whatever it holds."""
-    keys: dict[str, frozenset[str]]
-    """Group of references -> the keys of `rawInput` they begin at."""
     beyond: frozenset[str]
     """Groups with a reference that begins elsewhere than at a key of `rawInput`."""
-    readers: dict[str, tuple[Ref, ...]]
-    """Key of `rawInput` -> the references of all groups that begin at it."""
+    readers: dict[str, tuple[tuple[str, int, Ref], ...]]
+    """Key of `rawInput` -> the references that begin at it, each with its group and its place there."""
     where: frozenset[str]
     """Keys of `rawInput` at which what leads to paths begins, or the directory they start at."""
     wherever: bool
@@ -68,11 +68,18 @@ class ToolSpec(Struct, frozen=True):
     doubtful: bool = False
     """Whether the agent is one of those the table is of is not known."""
 
-    def found(self, group: str, evidence: Evidence) -> list[Found]:
-        """Return what the references of a group lead to, in order; a call states few of the fields it might."""
-        if group not in self.beyond and self.keys[group].isdisjoint(evidence.raw):
-            return []
-        return each(self.refs[group], evidence)
+    def read(self, evidence: Evidence) -> dict[str, list[Found]]:
+        """Return what the references lead to, in order, by group: a call states few of the fields it might."""
+        said = {group: each(self.refs[group], evidence) for group in self.beyond}
+        for key in evidence.raw:
+            for group, rank, ref in self.readers.get(key, ()):
+                if group not in self.beyond:
+                    found = ref.find(evidence)
+                    said.setdefault(group, []).extend([Found(one.value, one.origin, rank) for one in found])
+        for several in said.values():
+            if len(several) > 1:
+                several.sort(key=RANK)
+        return said
 
     def names_paths(self, evidence: Evidence) -> bool:
         """Say whether the call may name a path, or says where one would start."""
@@ -227,7 +234,7 @@ def _spec(label: str, table: ToolTable) -> ToolSpec:
     used |= {*table.widens, *table.opaque_if}
     used.discard("")
     apart = {*table.inert, *table.written, *table.widens, *table.opaque_if, *([table.args] if table.args else [])}
-    every = [ref for group in refs.values() for ref in group]
+    every = [(name, rank, ref) for name, group in refs.items() for rank, ref in enumerate(group)]
     return ToolSpec(
         table,
         label,
@@ -235,9 +242,8 @@ def _spec(label: str, table: ToolTable) -> ToolSpec:
         frozenset(used),
         frozenset({*used, *table.inert, *table.written}),
         frozenset(apart),
-        {name: frozenset(ref.key for ref in group if ref.key) for name, group in refs.items()},
         frozenset(name for name, group in refs.items() if not all(ref.key for ref in group)),
-        {key: tuple(ref for ref in every if ref.key == key) for key in {ref.key for ref in every if ref.key}},
+        {key: tuple(one for one in every if one[2].key == key) for key in {ref.key for _, _, ref in every if ref.key}},
         frozenset(ref.key for group in LEADING for ref in refs[group] if ref.key),
         any(not ref.key for group in LEADING for ref in refs[group]),
         doubtful=bool(table.agents),

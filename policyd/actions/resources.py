@@ -26,7 +26,7 @@ STATED = {"delete": "delete", "remove": "delete", "deleted": "delete", "move": "
 
 def commands_of(build: Builder, spec: ToolSpec) -> None:
     """Add the actions of every command text and argument vector."""
-    found = spec.found("command", build.evidence)
+    found = build.said.get("command", ())
     said: set[object] = set()
     for item in found:
         name = item.value if isinstance(item.value, str) else ("no text", repr(item.value))
@@ -112,9 +112,9 @@ def _quoted(text: str) -> str:
 def directories(build: Builder, spec: ToolSpec) -> tuple[tuple[str, ...], bool]:
     """Return the directories a command may run in, absolute, and whether they are known."""
     evidence = build.evidence
-    found = spec.found("cwd", evidence)
+    found = [*build.said.get("cwd", ())]
     if evidence.missing:
-        found += spec.found("cwd", replace(evidence, raw=evidence.older, locations=()))
+        found += spec.read(replace(evidence, raw=evidence.older, locations=())).get("cwd", ())
     places, known = resolve_cwd(build, found, every=spec.table.every)
     return places, known and not (spec.table.cwd_stated and not found)
 
@@ -142,9 +142,9 @@ def resolve_cwd(build: Builder, found: list[Found], *, every: bool = False) -> t
     return (build.around.cwds, True) if build.around.cwds else (home, False)
 
 
-def patches_of(build: Builder, spec: ToolSpec) -> None:
+def patches_of(build: Builder) -> None:
     """Add an edit, delete or move for every file that patch text names."""
-    for found in spec.found("patch", build.evidence):
+    for found in build.said.get("patch", ()):
         try:
             files = apply_patch(found.value if isinstance(found.value, str) else "")
         except Fault as fault:
@@ -161,8 +161,8 @@ def paths_of(build: Builder, profile: Profile, spec: ToolSpec) -> None:
         return
     table, evidence = spec.table, build.evidence
     ran = bool([action for action in build.actions if action.command or action.mcp])
-    beside = spec.found("mention", evidence)
-    named = spec.found("path", evidence)
+    beside = [*build.said.get("mention", ())]
+    named = build.said.get("path", ())
     leading = [found for found in named if table.every or found.rank == named[0].rank]
     beside += [found for found in named if not (table.every or found.rank == named[0].rank)]
     kinds = path_kinds(build.kinds, table.kind or _written(build, spec))
@@ -172,9 +172,9 @@ def paths_of(build: Builder, profile: Profile, spec: ToolSpec) -> None:
             build.opaque("a path is no text", build.kinds, found.origin)
             build.mentions(found.value, found.origin, "path")
     _globs(build, spec, targets)
-    _changed(build, spec, targets)
+    _changed(build, targets)
     apart = {found.value for found in beside if isinstance(found.value, str)}
-    apart |= {found.value for found in spec.found("url", evidence) if is_web(found.value)}
+    apart |= {found.value for found in build.said.get("url", ()) if is_web(found.value)}
     if evidence.locations:
         _locations(build, spec, targets, apart, ran=ran)
     if evidence.diffs:
@@ -199,7 +199,7 @@ def _starts(build: Builder, spec: ToolSpec, beside: list[Found], *, ran: bool) -
     """Return where relative paths may start: a directory stated of no command may be meant for them."""
     if spec.table.base:
         return (spec.table.base,)
-    if ran or spec.keys["cwd"].isdisjoint(build.evidence.raw):
+    if ran or not build.said.get("cwd"):
         return build.bases()
     found = each(tuple(ref for ref in spec.refs["cwd"] if ref.key), build.evidence)
     beside += found
@@ -225,7 +225,7 @@ Targets = dict[str, Target]
 
 def _globs(build: Builder, spec: ToolSpec, targets: Targets) -> None:
     """Add a glob that leads away from where the search starts as a place of its own."""
-    for found in spec.found("glob", build.evidence):
+    for found in build.said.get("glob", ()):
         text = found.value
         if not isinstance(text, str):
             build.opaque("a glob pattern is no text", build.kinds, found.origin)
@@ -233,10 +233,10 @@ def _globs(build: Builder, spec: ToolSpec, targets: Targets) -> None:
             targets.setdefault(text, Target(path_kinds(build.kinds, spec.table.kind), found.origin, glob=True))
 
 
-def _changed(build: Builder, spec: ToolSpec, targets: Targets) -> None:
+def _changed(build: Builder, targets: Targets) -> None:
     """Add what fields say is deleted or moved to."""
     for refs, kind in (("deletes", "delete"), ("moves", "move")):
-        for found in spec.found(refs, build.evidence):
+        for found in build.said.get(refs, ()):
             if not isinstance(found.value, str):
                 build.opaque("a path is no text", EDIT | {kind}, found.origin)
             else:
@@ -311,12 +311,12 @@ def _here(build: Builder, spec: ToolSpec, base: tuple[str, ...]) -> None:
         build.path(cwd, kinds, "the session's cwd", reach=reach)
 
 
-def urls_of(build: Builder, spec: ToolSpec) -> None:
+def urls_of(build: Builder) -> None:
     """Add the URL of a fetch; URLs inside free text are mentions beside an opaque fetch."""
     kinds = frozenset({"fetch"}) | (build.kinds - {"other", "execute", "think"})
-    for found in spec.found("url", build.evidence):
+    for found in build.said.get("url", ()):
         build.url(found.value, kinds, found.origin)
-    for found in spec.found("prose", build.evidence):
+    for found in build.said.get("prose", ()):
         if isinstance(found.value, str):
             build.prose(found.value, found.origin)
             build.opaque("the tool takes its URLs from free text", kinds, found.origin)

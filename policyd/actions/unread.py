@@ -43,7 +43,7 @@ def unread(evidence: Evidence, spec: ToolSpec, *, ran: bool) -> Iterator[tuple[s
 
 def _trails(evidence: Evidence, spec: ToolSpec, key: str) -> Iterator[Trail]:
     """Yield the steps of every reference into `rawInput.KEY`; one that only picks what it likes reads nothing whole."""
-    for ref in spec.readers.get(key, ()):
+    for _, _, ref in spec.readers.get(key, ()):
         if not _picks(ref):
             yield ref.steps[1:]
         elif ref.template and ref.find(evidence):
