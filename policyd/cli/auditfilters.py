@@ -7,16 +7,14 @@ which has no filters.
 from __future__ import annotations
 
 import json
-import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from policyd.cli import options
 from policyd.cli.shapes import listed, table, values
 from policyd.storage import auditchain
 
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 Record = Mapping[str, object]
 Wanted = Callable[[Record], bool]
 
@@ -65,10 +63,8 @@ def wanted(args: Namespace) -> Wanted:
 def moment(text: str) -> str:
     """Return a time as records write it, from `2h` or an ISO date and time (local where no offset is given)."""
     try:
-        if match := re.fullmatch(r"(\d{1,9})([smhdw])", text):
-            then = datetime.now(UTC) - timedelta(seconds=int(match[1]) * UNITS[match[2]])
-        else:
-            then = datetime.fromisoformat(text).astimezone(UTC)
+        ago = options.span(text)
+        then = datetime.fromisoformat(text).astimezone(UTC) if ago is None else datetime.now(UTC) - ago
     except (ValueError, OverflowError):
         raise ArgumentTypeError(f"`{text}` is no time; write 30m, 2h, 7d, or 2026-11-29T12:00") from None
     return then.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

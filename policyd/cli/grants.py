@@ -12,7 +12,6 @@ import argparse
 import errno
 import json
 import os
-import re
 import stat
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -36,8 +35,6 @@ from policyd.storage.grantfile import Change, GrantFile, GrantFileError
 from policyd.storage.grants import files, merged, shelf_in
 from policyd.storage.readings import Readings
 
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-DURATION = re.compile(r"(\d{1,7})([smhd])")
 PROMOTED = ".policyd/promoted.toml"
 ID = "a grant's id as `policyd grants list` shows it, or four letters of its beginning or more"
 SHORTEST_ID = 4
@@ -377,9 +374,8 @@ def relative_to(root: str, path: str) -> str:
 
 
 def duration(text: str) -> timedelta:
-    """Read `30m`, `8h`, `7d`."""
-    found = DURATION.fullmatch(text)
-    life = timedelta(seconds=int(found[1]) * UNITS[found[2]]) if found else timedelta(0)
+    """Read how long an answer is remembered."""
+    life = options.span(text) or timedelta(0)
     if not timedelta(0) < life <= LONGEST:
         raise argparse.ArgumentTypeError(f"`{text}` is no time; write 30m, 8h or 7d, at most 30d")
     return life

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 from policyd.proxy.options import SHELLS
@@ -18,6 +20,7 @@ STEPS = f"who is asked: {', '.join(PROMPTS)} (repeatable, in order)"
 POLICY = "policy file or directory, instead of the user's (repeatable)"
 DIGEST = "sha256:… of a policy file that lies in the workspace: it may loosen too (repeatable)"
 LABEL = "a label that rules may name (repeatable)"
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 NO_PROJECT = "leave the project layer out"
 
 
@@ -98,6 +101,12 @@ def subcommands(
 def directory(text: str) -> str:
     """Return the absolute path of `text`, links unresolved."""
     return os.path.normpath(os.path.join(os.getcwd(), os.path.expanduser(text)))
+
+
+def span(text: str) -> timedelta | None:
+    """Read `30m`, `8h`, `7d`; None for anything else."""
+    found = re.fullmatch(r"(\d{1,7})([smhdw])", text)
+    return timedelta(seconds=int(found[1]) * UNITS[found[2]]) if found else None
 
 
 def label(text: str) -> tuple[str, str]:
