@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -79,6 +80,21 @@ def test_the_table_shows_answer_reach_and_end(home: Path, capsys: pytest.Capture
     for text in ("allow", "deny", "`npm test` in this project", "29m", "claude", str(home / "project")):
         assert text in out
     assert "\x1b" not in out, "no colours where nobody sees them"
+
+
+def test_colour_changes_no_column(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add(home, "--", "npm", "test")
+    add(home, "--deny", "--", "make")
+    said = []
+    for wanted in ("never", "always"):
+        monkeypatch.setenv("POLICYD_COLOR", wanted)
+        capsys.readouterr()
+        policyd(home, "list")
+        said.append(capsys.readouterr().out)
+    assert "\x1b[32mallow" in said[1] and "\x1b[31mdeny" in said[1]
+    assert re.sub(r"\x1b\[\d+m", "", said[1]) == said[0]
 
 
 def test_all_things_that_can_be_named_can_be_added(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
