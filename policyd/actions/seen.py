@@ -100,14 +100,16 @@ class Witness(Struct):
         """Say whether the file system still answers everything as it did."""
         fs = self.fs
         try:
-            for path, found in self.walks.items():
-                if fs.resolve(path) != found:
+            for path, walked in self.walks.items():
+                if fs.resolve(path) != walked:
                     return False
-            return (
-                all(fs.is_dir(path) is found for path, found in self.directories.items())
-                and all(fs.identity(path) == found for path, found in self.files.items())
-                and all(fs.identities(*asked) == found for asked, found in self.own.items())
-            )
+            for path, directory in self.directories.items():
+                if fs.is_dir(path) is not directory:
+                    return False
+            for path, identity in self.files.items():
+                if fs.identity(path) != identity:
+                    return False
+            return not self.own or all(fs.identities(*asked) == found for asked, found in self.own.items())
         except OSError:
             return False
 
