@@ -39,6 +39,8 @@ READ = [
     ("powershell", "Get-Content .\\src\\a.py", ["Get-Content ./src/a.py"]),
     ("cmd", "dir /s /b & type x", ["dir /s /b", "type x"]),
     ("cmd.exe", 'type "a b.txt"', ["type a b.txt"]),
+    ("cmd", "dir /a /o:-d /ad /T:W src", ["dir /a /o:-d /ad /T:W src"]),
+    ("powershell", "Get-Content 'it''s' 'a'", ["Get-Content it's a"]),
     *(
         ("powershell", text, None)
         for text in (
@@ -51,6 +53,8 @@ READ = [
             "Get-Content *.py",
             "Get-Content x'y'",
             "Get-Content 'x",
+            "Get-Content 'x''",
+            "Get-Content 'x'';rm y",
             "Get-Content x#y",
             "Get-Content (rm x)",
             'Get-Content "$(rm x)"',
@@ -99,6 +103,10 @@ READ = [
             "type \\x",
             "dir \\s",
             "type con",
+            "type /o:n",
+            "type /ad",
+            "dir /o:..",
+            "dir /x:n",
             "type src\\NUL.txt",
         )
     ),

@@ -22,13 +22,17 @@ SHELLS = {"powershell": "powershell", "pwsh": "powershell", "cmd": "cmd"}
 
 _CUT = {"powershell": re.compile(r"[ \t]*(?:&&|\|\||;|\n)"), "cmd": re.compile(r"[ \t]*(?:&&|\|\||&)")}
 _WORD = {
-    "powershell": re.compile(r"[ \t]*(?:([A-Za-z0-9_./\\=-]+)|'([ -&(-~]*)'|\"([ !#%-_a-~]*)\")(?=[ \t;&|\n]|\Z)"),
-    "cmd": re.compile(r"[ \t]*(?:(/?[A-Za-z0-9_.\\-]+)|\"([ #$'*-;=?-\]_-~]*)\")(?=[ \t&|]|\Z)"),
+    "powershell": re.compile(
+        r"[ \t]*(?:([A-Za-z0-9_./\\=-]+)|'((?:[ -&(-~]|'')*)'|\"([ !#%-_a-~]*)\")(?=[ \t;&|\n]|\Z)"
+    ),
+    "cmd": re.compile(r"[ \t]*(?:(/[aotAOT]:-?[A-Za-z]+|/?[A-Za-z0-9_.\\-]+)|\"([ #$'*-;=?-\]_-~]*)\")(?=[ \t&|]|\Z)"),
 }
 _LONGEST = 4_096
 _PROGRAM = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z]+)?").fullmatch
 _OPTION = {"powershell": re.compile(r"-[A-Za-z][A-Za-z-]*").fullmatch, "cmd": re.compile(r"/[A-RT-Za-rt-z]").fullmatch}
 """Options that are no path; `/s` of cmd looks into every directory below and is read of `dir` only."""
+_SORTS = re.compile(r"/[aot]:?-?[a-z]{1,6}", re.IGNORECASE).fullmatch
+"""How cmd's `dir` is told what to list, in which order: `/ad`, `/o:-d`."""
 _DEVICE = re.compile(r"(?:.*/)?(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:[. ].*)?", re.IGNORECASE).fullmatch
 """Names that are a device in every directory."""
 _ODD = re.compile(r"[:~*?\[\]]|\.\.|[. ](?:/|\Z)|\A[/ ]|\A\Z")
@@ -94,11 +98,14 @@ def others(words: tuple[Word, ...]) -> list[tuple[Word, ...]]:
 def _word(match: re.Match[str], language: str, before: list[Word]) -> Word | None:
     """Return the word, None where it is not plain; `before` are those of its command."""
     bare, raw = match[1] is not None, match[match.lastindex or 0]
+    raw = raw.replace("''", "'") if match.lastindex == 2 and language == "powershell" else raw
     text = raw.replace("\\", "/")
     if not before:
         fine = bare and bool(_PROGRAM(text)) and text.lower() not in _NOT_PLAIN
     elif bare and language == "cmd" and raw.lower() == "/s":
         fine = before[0].text.lower() == "dir"
+    elif bare and language == "cmd" and _SORTS(raw) and before[0].text.lower() == "dir":
+        fine = True
     else:
         odd = _ODD.search(text.removeprefix("./")) is not None or (bare and text.startswith("--"))
         fine = _DEVICE(text) is None and (not odd or (bare and bool(_OPTION[language](raw))))
