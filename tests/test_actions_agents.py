@@ -356,6 +356,73 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
         ["edit /home/dev/project/n.ipynb"],
     ),
     (
+        "cline",
+        {"title": "run_commands: x", "kind": "execute", "rawInput": {"commands": "make"}},
+        ["execute $ make"],
+    ),
+    (
+        "cline",
+        {"title": "read_files: x", "kind": "read", "rawInput": {"files": ["a", {"filePath": "/etc/x"}]}},
+        ["read /etc/x", "read /home/dev/project/a"],
+    ),
+    (
+        "cline",
+        {"title": "read_files: x", "kind": "read", "rawInput": {"files": ["a", {"where": "/etc/x"}, ["b"], 5]}},
+        [
+            "read /home/dev/project/a",
+            "read opaque: no profile says what `rawInput.files` means",
+            "any /etc/x (mention)",
+            "read opaque: no profile says what `rawInput.files` means",
+            "any /home/dev/project/b (mention)",
+            "read opaque: no profile says what `rawInput.files` means",
+        ],
+    ),
+    (
+        "cline",
+        {"title": "run_commands: x", "kind": "execute", "rawInput": {"commands": [{"command": "a", "args": ["b"]}]}},
+        ["execute $ a b", "any /home/dev/project/b (mention)"],
+    ),
+    (
+        "cline",
+        {"title": "run_commands: x", "kind": "execute", "rawInput": {"commands": [{"command": "a", "cwd": "/etc"}]}},
+        ["execute opaque: the command is no text"],
+    ),
+    (
+        "nobody",
+        {"kind": "execute", "rawInput": {"commands": [{"command": "a", "args": ["b"]}]}},
+        ["execute opaque: the command is no text"],
+    ),
+    (
+        "cline",
+        {"title": "read_files: x", "kind": "read", "rawInput": {"paths": "a"}},
+        ["read /home/dev/project/a"],
+    ),
+    (
+        "cline",
+        {"title": "search_codebase: x", "kind": "search", "rawInput": {"queries": "main"}},
+        ["search /home/dev/project to content"],
+    ),
+    (
+        "cline",
+        {
+            "title": "apply_patch: x",
+            "kind": "other",
+            "rawInput": {
+                "input": "apply_patch <<'EOF'\r\n*** Begin Patch\r\n*** Delete File: a\r\n*** End Patch\r\nEOF\r\n"
+            },
+        },
+        ["delete /home/dev/project/a"],
+    ),
+    (
+        "cline",
+        {
+            "title": "apply_patch: x",
+            "kind": "other",
+            "rawInput": {"input": "cat x\n*** Begin Patch\n*** Delete File: a\n*** End Patch"},
+        },
+        ["edit opaque: not a whole patch"],
+    ),
+    (
         "OpenCode",
         {"title": "doom_loop", "kind": "other", "rawInput": {"tool": "bash", "input": {"command": "make", "x": "y"}}},
         ["execute $ make", "other opaque: the kind of the request does not say that its command is run"],

@@ -8,7 +8,7 @@ template; `hole = "*"` takes the whole text if it fits.
 The places: `rawInput`, `locations`, `diff`, `title` (the request's, else the latest), `first_title`, `content` (the
 texts of content blocks, the request's first), `name`, `toolCallId`, `_meta`, `options`. `[]` goes through a list or
 the values of a table, `{}` through the keys of a table, `{type=delete}` through those whose own table says so,
-`{move_path}` through those whose own table says anything there.
+`{move_path}` through those whose own table says anything there, `$` to nothing but a text.
 """
 
 from __future__ import annotations
@@ -183,6 +183,8 @@ def _step(found: Found, step: str) -> list[Found]:
         value = list(found.value.values()) if isinstance(found.value, TABLE) else found.value
         items = value if isinstance(value, list) else []
         return [Found(item, f"{found.origin}[{at}]") for at, item in enumerate(items)]
+    if step == "$":
+        return [found] if isinstance(found.value, str) else []
     if step.startswith("{"):
         return [Found(key, found.origin) for key in _keys(found.value, step[1:-1])]
     if isinstance(found.value, TABLE) and step in found.value:

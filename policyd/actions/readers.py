@@ -15,6 +15,8 @@ from msgspec import Struct
 PATCH_HEADS = {"*** Add File: ": "edit", "*** Update File: ": "edit", "*** Delete File: ": "delete"}
 MOVE_HEAD = "*** Move to: "
 RENAME_HEAD = "*** Move File: "
+AROUND = ("%%bash", "apply_patch", "EOF", "```")
+"""How lines around a patch begin that do not count."""
 
 
 class Fault(ValueError):  # noqa: N818 - the text is at fault, not the reader
@@ -62,7 +64,7 @@ def apply_patch(text: str) -> tuple[PatchFile, ...]:
     Raises:
         Fault: the frame is missing, a `***` line is unknown, a path is empty, or no file is named.
     """
-    lines = text.strip("\n").split("\n")
+    lines = unwrapped(text.replace("\r\n", "\n").split("\n"))
     if len(lines) < 2 or lines[0].strip() != "*** Begin Patch" or lines[-1].strip() != "*** End Patch":
         raise Fault("not a whole patch")
     found: list[PatchFile] = []
@@ -72,6 +74,12 @@ def apply_patch(text: str) -> tuple[PatchFile, ...]:
     if not found:
         raise Fault("the patch names no file")
     return tuple(found)
+
+
+def unwrapped(lines: list[str]) -> list[str]:
+    """Return the lines of a patch without the shell or code block that a model may have put around them."""
+    beside = [at for at, line in enumerate(lines) if line.strip() and not line.startswith(AROUND)]
+    return lines[beside[0] : beside[-1] + 1] if beside else []
 
 
 def _patch_head(line: str, found: list[PatchFile]) -> None:

@@ -20,6 +20,8 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 EDIT = frozenset({"edit"})
 WIDE = frozenset({"delete", "move", "search"})
 TOUCHING = frozenset({"read", "edit", "delete", "move"})
+VECTOR = frozenset({"command", "args", "env"})
+"""The keys of a command that is a table."""
 STATED = {"delete": "delete", "remove": "delete", "deleted": "delete", "move": "move", "rename": "move"}
 """What a diff's own `kind` or `operation` adds to the edit it is."""
 
@@ -39,6 +41,9 @@ def commands_of(build: Builder, spec: ToolSpec) -> None:
         cwd, known = directories(build, spec)
         if isinstance(item.value, list):
             _words(build, spec, item, cwd, known=known)
+        elif spec.table.vectors and isinstance(item.value, TABLE) and item.value.keys() <= VECTOR:
+            parts = map(item.value.get, ("command", "args", "env"))
+            vector_actions(build, *parts, item.origin, cwd, known=known)
         elif not (spec.table.argv and _vector(build, item, cwd, known=known)):
             stdin = spec.table.stdin
             shell.text_actions(build, item.value, item.origin, cwd, known=known, strict=strict, stdin=stdin)

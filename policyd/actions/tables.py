@@ -22,6 +22,8 @@ class ToolTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Shell text, one command line a value; the first present field counts, the others may only tighten."""
     argv: bool = False
     """`rawInput` may hold `args` and `env` beside `command`, as `terminal/create` does."""
+    vectors: bool = False
+    """A command may be a table of `command`, `args` and `env`."""
     unwrap: bool = False
     """The command is a list of words, often a shell with `-c` around the text that counts."""
     stdin: str = ""

@@ -22,6 +22,8 @@ from policyd.actions.profiles import ToolSpec
 from policyd.model import TABLE
 
 Trail = tuple[str, ...]
+TEXT = ("$",)
+"""The end of a reference that reads a text and nothing else."""
 
 
 def unread(evidence: Evidence, spec: ToolSpec, *, ran: bool) -> Iterator[tuple[str, object]]:
@@ -58,6 +60,9 @@ def _left(value: object, trails: list[Trail], inert: frozenset[str] | None) -> I
     """Yield the parts of `value` that no trail leads to; `inert`: names that may stand beside, None for any name."""
     if value in ("", None, [], {}) or value is False or any(not trail for trail in trails):
         return
+    if isinstance(value, str) and TEXT in trails:
+        return
+    trails = [trail for trail in trails if trail != TEXT]
     behind = [trail[1:] for trail in trails if trail[0] == "[]"]
     if isinstance(value, TABLE):
         yield from _left_of_table(value, trails, behind, inert)
