@@ -42,8 +42,8 @@ def commands_of(build: Builder, spec: ToolSpec) -> None:
         if isinstance(item.value, list):
             _words(build, spec, item, cwd, known=known)
         elif spec.table.vectors and isinstance(item.value, TABLE) and item.value.keys() <= VECTOR:
-            parts = map(item.value.get, ("command", "args", "env"))
-            vector_actions(build, *parts, item.origin, cwd, known=known)
+            command, args, env = map(item.value.get, ("command", "args", "env"))
+            vector_actions(build, command, args, env, item.origin, cwd, known=known)
         elif not (spec.table.argv and _vector(build, item, cwd, known=known)):
             stdin = spec.table.stdin
             shell.text_actions(build, item.value, item.origin, cwd, known=known, strict=strict, stdin=stdin)
