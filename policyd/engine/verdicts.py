@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from policyd.model import Action, Context, Decision, Effect, Judged, Reach, RuleRef
 from policyd.policy import Policy
 
-KEPT = 6_500
+KEPT = 7_000
 """Actions whose verdict is kept a session, all requests together; the oldest are forgotten first."""
 SESSIONS = 16
 MOST_ACTIONS = 32
