@@ -316,6 +316,16 @@ def test_a_vanished_file_keeps_its_denials_until_it_is_back(places: Places) -> N
     assert ids(made.policy, Effect.DENY) == set()
 
 
+def test_a_vanished_file_keeps_its_conditional_denials_and_no_others(places: Places) -> None:
+    ground = '[[default]]\nid = "{}"\neffect = "{}"\ntool = "{}/*"\n'
+    gone = put(places, "a.toml", ground.format("gone", "deny", "a") + ground.format("loose", "allow", "b"))
+    put(places, "b.toml", ground.format("stays", "ask", "c"))
+    made = book(places)
+    gone.unlink()
+    looked(made)
+    assert sorted(rule.ref.id for each in made.policy.defaults for rule in each.rules) == ["gone", "stays"]
+
+
 def test_sessions_that_open_after_a_file_vanished_keep_its_denials_too(places: Places, tmp_path: Path) -> None:
     gone = put(places, "a.toml", DENY)
     project = tmp_path / "project"

@@ -63,9 +63,9 @@ def test_several_hands_share_one_chain(tmp_path: Path) -> None:
 def test_processes_share_one_chain_across_files(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     code = (
-        "import sys; from tests.test_storage_auditlog import *\n"
+        "import sys\nfrom datetime import UTC, datetime\nfrom policyd.storage.auditlog import AuditLog\n"
         "log = AuditLog(sys.argv[1], rotate=4000)\n"
-        "[log.append(row(n), NOW) for n in range(100)]"
+        "[log.append({'event': 'decision', 'n': n, 'title': 'x' * 40}, datetime.now(UTC)) for n in range(100)]"
     )
     running = [subprocess.Popen([sys.executable, "-c", code, str(path)]) for _ in range(4)]
     assert [each.wait() for each in running] == [0, 0, 0, 0]
