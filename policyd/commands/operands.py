@@ -106,7 +106,10 @@ class _Uses(Struct):
 
     def _address(self, word: Word, *, sure: bool) -> None:
         text = constant(word)
-        if "://" in text:
+        if sure and word.kind is WordKind.UNKNOWN:
+            host = _HOST(text)
+            self.urls.append(UrlUse(f"unknown://{host[1] if host else 'anywhere'}/", Role.MENTION, 0))
+        elif "://" in text:
             self.urls.append(UrlUse(text, Role.MENTION, 0))
         elif sure and text and not text.startswith(("/", ".", "-")):
             self.urls.append(UrlUse("http://" + text, Role.MENTION, 0))
@@ -223,7 +226,7 @@ def _value(found: _Uses, program: Program, given: Given, value: Word, *, only_ru
         found.url(value, sure=True)
     elif role == "mention":
         found.mention(value)
-    elif role == "code":
+    elif role in {"code", "imports", "asked"}:
         found.urls.extend(UrlUse(text, Role.MENTION, 0) for text in addresses(constant(value)))
     elif role == "mount":
         _mount(found, value)
@@ -379,9 +382,16 @@ def _before(word: Word, mark: str) -> Word:
     return Word(word.text.partition(mark)[0]) if word.kind is WordKind.CONST else word
 
 
+_HOST = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/@]*@)?([^/?#@:]+)(?::[0-9]*)?[/?#]").match
+"""The beginning of a URL whose host is all there."""
+
+
 def _remote(found: _Uses, word: Word) -> bool:
     """Note a URL or `[user@]host:path`; say whether it was one."""
     text = constant(word)
+    if word.kind is WordKind.UNKNOWN and (word.many or not text or "://" in text):
+        found.url(word, sure=True)
+        return "://" in text
     host, colon, path = text.partition(":")
     if "://" in text or file_url(word) is not None:
         found.url(word, sure=True)

@@ -266,8 +266,13 @@ def _unzip(called: Called, parsed: Parsed) -> Finding:
     return Finding(tuple(uses), True)
 
 
+_ASKED = frozenset({"imports", "asked"})
+"""Roles of a text that is run, of which closed lists are harmless."""
+
+
 def _interpreter(called: Called, parsed: Parsed) -> Finding:
     asks = parsed.given and all(item.word.text in NOTHING for item in parsed.given)
+    asks = asks or any(item.role in _ASKED for item in parsed.given)  # any other value of these is refused before
     return Finding(harm="" if asks and not parsed.operands else "it runs what it is given")
 
 

@@ -14,9 +14,10 @@ Rules of this module:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from policyd.commands import scripts
+from policyd.commands.pythontext import only_imports
 from policyd.model import Word, WordKind
 
 
@@ -31,6 +32,7 @@ _FORMATS = _set(
     simple spec standard stylish tap tap-flat teamcity text txt unix verbose visualstudio
     """
 )
+_KEYS = ("", *(f".{key}" for key in _set("version name type engines scripts dependencies devDependencies")))
 LISTS: Mapping[str, frozenset[str]] = {
     # a way to report that comes with the program, and the letters of those
     "format": _FORMATS,
@@ -53,6 +55,13 @@ LISTS: Mapping[str, frozenset[str]] = {
     # a task that tests or lints
     "task": _set("check lint test tests type-check typecheck unit"),
     "off": _set("false 0 no"),
+    # what `node -p` prints without running anything of its own
+    "asked": frozenset(
+        [
+            *_set("process.version process.versions process.versions.node process.platform process.arch process.cwd()"),
+            *(f"require({quote}./package.json{quote}){key}" for quote in "'\"" for key in _KEYS),
+        ]
+    ),
     "never": _set("never"),
     "mode": _set("prepend append importlib"),
     "preset": _set("default relaxed"),
@@ -81,28 +90,32 @@ _FILTER = re.compile(r"\A\.\.\.\^?|\^?\.\.\.\Z")
 _COUNT = re.compile(r"[0-9]+%?").fullmatch
 
 
+def _below(text: str) -> bool:
+    return not text.startswith(("/", "~", "-")) and ".." not in text
+
+
+_RULES: Mapping[str, Callable[[str], object]] = {
+    "commit": _COMMIT,
+    "count": _COUNT,
+    "edit": "/dev/null".__eq__,
+    "imports": only_imports,
+    "member": lambda text: not text.startswith(("/", "~", "-")) and ".." not in _FILTER.sub("", text),
+    "place": _below,
+    "plugin": lambda text: text.startswith("no:"),
+    "pretty": lambda text: "%G" not in text and "%(signature" not in text,
+    "term": lambda text: text.startswith("term") or not text,
+    "undotted": lambda text: "." not in text,
+}
+"""Role -> whether a constant value is harmless, by its shape."""
+
+
 def harmless_value(role: str, value: Word | None) -> bool:
     """Say whether an option that may harm does not with this value."""
     if value is None or value.kind is not WordKind.CONST:
         return role in BARE and value is None
-    if role == "edit":
-        return value.text == "/dev/null"
     if role in LISTS:
         return value.text in LISTS[role]
-    if role == "pretty":
-        return "%G" not in value.text and "%(signature" not in value.text
     if role == "config":
         return not scripts.git_config(value)
-    if role == "plugin":
-        return value.text.startswith("no:")
-    if role == "place":
-        return not value.text.startswith(("/", "~", "-")) and ".." not in value.text
-    if role == "member":
-        return not value.text.startswith(("/", "~", "-")) and ".." not in _FILTER.sub("", value.text)
-    if role == "commit":
-        return _COMMIT(value.text) is not None
-    if role == "count":
-        return _COUNT(value.text) is not None
-    if role == "term":
-        return value.text.startswith("term") or not value.text
-    return role == "undotted" and "." not in value.text
+    rule = _RULES.get(role)
+    return rule is not None and bool(rule(value.text))
