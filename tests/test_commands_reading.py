@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyd.commands import read, read_argv
+from policyd.commands import read, read_argv, source
 from policyd.commands.flat import flat, script
 from policyd.commands.grammar import Node, Reader
 from policyd.commands.plain import divide
@@ -355,6 +355,23 @@ def test_anything_else_is_left_to_the_tree(text: str) -> None:
 )
 def test_a_here_document_whose_end_is_not_plain_is_left_to_the_scan(text: str) -> None:
     assert divide(text) is None
+
+
+CONTINUED = st.lists(
+    st.sampled_from(
+        ("\\\n", "'", '"', "#", " ", "a", "\n", "\\", ";", "$x", "$", "(", ")", "{", "<", "# c", "'q'", '"z"')
+    ),
+    max_size=14,
+).map("".join)
+
+
+@settings(deadline=None)
+@given(CONTINUED)
+def test_lines_are_joined_at_once_only_as_a_scan_of_every_character_would(text: str) -> None:
+    joined = source.joined(text)
+    if joined:
+        scan = source.Scan(text, [])
+        assert (scan.run(), scan.problems) == (joined, [])
 
 
 # ---- caps ------------------------------------------------------------------------------------------

@@ -104,7 +104,10 @@ def _wraps(name: str) -> bool:
 def listed(run: Run, state: State, argv: Words, source: str, via: tuple[str, ...], fed: str) -> bool:
     """Add words that make a command which needs no more than to be listed; say whether they do."""
     head = argv[0]
-    if head.kind is not WordKind.CONST or len(argv) > WORDS or is_special(head.text.rpartition("/")[2], argv):
+    if head.kind is not WordKind.CONST or len(argv) > WORDS:
+        return False
+    name = head.text.rpartition("/")[2]
+    if _MARKS.get(name, _UNSEEN) is not None and is_special(name, argv):
         return False
     run.add(
         SimpleCommand(argv, source, (), state.taint, state.tainted, state.cwd, None, via, None, False, run.strict, fed)

@@ -38,9 +38,8 @@ _HARD = re.compile(r"['\"\\`(\x80-\xff]").search
 """What may hold a blank that divides no words, or is a blank to Python only."""
 _ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=").match
 _REDIRECT = re.compile(r"[ \t]*+[12]?(>&[12]|>>?|&>>?|<<|<)[ \t]*+").match
-_BETWEEN = {"&&": "&&", "||": "||", "|": "|"}
-_OPERATORS = {"&&": "&&", "||": "||", "|": "|", "|&": "|", ";": ";", "; ": ";", "&": "&", "& ": "&", "\n": "\n"}
-"""Operators as they are often written, each as what it is."""
+_OPERATORS = {"&&": ("&&", "&&"), "||": ("||", "||"), "|": ("|", "|"), "|&": ("|", "|"), "; ": (";", "")}
+"""Operators as they are written: what each is, and what joins the command behind it; of most others that is nothing."""
 _NEVER_FIRST = re.compile(r"[\\<>]|\{(?![^\s{}][^\s]*[,.])").match
 """How no first word begins: with what opens a group, or is another word to an alias."""
 _TESTS = frozenset({"[", "]", "!", "!="})
@@ -131,8 +130,7 @@ def divide(source: str) -> list[Part] | None:
             parts.append(part)
             if not operator or len(parts) > PARTS:
                 return parts if not documents else None
-            part.after = operator = _OPERATORS.get(operator) or operator.rstrip(_BLANKS) or "\n"
-            before = _BETWEEN.get(operator, "")
+            part.after, before = _OPERATORS.get(operator) or (operator.rstrip(_BLANKS) or "\n", "")
         elif not operator:
             return parts if parts and not (before or documents) else None
         elif operator[0] != "\n" or before:

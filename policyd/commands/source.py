@@ -32,6 +32,9 @@ BOTH = "\x06"
 _STAND_INS = bytes(range(128)) + b"\x07" * 128
 _ODD = re.compile(r"[^\t\n -~]")
 _WORK = re.compile(r"\\\n|<[<>]")
+_NESTED = re.compile(r"`|\$['({\[]|<[<>]|\\[\s;&|()<>]#").search
+_QUOTING = re.compile(r"\\.|'[^']*+'|\"(?:[^\"\\]|\\.)*+\"|(?<![^ \t\n;&|<>])#[^\n]*+|['\"()]", re.DOTALL)
+_ESCAPED = re.compile(r"\\.", re.DOTALL)
 _TRICKY = re.compile(r"\bcase\b|#")
 _SUBSTITUTION = re.compile(r"[$<>]\(")
 _RUN = re.compile(r"[^\\'\"`$(){}<#\n]+")
@@ -83,7 +86,7 @@ class _Pending(Struct):
     tabs: bool
 
 
-class _Scan(Struct):
+class Scan(Struct):
     """One pass over a text, with a stack of what is open."""
 
     text: str
@@ -363,15 +366,35 @@ def prepare(text: str, documents: list[Document]) -> tuple[str, list[str], Mappi
     The here-documents are appended to `documents`; their place in the text holds their number there. Third is where
     every `$(…)` and `<(…)` of that text ends, where the scan was needed at all: a second opinion on the grammar's.
     """
+    if "\\\n" in text and (whole := joined(text)):
+        return _words_in_braces(whole), [], None
     if _WORK.search(text) is None and (_TRICKY.search(text) is None or _SUBSTITUTION.search(text) is None):
         return _words_in_braces(text), [], None
     kept = len(documents)
-    scan = _Scan(text, documents)
+    scan = Scan(text, documents)
     try:
         return _words_in_braces(scan.run()), scan.problems, scan.ends
     except UnsureError:
         del documents[kept:]
         return text, ["line continuations, here-documents or substitutions cannot be followed"], None
+
+
+def joined(text: str) -> str:
+    """Return the text without line continuations; empty where more than quotes and comments must be looked at."""
+    if _NESTED(text) is not None:
+        return ""
+    sure = True
+
+    def join(found: re.Match[str]) -> str:
+        nonlocal sure
+        piece = found[0]
+        sure = sure and (len(piece) > 1 or piece == "#")
+        if piece == "\\\n":
+            return ""
+        return _ESCAPED.sub(join, piece) if piece[0] == '"' and "\\\n" in piece else piece
+
+    found = _QUOTING.sub(join, text)
+    return found if sure else ""
 
 
 def stand_in(source: str) -> bytes:

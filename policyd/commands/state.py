@@ -76,7 +76,8 @@ def enter(cwd: Cwd, directory: str) -> Cwd:
     if directory.startswith("/"):
         return (posixpath.normpath(directory).replace("//", "/", 1),)
     if len(cwd) == 1:
-        return (posixpath.normpath(posixpath.join(cwd[0], directory)),)
+        place = cwd[0]
+        return (posixpath.normpath(f"{place}/{directory}" if place[-1:] != "/" else place + directory),)
     return tuple(dict.fromkeys(posixpath.normpath(posixpath.join(place, directory)) for place in cwd))
 
 

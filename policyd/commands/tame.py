@@ -42,9 +42,9 @@ def mark(command: SimpleCommand) -> str:
     if not argv or command.env or command.inner is not None:
         return ""
     name = plain_name(argv[0])
-    if name not in _PRINTERS or any(word.kind is not WordKind.CONST for word in argv):
+    if name not in _PRINTERS or [word for word in argv if word.kind is not WordKind.CONST]:
         return ""
-    text = " ".join([name, *(word.text for word in argv[1:])])
+    text = " ".join([name, *[word.text for word in argv[1:]]])
     return HERE if text == "pwd" else SURE if _SURE(text) else FRAIL if _FRAIL(text) else ""
 
 

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from policyd.commands import plainwords
 from policyd.commands.execute import Script
 from policyd.commands.plain import Part, Span, constant
-from policyd.commands.quoting import decoded, working
+from policyd.commands.quoting import FRAIL, SURE, decoded, working
+from policyd.commands.quoting import word as finished
 from policyd.commands.run import Run
 from policyd.commands.state import State
 from policyd.commands.tame import mark
@@ -20,6 +21,8 @@ from policyd.model import Word, WordKind
 _SPELLED: dict[str, Word] = {}
 """Spelling -> word, of words that mean the same everywhere; they recur, so they are kept (bounded)."""
 _SPELLED_KEPT = 8_192
+_NAMES = {mark: finished(mark, "") for mark in (SURE, FRAIL)}
+"""What the marks of known output become where they are a word."""
 _LONGEST = 256
 
 
@@ -101,10 +104,19 @@ class Text(Struct):
             found = plainwords.substitution()(text, inside)
             if found is not None and found.end() == len(text) - inside:
                 self.apart(lambda: self._substituted(found[1]))
-                if not self.printed:
-                    return [Word(decoded(text), WordKind.UNKNOWN, "", not inside)]
-                return Scanner(self).output(self.printed, inside, text)
+                return self._output(text, inside)
+        elif text[0] == "`" and text.find("`", 1) == len(text) - 1:
+            self.backticks(text[1:-1])
+            return self._output(text, False)
         return Scanner(host).words(0, len(text))
+
+    def _output(self, text: str, inside: bool) -> list[Word]:
+        """Return what a word becomes that is the substitution read last, in quotes (`inside`) or not."""
+        if not self.printed:
+            return [Word(decoded(text), WordKind.UNKNOWN, "", not inside)]
+        if self.printed in _NAMES and (inside or "IFS" not in self.state.names):
+            return [_NAMES[self.printed]]
+        return Scanner(self).output(self.printed, inside, text)
 
     def body(self, source: str) -> None:
         """Read what is expanded in the text of a here-document."""
@@ -119,15 +131,16 @@ class Text(Struct):
 
     def apart(self, read: Callable[[], object]) -> None:
         """Read a part that runs in a shell of its own, and note what it prints."""
-        state, document, first = self.state, self.document, len(self.run.commands)
+        state, document, run = self.state, self.document, self.run
+        first = len(run.commands)
         self.state, self.echoed = state.fork(), None
-        self.run.deeper()
+        run.deeper()
         try:
             read()
         finally:
-            self.run.depth -= 1
+            run.depth -= 1
             self.state, self.document = state, document
-        self.printed = self._prints(first) if len(self.run.commands) == first + 1 else ""
+        self.printed = self._prints(first) if len(run.commands) == first + 1 else ""
 
     def _prints(self, index: int) -> str:
         """Return what stands for the output of the only command of a substitution."""

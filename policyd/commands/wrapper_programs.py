@@ -70,6 +70,10 @@ def _fd(name: str, words: Words, found: Unwrapped, fed: str) -> None:
 def _shell(name: str, words: Words, found: Unwrapped, fed: str) -> None:
     if len(words) == 1 and constant_text(words[0]) in _ASKS:
         return
+    place = _place(words) if name in BASH_LIKE else -1
+    if place > 0:
+        found.inners.append(Inner(f"{name} -c", script=words[place]))
+        return
     at, script, stdin = 0, False, False
     while at < len(words):
         text = constant_text(words[at])
@@ -121,19 +125,25 @@ _SAFE_OPTIONS = frozenset({"pipefail", "errexit", "nounset"})
 
 
 def _text(words: Words) -> str:
-    """Return TEXT where `words`, a shell's own, only make it run that: `-lc TEXT`, `-eu -o pipefail -c TEXT`."""
+    """Return TEXT where `words`, a shell's own, only make it run that; empty where they do not."""
+    place = _place(words)
+    return words[place].text if place > 0 else ""
+
+
+def _place(words: Words) -> int:
+    """Return where TEXT stands in `-lc TEXT`, `-eu -o pipefail -c TEXT`; -1 where a shell does more than run that."""
     at = 0
     while at < len(words) and _TEXT_OPTION(option := constant_text(words[at]) or ""):
         at += 1
         short = not option.startswith("--")
         if short and option.endswith("o"):
             if at >= len(words) or words[at].text not in _SAFE_OPTIONS:
-                return ""
+                return -1
             at += 1
         if short and "c" in option:
             text = constant_text(words[at]) if at < len(words) else None
-            return text if text and text[0] not in "-+" else ""
-    return ""
+            return at if text and text[0] not in "-+" else -1
+    return -1
 
 
 def _long_shell_option(name: str, text: str, found: Unwrapped) -> int:
