@@ -10,7 +10,9 @@ Rules of this module:
 3. A bare host means https on its default port with all paths. Read widely (deny and ask rules), a pattern holds for
    any scheme and, unless it names one, any port, and for all below its path; only a pattern for every host (`http://*`)
    keeps its scheme, for it says nothing else.
-4. `*` in a path stays within a segment, `**` crosses them; a path that ends in `/**` also covers what is in front of
+4. Of a URL of the scheme `unknown` no more is known than its host, of one to `ANYWHERE` not even that: allow never
+   holds, deny may.
+5. `*` in a path stays within a segment, `**` crosses them; a path that ends in `/**` also covers what is in front of
    it. In a query `*` crosses everything; a pattern without a query takes any.
 """
 
@@ -26,6 +28,7 @@ from msgspec.structs import force_setattr
 from policyd.model import Truth, Url
 
 PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21, "ssh": 22, "git": 9418}
+UNKNOWN, ANYWHERE = "unknown", "anywhere"
 Matcher = Callable[[str], bool]
 LONGEST = 65_536
 """Characters of a URL that are read."""
@@ -311,12 +314,14 @@ class UrlPattern(Struct, frozen=True):
 
     def sure(self, url: Url) -> bool:
         """Say whether every spelling matches as written."""
-        if self.scheme not in {"*", url.scheme} or not self._is_host(url.host) or not self._is_port(url):
+        if url.scheme == UNKNOWN or self.scheme not in {"*", url.scheme} or not self._is_host(url.host) or not self._is_port(url):
             return False
         return self.asks(url.query) and all(map(self.covers, url.paths))
 
     def maybe(self, url: Url, *, widen: bool) -> Truth:
         """Say whether some spelling matches; `widen` reads the pattern as deny and ask rules do."""
+        if url.scheme == UNKNOWN:
+            return Truth.MAYBE if url.host == ANYWHERE or self._is_host(url.host) else Truth.NO
         return Truth.YES if self._some(url, widen) else Truth.NO
 
     def _some(self, url: Url, widen: bool) -> bool:

@@ -202,6 +202,18 @@ def test_a_pattern_reads_narrow_for_allow_and_wide_for_deny(
     assert not widely or compiled.hosts & set(host_keys(url.host))
 
 
+@pytest.mark.parametrize("pattern", ["x.example", "https://x.example/a", "*.example", "*", "http://*"])
+@pytest.mark.parametrize("text", ["unknown://anywhere/", "unknown://x.example/"])
+def test_a_url_that_is_not_known_is_never_allowed_and_may_be_denied(pattern: str, text: str) -> None:
+    compiled, url = UrlPattern.compile(pattern), parse(text)
+    assert not compiled.sure(url)
+    assert compiled.maybe(url, widen=True) is compiled.maybe(url, widen=False) is Truth.MAYBE
+
+
+def test_of_a_url_whose_host_is_known_only_rules_on_that_host_may_hold() -> None:
+    assert UrlPattern.compile("y.example").maybe(parse("unknown://x.example/"), widen=True) is Truth.NO
+
+
 def test_inside_unless_nothing_is_widened() -> None:
     pattern = UrlPattern.compile("https://x.example/a")
     assert pattern.maybe(parse("https://x.example/a/b"), widen=False) is Truth.NO

@@ -276,7 +276,7 @@ class UrlCondition(Struct, frozen=True):
         if self.place.loosens:
             return YES if any(pattern.sure(url) for pattern in self.patterns) else NO
         widen = self.place.widen
-        return YES if any(pattern.maybe(url, widen=widen) for pattern in self.patterns) else NO
+        return max(pattern.maybe(url, widen=widen) for pattern in self.patterns)
 
 
 class ToolCondition(Struct, frozen=True):

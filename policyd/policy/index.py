@@ -30,7 +30,7 @@ from policyd.policy.conditions import (
     wide_kinds,
 )
 from policyd.policy.rules import Rule
-from policyd.urls import host_keys
+from policyd.urls import ANYWHERE, host_keys
 
 MAGIC = frozenset("*?[]{}\\")
 SPECIAL = re.compile(r"[*?\[\]{}\\]")
@@ -382,7 +382,8 @@ class Index:
         if action.command is not None:
             found |= self.commands.find(action.command)
         if action.url is not None:
-            self.hosts.find(host_keys(action.url.host), found)
+            host = action.url.host
+            self.hosts.find(None if host == ANYWHERE else host_keys(host), found)
         if action.role is Role.MENTION:
             found.update(self.named if action.opaque else ())
         else:
