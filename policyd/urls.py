@@ -314,7 +314,9 @@ class UrlPattern(Struct, frozen=True):
 
     def sure(self, url: Url) -> bool:
         """Say whether every spelling matches as written."""
-        if url.scheme == UNKNOWN or self.scheme not in {"*", url.scheme} or not self._is_host(url.host) or not self._is_port(url):
+        if url.scheme == UNKNOWN or self.scheme not in {"*", url.scheme}:
+            return False
+        if not self._is_host(url.host) or not self._is_port(url):
             return False
         return self.asks(url.query) and all(map(self.covers, url.paths))
 
