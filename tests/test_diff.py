@@ -16,7 +16,7 @@ from policyd.cli.changes import Changes, changes, strength
 from policyd.cli.comparing import compare
 from policyd.cli.covering import Coverer
 from policyd.cli.replay import PLAIN
-from policyd.cli.standins import Yard
+from policyd.cli.standins import StandIns
 from policyd.cli.tree import Tree
 from policyd.cli.trial import Trial
 from policyd.model import Layer, Request
@@ -198,7 +198,7 @@ def told_not_looser(seed: int) -> tuple[Policy, Policy] | None:
     rng = Random(seed)  # noqa: S311
     files = draw.files(rng)
     old, new = draw.load(files), draw.load(mutated(rng, files))
-    coverer = Coverer(Yard("/home/u"), draw.NOW, exact=True)
+    coverer = Coverer(StandIns("/home/u"), draw.NOW, exact=True)
     return None if compare(old, new, coverer).suspects else (old, new)
 
 

@@ -14,7 +14,7 @@ import pytest
 from policyd.cli.covering import Coverer
 from policyd.cli.findings import Finding
 from policyd.cli.lint import lint
-from policyd.cli.standins import Yard
+from policyd.cli.standins import StandIns
 from policyd.model import Layer, Truth
 from policyd.policy import PolicySource, load
 from tests import random_policies as draw
@@ -59,9 +59,9 @@ def test_what_is_said_to_cover_holds_wherever_the_other_does(first: int) -> None
     for seed in range(first, first + 40):
         rng = Random(seed)  # noqa: S311
         rules = draw.load([(1, True, {"version": 1, "rule": [draw.rule(rng) for _ in range(12)]})]).rules
-        coverer = Coverer(Yard("/home/u"), draw.NOW, exact=True)
+        coverer = Coverer(StandIns("/home/u"), draw.NOW, exact=True)
         for wide, narrow in permutations(rules, 2):
-            stand_ins = coverer.yard.of(narrow)
+            stand_ins = coverer.stand_ins.of(narrow)
             if not stand_ins or not all(coverer.covers(wide, narrow, one) for one in stand_ins):
                 continue
             pairs += 1

@@ -22,7 +22,7 @@ from policyd.actions.examples import example_actions
 from policyd.cli import audit as command
 from policyd.cli import main
 from policyd.cli import suggest as suggesting
-from policyd.cli.auditcases import Court
+from policyd.cli.auditcases import Replayer
 from policyd.cli.suggestlog import Answers
 from policyd.model import Context, Decision, Effect, Request, Source
 from policyd.policy import Policy
@@ -137,9 +137,9 @@ def captured(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 def once(captured: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """What is suggested for this log is worked out once, however it is printed."""
 
-    def suggest(args: Namespace, answers: Answers, court: Court) -> suggesting.Suggestions:
+    def suggest(args: Namespace, answers: Answers, replayer: Replayer) -> suggesting.Suggestions:
         if captured.found is None:
-            captured.found = work_out(args, answers, court)
+            captured.found = work_out(args, answers, replayer)
         return captured.found
 
     work_out = suggesting.suggest

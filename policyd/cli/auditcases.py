@@ -53,7 +53,7 @@ class Redecided(Struct, frozen=True):
     """It rests on what a directory holds now."""
 
 
-class Looks(RealFilesystem):
+class NotingFilesystem(RealFilesystem):
     """The real file system, which notes whether somebody looked below a directory."""
 
     looked = False
@@ -64,7 +64,7 @@ class Looks(RealFilesystem):
         return super().contains(directory, names)
 
 
-class Court:
+class Replayer:
     """Rules of all layers, put together for the roots of each past session."""
 
     def __init__(self, args: Namespace, more: Iterable[PolicySource] = ()) -> None:
@@ -77,7 +77,7 @@ class Court:
         own = {"cwd": None, "shell": "bash", "project": None, "home": args.home}
         names = ("policy", "policy_digest", "managed", "no_managed", "no_project")
         self.loaded = loading.load(Namespace(**own, **{name: getattr(args, name) for name in names}))
-        self.fs = Looks()
+        self.fs = NotingFilesystem()
         base = self.loaded.base
         self.loaded.base = replace(base, sources=(*base.sources, *more))
         self.loaded.kept.clear()

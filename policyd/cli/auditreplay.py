@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 
 from policyd.audit.rebuild import Undecidable
-from policyd.cli.auditcases import Case, Court, Redecided, cases
+from policyd.cli.auditcases import Case, Redecided, Replayer, cases
 from policyd.cli.auditfilters import Record, chosen, wanted
 from policyd.cli.ending import counted, failed
 from policyd.cli.saying import say_or_tell, shown
@@ -80,19 +80,19 @@ def run(args: Namespace, log: str) -> int:
 
 def replay(args: Namespace, log: str) -> Outcome:
     """Decide the wanted requests of a log again."""
-    court, outcome = Court(args), Outcome()
+    replayer, outcome = Replayer(args), Outcome()
     for one in cases(chosen(log, wanted(args))):
         if isinstance(one, Case):
-            again(court, one, outcome)
+            again(replayer, one, outcome)
         else:
             outcome.undecidable.append(one)
     return outcome
 
 
-def again(court: Court, one: Case, outcome: Outcome) -> None:
+def again(replayer: Replayer, one: Case, outcome: Outcome) -> None:
     """Decide one request again."""
     try:
-        then, now = said(one.record), court.decide(one)
+        then, now = said(one.record), replayer.decide(one)
     except Undecidable as error:
         outcome.undecidable.append((one.record, str(error)))
         return

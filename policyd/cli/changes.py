@@ -16,7 +16,7 @@ from policyd.cli.covering import Coverer
 from policyd.cli.drafting import USUAL, drafted
 from policyd.cli.recorded import Log
 from policyd.cli.replay import Asked
-from policyd.cli.standins import Yard
+from policyd.cli.standins import StandIns
 from policyd.cli.trial import Trial, suited
 from policyd.engine.reasons import MEMORY
 from policyd.model import Agent, Context, Decision, Effect, RuleRef
@@ -106,7 +106,7 @@ def changes(old: Policy, new: Policy, trial: Trial, *, most: int = MOST_REQUESTS
         most: requests that are drafted at most.
     """
     machine = trial.talk.machine
-    coverer = Coverer(Yard(machine.home, machine.tmpdir), trial.now, exact=True)
+    coverer = Coverer(StandIns(machine.home, machine.tmpdir), trial.now, exact=True)
     found = Changes(compare(old, new, coverer))
     if found.comparison.same:
         return found

@@ -154,7 +154,7 @@ def harmless_removal(rule: Rule, new: Policy, coverer: Coverer) -> bool:
 
 def covered(rule: Rule, policy: Policy, coverer: Coverer, fits: Callable[[Rule], bool]) -> bool:
     """Say whether rules of `policy` that fit cover everything `rule` can be about."""
-    stand_ins = coverer.yard.of(rule)
+    stand_ins = coverer.stand_ins.of(rule)
     if not stand_ins:
         return False
     return all(

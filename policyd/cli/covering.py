@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from policyd.cli.standins import StandIn, Yard, dotted
+from policyd.cli.standins import StandIn, StandIns, dotted
 from policyd.model import Action, Context, Effect, Role, Truth
 from policyd.policy import MET_IN_EXAMPLES, Policy, Rule
 from policyd.policy.conditions import Condition, KindCondition, Place
@@ -28,7 +28,7 @@ MET = MET_IN_EXAMPLES | {"input"}
 class Coverer(Struct, frozen=True, dict=True):
     """Compares rules in one place."""
 
-    yard: Yard
+    stand_ins: StandIns
     now: datetime
     exact: bool = False
     """An action may be of any kinds whatever its resource is; otherwise of the usual ones."""
@@ -37,8 +37,8 @@ class Coverer(Struct, frozen=True, dict=True):
 
     @cached_property
     def context(self) -> Context:
-        """A session in the yard."""
-        return Context(self.yard.workspace, self.now, interactive=True, resolved=True)
+        """A session where stand-ins live."""
+        return Context(self.stand_ins.workspace, self.now, interactive=True, resolved=True)
 
     def covers(self, wide: Rule, narrow: Rule, one: StandIn) -> bool:
         """Say whether `wide` surely holds for all that `one`, a stand-in of `narrow`, stands for."""
@@ -65,7 +65,7 @@ class Coverer(Struct, frozen=True, dict=True):
             return True
         if own is None and self.exact:
             return wide.effect is not Effect.ALLOW and narrow.resource == "command" and theirs.names("execute")
-        kinds = self.yard.kinds(narrow)
+        kinds = self.stand_ins.kinds(narrow)
         return wide.effect is not Effect.ALLOW or (
             all(map(theirs.names, kinds)) and (theirs.every or own is None or not own.every)
         )

@@ -1,4 +1,4 @@
-"""What `policyd check` warns about, and the desk its checks work at.
+"""What `policyd check` warns about, and the review of a policy that its checks work on.
 
 A finding has a name (`last-star`), a place, what was found, and what to write. A comment `# ok: last-star` on the line
 a finding is about, or on the line its rule begins at, says that it is meant.
@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from policyd.cli.covering import Coverer
 from policyd.cli.replay import Asked
-from policyd.cli.standins import Yard
+from policyd.cli.standins import StandIns
 from policyd.cli.trial import Trial
 from policyd.model import Decision, RuleRef
 from policyd.policy import Diagnostic, Policy, Rule
@@ -54,7 +54,7 @@ class Block(Struct, frozen=True):
         return self.parsed.lines.find(self.name, self.number, key, text)
 
 
-class Desk(Struct, dict=True):
+class Review(Struct, dict=True):
     """A policy with everything its checks look at."""
 
     policy: Policy
@@ -67,14 +67,14 @@ class Desk(Struct, dict=True):
     findings: list[Finding] = field(default_factory=list)
 
     @cached_property
-    def yard(self) -> Yard:
-        """Where stand-ins live."""
-        return Yard(self.home, self.tmpdir)
+    def stand_ins(self) -> StandIns:
+        """The stand-ins of its rules."""
+        return StandIns(self.home, self.tmpdir)
 
     @cached_property
     def coverer(self) -> Coverer:
         """Compares rules."""
-        return Coverer(self.yard, self.now)
+        return Coverer(self.stand_ins, self.now)
 
     @cached_property
     def trial(self) -> Trial:

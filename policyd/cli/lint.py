@@ -2,7 +2,7 @@
 
     lint(policy, sources, home=…, tmpdir=…, now=…, cwd=…) -> findings, ordered by file and line
 
-Each check is a function of the desk in a module of its own kind: `lintreach` (rules that can never decide),
+Each check is a function of the review in a module of its own kind: `lintreach` (rules that can never decide),
 `lintbroad` (allows broader than they look), `lintgaps` (what was left out), `lintplaces` (patterns against the files
 of a workspace). Two rules hold for all of them: a warning is true of this policy, tried where it can be tried, and it
 says what to write.
@@ -15,7 +15,7 @@ from datetime import datetime
 
 import policyd
 from policyd.cli import lintbroad, lintgaps, lintplaces, lintreach
-from policyd.cli.findings import Desk, Finding
+from policyd.cli.findings import Finding, Review
 from policyd.policy import Policy, PolicySource
 from policyd.policy.read import parse
 
@@ -35,8 +35,8 @@ def lint(
         now: past which moment a rule is expired.
         cwd: a workspace whose files are looked at, empty for none.
     """
-    desk = Desk(policy, [parse(source, policyd.__version__) for source in sources], home, tmpdir, now, cwd)
+    review = Review(policy, [parse(source, policyd.__version__) for source in sources], home, tmpdir, now, cwd)
     for check in CHECKS:
-        check(desk)
-    found = dict.fromkeys(desk.findings)
+        check(review)
+    found = dict.fromkeys(review.findings)
     return sorted(found, key=lambda one: (-one.at.layer, one.at.file, one.at.line, one.name, one.at.found))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from policyd.cli import hazards
 from policyd.cli.covering import kind_of
 from policyd.cli.drafting import leading
-from policyd.cli.findings import Desk, shown
+from policyd.cli.findings import Review, shown
 from policyd.cli.replay import Asked
 from policyd.cli.standins import written
 from policyd.cli.trial import suited
@@ -38,62 +38,62 @@ GROUNDS: tuple[tuple[Asked, str, tuple[str, ...]], ...] = (
 WIDE_PATHS = {"/**": "everything on the machine", "/": "everything on the machine", "~/**": "the whole home directory"}
 
 
-def check(desk: Desk) -> None:
+def check(review: Review) -> None:
     """Note every allow that reaches further than its text suggests."""
-    for rule in desk.rules():
+    for rule in review.rules():
         if rule.effect is Effect.ALLOW:
-            kinds_alone(desk, rule)
-            wide_resources(desk, rule)
+            kinds_alone(review, rule)
+            wide_resources(review, rule)
             for condition in rule.conditions:
                 if isinstance(condition, CommandCondition):
-                    commands(desk, rule, condition)
-    defaults(desk)
-    runs_later(desk)
+                    commands(review, rule, condition)
+    defaults(review)
+    runs_later(review)
 
 
-def allows(desk: Desk, rule: Rule, request: str) -> bool:
+def allows(review: Review, rule: Rule, request: str) -> bool:
     """Say whether the policy as a whole allows a request, by this rule among others."""
-    actions = desk.trial.actions(request, rule.resource)
-    decision = desk.trial.decide(desk.policy, actions, suited(desk.trial.context(), rule))
+    actions = review.trial.actions(request, rule.resource)
+    decision = review.trial.decide(review.policy, actions, suited(review.trial.context(), rule))
     return decision.effect is Effect.ALLOW and any(rule.ref in judged.hits for judged in decision.actions)
 
 
 # ---- commands --------------------------------------------------------------------------------------
 
 
-def commands(desk: Desk, rule: Rule, condition: CommandCondition) -> None:
+def commands(review: Review, rule: Rule, condition: CommandCondition) -> None:
     """Note what the command patterns of an allow let through beside what they look like."""
     for entry in condition.entries:
         if isinstance(entry, CommandPattern):
-            last_star(desk, rule, entry)
+            last_star(review, rule, entry)
             if entry.programs is None:
-                any_program(desk, rule, entry)
+                any_program(review, rule, entry)
             else:
-                harms(desk, rule, entry)
+                harms(review, rule, entry)
 
 
-def last_star(desk: Desk, rule: Rule, pattern: CommandPattern) -> None:
+def last_star(review: Review, rule: Rule, pattern: CommandPattern) -> None:
     """Note a last word `*`: people mean any arguments."""
     ends = [words for words in pattern.alternatives if len(words) > 1 and words[-1].any]
     if ends and not all(words[-2].option for words in ends):  # whose value the `*` plainly is
         found = f"`{pattern.source}`: the last `*` is exactly one argument that is no option"
         wider = pattern.source.rstrip()[:-1] + "**"
-        desk.warn("last-star", rule.ref, found, f"write `{wider}` for any", key="command", text=pattern.source)
+        review.warn("last-star", rule.ref, found, f"write `{wider}` for any", key="command", text=pattern.source)
 
 
-def any_program(desk: Desk, rule: Rule, pattern: CommandPattern) -> None:
+def any_program(review: Review, rule: Rule, pattern: CommandPattern) -> None:
     """Note a pattern whose first word is any program."""
-    if allows(desk, rule, "execute zqx0 x") or allows(desk, rule, "execute zqx0"):
+    if allows(review, rule, "execute zqx0 x") or allows(review, rule, "execute zqx0"):
         found = f"`{pattern.source}` allows every program there is"
-        desk.warn("broad", rule.ref, found, "name the programs", key="command", text=pattern.source)
+        review.warn("broad", rule.ref, found, "name the programs", key="command", text=pattern.source)
 
 
-def harms(desk: Desk, rule: Rule, pattern: CommandPattern) -> None:
+def harms(review: Review, rule: Rule, pattern: CommandPattern) -> None:
     """Note what a pattern with an open end lets its program run or write."""
     found: dict[str, str] = {}
     for words in pattern.alternatives:
         for text, what in tries(words):
-            if len(found) < MOST_SHOWN and text not in found and allows(desk, rule, f"execute {text}"):
+            if len(found) < MOST_SHOWN and text not in found and allows(review, rule, f"execute {text}"):
                 found[text] = what
     if found:
         shown_ = " and ".join(f"`{text}` ({what})" for text, what in found.items())
@@ -101,7 +101,7 @@ def harms(desk: Desk, rule: Rule, pattern: CommandPattern) -> None:
         closed = f"write {better[2]}, which leaves them out; or " if better[1] else ""
         write = f"{closed}name the subcommands and options you mean, or take those out with `unless` or a deny rule"
         named = f"`{pattern.source}` also allows {shown_}"
-        desk.warn("broad", rule.ref, named, write, key="command", text=pattern.source)
+        review.warn("broad", rule.ref, named, write, key="command", text=pattern.source)
 
 
 def tries(words: tuple[PatternWord, ...]) -> Iterator[tuple[str, str]]:
@@ -117,7 +117,7 @@ def tries(words: tuple[PatternWord, ...]) -> Iterator[tuple[str, str]]:
 # ---- kinds and other resources ---------------------------------------------------------------------
 
 
-def kinds_alone(desk: Desk, rule: Rule) -> None:
+def kinds_alone(review: Review, rule: Rule) -> None:
     """Note an allow on kinds alone: in the managed layer always, elsewhere where it runs or changes things."""
     if rule.resource:
         return
@@ -127,63 +127,63 @@ def kinds_alone(desk: Desk, rule: Rule) -> None:
     if rule.ref.layer is Layer.MANAGED:
         found = "a managed allow on kinds alone: it holds for every agent, person and project"
         write = "name a path, command, URL or tool; or write a `[[default]]` with `delegate`, which users can tighten"
-        desk.warn("kind-alone", rule.ref, found, write, key="kind")
+        review.warn("kind-alone", rule.ref, found, write, key="kind")
     elif kinds.every or not kinds.kinds <= HARMLESS:
         every = "every kind there is" if kinds.every else ", ".join(f"`{kind}`" for kind in sorted(kinds.kinds))
         found = f"it allows all of {every} in the workspace"
-        desk.warn("kind-alone", rule.ref, found, "name a path, command, URL or tool, or write a default", key="kind")
+        review.warn("kind-alone", rule.ref, found, "name a path, command, URL or tool, or write a default", key="kind")
 
 
-def wide_resources(desk: Desk, rule: Rule) -> None:
+def wide_resources(review: Review, rule: Rule) -> None:
     """Note URLs, tools and paths that stand for all of them."""
     for condition in rule.conditions:
         if isinstance(condition, UrlCondition) and rule.resource == "url":
             for url in condition.patterns:
                 if url.host == "*" and not rule.table.get("input"):
-                    wide(desk, rule, "url", url.source, "every host there is", "name the hosts")
+                    wide(review, rule, "url", url.source, "every host there is", "name the hosts")
         if isinstance(condition, ToolCondition) and rule.resource == "tool":
             for tool in condition.patterns:
                 if tool.server is not None and not tool.server.strip("*"):
-                    wide(desk, rule, "tool", tool.source, "tools of every MCP server", "name the servers")
+                    wide(review, rule, "tool", tool.source, "tools of every MCP server", "name the servers")
     for text in written(rule.table, "path"):
         if text in WIDE_PATHS and kind_of(rule) is not None:
             where = WIDE_PATHS[text] + (", keys and start-up files included" if text != "/" else "")
-            wide(desk, rule, "path", text, where, "name the directories you mean")
+            wide(review, rule, "path", text, where, "name the directories you mean")
 
 
-def wide(desk: Desk, rule: Rule, key: str, text: str, what: str, write: str) -> None:
+def wide(review: Review, rule: Rule, key: str, text: str, what: str, write: str) -> None:
     """Note one pattern that stands for everything."""
-    desk.warn("broad", rule.ref, f"`{text}` is {what}", write, key=key, text=text)
+    review.warn("broad", rule.ref, f"`{text}` is {what}", write, key=key, text=text)
 
 
-def defaults(desk: Desk) -> None:
+def defaults(review: Review) -> None:
     """Note a ground on which every command, or every MCP tool, is allowed."""
-    for parsed in desk.files:
+    for parsed in review.files:
         table = parsed.raw.get("defaults")
         if not isinstance(table, dict):
             continue
         for request, what, keys in GROUNDS:
             key = next((key for key in keys if key in table), "")
-            if table.get(key) == "allow" and desk.decide(request).effect is Effect.ALLOW:
+            if table.get(key) == "allow" and review.decide(request).effect is Effect.ALLOW:
                 found = f"`{key}` allows {what} in the workspace"
                 write = 'write "ask", and allow by rules what you know'
-                desk.warn_top("broad", parsed, f"defaults.{key}", found, write)
+                review.warn_top("broad", parsed, f"defaults.{key}", found, write)
 
 
 # ---- what runs later -------------------------------------------------------------------------------
 
 
-def runs_later(desk: Desk) -> None:
+def runs_later(review: Review) -> None:
     """Note where the files that decide what a test runner runs may be changed by whoever may start it."""
     for command, file in LATER:
-        decision, edit = desk.decide(f"execute {command}"), desk.decide(f"edit {file}")
+        decision, edit = review.decide(f"execute {command}"), review.decide(f"edit {file}")
         if decision.effect is not Effect.ALLOW or edit.effect is not Effect.ALLOW:
             continue
         rule = next((ref for judged in decision.actions for ref in judged.hits if ref.effect is Effect.ALLOW), None)
-        if rule is None or "command" not in desk.block(rule).table:
+        if rule is None or "command" not in review.block(rule).table:
             continue
         by = next((shown(ref) for judged in edit.actions for ref in (*judged.hits, *judged.defaults)), "a default")
         found = f"it allows `{command}`, and {by} allows editing `{file}`, which decides what that runs"
         write = 'add a rule `effect = "ask"`, `kind = "@write"`, `path = ["@auto-run"]`'
-        desk.warn("runs-later", rule, found, write, key="command")
+        review.warn("runs-later", rule, found, write, key="command")
         return

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from policyd.actions import profiles
 from policyd.cli import shapes
 from policyd.cli.covering import kind_of
-from policyd.cli.findings import Desk
+from policyd.cli.findings import Review
 from policyd.cli.standins import written
 from policyd.cli.trial import suited
 from policyd.model import Effect, Role
@@ -31,31 +31,31 @@ _DOMAIN = re.compile(r"[^.]*[a-z][^.]*\.(?:[a-z]{2,3}\.[a-z]{2}|[a-z][a-z0-9-]+)
 DONE = {"edit": "edited", "delete": "deleted", "move": "moved away", "read": "read", "search": "searched"}
 
 
-def check(desk: Desk) -> None:
+def check(review: Review) -> None:
     """Note what policies leave out by mistake."""
-    for rule in desk.rules():
+    for rule in review.rules():
         if rule.effect is not Effect.ALLOW and rule.resource == "path":
-            neighbours(desk, rule)
+            neighbours(review, rule)
         if rule.effect is not Effect.ALLOW and rule.resource == "url":
-            subdomains(desk, rule)
-        agents(desk, rule)
-    for parsed in desk.files:
-        default_neighbours(desk, parsed)
-    unused_sets(desk)
+            subdomains(review, rule)
+        agents(review, rule)
+    for parsed in review.files:
+        default_neighbours(review, parsed)
+    unused_sets(review)
 
 
 # ---- hosts -----------------------------------------------------------------------------------------
 
 
-def subdomains(desk: Desk, rule: Rule) -> None:
+def subdomains(review: Review, rule: Rule) -> None:
     """Note a denied domain whose subdomains stay as they are."""
-    strict = [other for other in desk.rules() if other.effect >= rule.effect]
+    strict = [other for other in review.rules() if other.effect >= rule.effect]
     covered = {host for other in strict for pattern in _urls(other) for host in pattern.hosts}
     for pattern in _urls(rule):
         if _DOMAIN(pattern.host) and not pattern.path and not covered & {*host_keys(f"x.{pattern.host}")}:
             found = f"`{pattern.source}` is that host alone, none of its subdomains"
             write = f'write `"*.{pattern.host}"` beside it'
-            desk.warn("gap", rule.ref, found, write, key="url", text=pattern.source)
+            review.warn("gap", rule.ref, found, write, key="url", text=pattern.source)
 
 
 def _urls(rule: Rule) -> Iterator[UrlPattern]:
@@ -65,14 +65,14 @@ def _urls(rule: Rule) -> Iterator[UrlPattern]:
 # ---- neighbours of a kind --------------------------------------------------------------------------
 
 
-def neighbours(desk: Desk, rule: Rule) -> None:
+def neighbours(review: Review, rule: Rule) -> None:
     """Note a denied kind whose neighbour this policy lets through for the same paths."""
     named = kind_of(rule)
     kinds = named.kinds if named and not named.every else None
-    one = next((one for one in desk.yard.of(rule) or () if one.action.role is not Role.MENTION), None)
+    one = next((one for one in review.stand_ins.of(rule) or () if one.action.role is not Role.MENTION), None)
     if not kinds or one is None:
         return
-    context = suited(desk.coverer.context, rule)
+    context = suited(review.coverer.context, rule)
     for word, family in FAMILIES.items():
         if not kinds & set(family):
             continue
@@ -80,17 +80,17 @@ def neighbours(desk: Desk, rule: Rule) -> None:
         open_ = []
         for kind in missing:
             action = replace(one.action, kinds=frozenset({kind}))
-            if desk.trial.decide(desk.policy, (action,), context).effect < rule.effect:
+            if review.trial.decide(review.policy, (action,), context).effect < rule.effect:
                 open_.append(kind)
         if open_:
             has = ", ".join(f"`{kind}`" for kind in sorted(kinds & set(family)))
             found = f"it names {has} without {', '.join(f'`{kind}`' for kind in open_)}"
             done = " and ".join(DONE[kind] for kind in open_)
             write = f'these paths can still be {done}: write `kind = "{word}"`'
-            desk.warn("gap", rule.ref, found, write, key="kind")
+            review.warn("gap", rule.ref, found, write, key="kind")
 
 
-def default_neighbours(desk: Desk, parsed: Parsed) -> None:
+def default_neighbours(review: Review, parsed: Parsed) -> None:
     """Note defaults that are looser for a neighbour than for the kind itself."""
     given = shapes.table(parsed.raw.get("defaults"))
     told = {key: EFFECTS[word] for key, word in given.items() if isinstance(word, str) and word in EFFECTS}
@@ -102,16 +102,16 @@ def default_neighbours(desk: Desk, parsed: Parsed) -> None:
         if strict in told and loose in told and told[loose] < told[strict]:
             found = f"`{loose}` is looser than `{strict}`: {why}"
             write = f'write `{loose} = "{told[strict].word}"`'
-            desk.warn_top("gap", parsed, f"defaults.{loose}", found, write)
+            review.warn_top("gap", parsed, f"defaults.{loose}", found, write)
 
 
 # ---- sets ------------------------------------------------------------------------------------------
 
 
-def unused_sets(desk: Desk) -> None:
+def unused_sets(review: Review) -> None:
     """Note sets that no file of their layer or a lower one names."""
-    for parsed in desk.files:
-        below = [each for each in desk.files if each.source.layer <= parsed.source.layer]
+    for parsed in review.files:
+        below = [each for each in review.files if each.source.layer <= parsed.source.layer]
         used = {name for each in below for name in references(each)}
         for name in parsed.file.sets:
             if name not in used:
@@ -120,7 +120,7 @@ def unused_sets(desk: Desk) -> None:
                 meant = f"name it as it is used, `@{near}`" if near else f"write `@{name}` where it is meant"
                 said = f"nothing uses the set `@{name}`", f"{meant}, or remove it"
                 at = Diagnostic(parsed.source.name, line, "", *said, parsed.source.layer)
-                desk.note("unused-set", at, parsed, line)
+                review.note("unused-set", at, parsed, line)
 
 
 def references(parsed: Parsed) -> Iterator[str]:
@@ -145,7 +145,7 @@ def texts(value: object) -> Iterator[str]:
 # ---- agents ----------------------------------------------------------------------------------------
 
 
-def agents(desk: Desk, rule: Rule) -> None:
+def agents(review: Review, rule: Rule) -> None:
     """Note an agent's name that no profile has, where one is so near that it must be meant: others are wire names."""
     names = {profile.short: profile for profile in profiles.shipped().values()} if rule.table.get("agent") else {}
     for text in written(rule.table, "agent"):
@@ -153,4 +153,4 @@ def agents(desk: Desk, rule: Rule) -> None:
         near = next(iter(get_close_matches(short, names, 1, cutoff=0.75)), "")
         if short not in names and near and profiles.named(short) is None:
             found = f"no agent is known as `{short}`"
-            desk.warn("unknown-agent", rule.ref, found, f"write `{near}`", key="agent", text=text)
+            review.warn("unknown-agent", rule.ref, found, f"write `{near}`", key="agent", text=text)

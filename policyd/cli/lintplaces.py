@@ -10,8 +10,8 @@ import os
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from policyd.cli.findings import Desk
-from policyd.cli.standins import Yard
+from policyd.cli.findings import Review
+from policyd.cli.standins import StandIns
 from policyd.model import PathRef, Workspace
 from policyd.paths import PathPattern, syntax
 from policyd.policy import Rule
@@ -23,21 +23,21 @@ MOST = 50_000
 SKIPPED = frozenset({".git", "node_modules", ".venv", "venv", "__pycache__", ".tox", "target"})
 
 
-def check(desk: Desk) -> None:
+def check(review: Review) -> None:
     """Note patterns that the workspace contradicts."""
-    names = listing(desk.cwd) if desk.cwd else ()
+    names = listing(review.cwd) if review.cwd else ()
     if not names:
         return
-    space = Workspace(desk.cwd, (desk.cwd,), (desk.cwd,), home=desk.home, tmpdir=desk.tmpdir)
-    for rule in desk.rules():
+    space = Workspace(review.cwd, (review.cwd,), (review.cwd,), home=review.home, tmpdir=review.tmpdir)
+    for rule in review.rules():
         for pattern in patterns(rule):
-            if name := existing_bracket(desk.cwd, pattern.source):
+            if name := existing_bracket(review.cwd, pattern.source):
                 found = f"`{pattern.source}`: `{name}` is a directory here, but `[…]` stands for one of its letters"
                 escaped = pattern.source.replace("[", "\\[").replace("]", "\\]")
                 text = pattern.source
-                desk.warn("names-directory", rule.ref, found, f"write `{escaped}`", key=rule.resource, text=text)
-            elif tied(pattern, desk.yard) and not matches(pattern, names, space):
-                nothing(desk, rule, pattern, names)
+                review.warn("names-directory", rule.ref, found, f"write `{escaped}`", key=rule.resource, text=text)
+            elif tied(pattern, review.stand_ins) and not matches(pattern, names, space):
+                nothing(review, rule, pattern, names)
 
 
 def patterns(rule: Rule) -> Iterator[PathPattern]:
@@ -49,20 +49,20 @@ def patterns(rule: Rule) -> Iterator[PathPattern]:
                 yield from (pattern for pattern in condition.patterns if pattern.source not in given)
 
 
-def nothing(desk: Desk, rule: Rule, pattern: PathPattern, names: tuple[str, ...]) -> None:
+def nothing(review: Review, rule: Rule, pattern: PathPattern, names: tuple[str, ...]) -> None:
     """Note a pattern that matches no file."""
     head = pattern.head or pattern.source
     close = get_close_matches(head, {name for name in names if name.count("/") == head.count("/")}, n=1)
     near = [name for name in names if name.lower() == head.lower()] or close
     write = f"did you mean `{near[0]}`?" if near else "correct it, or leave it for files to come"
-    found = f"`{pattern.source}` matches nothing in {desk.cwd}"
+    found = f"`{pattern.source}` matches nothing in {review.cwd}"
     key = "path" if rule.resource == "path" else "unless"
-    desk.warn("matches-nothing", rule.ref, found, write, key=key, text=pattern.source)
+    review.warn("matches-nothing", rule.ref, found, write, key=key, text=pattern.source)
 
 
-def tied(pattern: PathPattern, yard: Yard) -> bool:
+def tied(pattern: PathPattern, stand_ins: StandIns) -> bool:
     """Say whether every alternative of a pattern is tied to a place in the workspace."""
-    read = syntax.read(pattern.source, home=yard.home, tmpdir=yard.tmpdir)
+    read = syntax.read(pattern.source, home=stand_ins.home, tmpdir=stand_ins.tmpdir)
     return all(not one.absolute and not one.floats and one.head for one in read)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from policyd.cli.covering import tables
-from policyd.cli.findings import Desk, shown
+from policyd.cli.findings import Review, shown
 from policyd.cli.standins import StandIn, written
 from policyd.model import Effect, Layer
 from policyd.policy import Entry, LayerDefaults, Rule
@@ -19,21 +19,21 @@ STRICTER = {Effect.ALLOW: (Effect.ASK, Effect.DENY), Effect.ASK: (Effect.DENY,),
 DOES = {Effect.ALLOW: "allowed", Effect.ASK: "asked about", Effect.DENY: "denied"}
 
 
-def check(desk: Desk) -> None:
+def check(review: Review) -> None:
     """Note every rule and default that can never decide."""
-    for rule in desk.policy.rules:
+    for rule in review.policy.rules:
         if rule.void:
-            desk.warn("void", rule.ref, f"it does not count: {rule.void}", cure_of_void(rule), key="effect")
-        elif not expired(desk, rule):
-            swallowed(desk, rule)
-            outranked(desk, rule)
-            outvoted(desk, rule)
-    for layer in desk.policy.defaults:
+            review.warn("void", rule.ref, f"it does not count: {rule.void}", cure_of_void(rule), key="effect")
+        elif not expired(review, rule):
+            swallowed(review, rule)
+            outranked(review, rule)
+            outvoted(review, rule)
+    for layer in review.policy.defaults:
         for rule in layer.rules:
-            expired(desk, rule)
-    for parsed in desk.files:
-        void_defaults(desk, parsed)
-    outranked_defaults(desk)
+            expired(review, rule)
+    for parsed in review.files:
+        void_defaults(review, parsed)
+    outranked_defaults(review)
 
 
 TRUST = "run `policyd trust` in the project"
@@ -47,63 +47,63 @@ def cure_of_void(rule: Rule) -> str:
     return ADMINISTRATOR
 
 
-def expired(desk: Desk, rule: Rule) -> bool:
+def expired(review: Review, rule: Rule) -> bool:
     """Note a rule whose time is over."""
     until = next((c.moment for c in rule.conditions if isinstance(c, UntilCondition)), None)
-    if until is None or desk.now < until:
+    if until is None or review.now < until:
         return False
     found = f"it ended {until.isoformat()}: since then it never holds"
-    desk.warn("expired", rule.ref, found, "remove the rule, or move `until`", key="until")
+    review.warn("expired", rule.ref, found, "remove the rule, or move `until`", key="until")
     return True
 
 
 # ---- exceptions ------------------------------------------------------------------------------------
 
 
-def swallowed(desk: Desk, rule: Rule) -> None:
+def swallowed(review: Review, rule: Rule) -> None:
     """Note exceptions that leave nothing of their rule, or that can never meet it."""
     if not rule.unless:
         return
-    stand_ins = [one for one in desk.yard.of(rule) or () if not one.deep]
+    stand_ins = [one for one in review.stand_ins.of(rule) or () if not one.deep]
     if not stand_ins:
         return
-    if all(any(desk.coverer.surely_excepts(table, one.action) for table in rule.unless) for one in stand_ins):
+    if all(any(review.coverer.surely_excepts(table, one.action) for table in rule.unless) for one in stand_ins):
         found = "its `unless` covers all it is about, so nothing is left of it"
-        desk.warn("swallowed", rule.ref, found, "narrow the exception, or remove the rule", key="unless")
+        review.warn("swallowed", rule.ref, found, "narrow the exception, or remove the rule", key="unless")
         return
     if any(text[1:].partition(".")[0] in shipped() for text in written(rule.table, rule.resource)):
         return  # what a shipped set holds changes with releases: the exception is a statement
     for conditions, raw in zip(rule.unless, tables(rule), strict=True):
-        if not any(desk.coverer.may_except(conditions, one.action) for one in stand_ins):
+        if not any(review.coverer.may_except(conditions, one.action) for one in stand_ins):
             text = next(iter(written(raw, rule.resource)), "") if isinstance(raw, dict) else ""
             found = "this exception never holds: it names nothing the rule is about"
-            desk.warn("idle-exception", rule.ref, found, "correct or remove it", key="unless", text=text)
+            review.warn("idle-exception", rule.ref, found, "correct or remove it", key="unless", text=text)
 
 
 # ---- covered by others -----------------------------------------------------------------------------
 
 
-def outranked(desk: Desk, rule: Rule) -> None:
+def outranked(review: Review, rule: Rule) -> None:
     """Note a rule, or single patterns of one, that stricter or equal rules cover."""
-    stand_ins = desk.yard.of(rule)
+    stand_ins = review.stand_ins.of(rule)
     if not stand_ins:
         return
     for effects, note in ((STRICTER[rule.effect], note_outranked), ((rule.effect,), note_redundant)):
         over: dict[StandIn, Rule | None] = {}
         for one in stand_ins if effects else ():
-            over[one] = first(desk, rule, one, effects)
+            over[one] = first(review, rule, one, effects)
             if over[one] is None and (rule.effect is not Effect.ALLOW or note is note_redundant):
                 break
         if over and all(over.values()):
-            note(desk, rule, [each for each in over.values() if each])
+            note(review, rule, [each for each in over.values() if each])
             return
         if note is note_outranked:
-            outranked_patterns(desk, rule, over)
+            outranked_patterns(review, rule, over)
 
 
-def first(desk: Desk, rule: Rule, one: StandIn, effects: Iterable[Effect]) -> Rule | None:
+def first(review: Review, rule: Rule, one: StandIn, effects: Iterable[Effect]) -> Rule | None:
     """Return a rule that makes `rule` idle for a stand-in: the strictest, then the highest."""
-    found = [each for each in desk.coverer.covering(desk.policy, rule, one, effects) if idles(each, rule)]
+    found = [each for each in review.coverer.covering(review.policy, rule, one, effects) if idles(each, rule)]
     return max(found, key=lambda each: (each.effect, each.rank, -each.number), default=None)
 
 
@@ -126,13 +126,13 @@ def carries(rule: Rule) -> bool:
     return all(getattr(entry, "carries", True) for entry in entries)
 
 
-def note_outranked(desk: Desk, rule: Rule, over: list[Rule]) -> None:
+def note_outranked(review: Review, rule: Rule, over: list[Rule]) -> None:
     """Note a rule of which everything is decided more strictly by others."""
     found = f"it never decides: all it names is {by(over)}"
-    desk.warn("outranked", rule.ref, found, cure(rule, over), key="effect")
+    review.warn("outranked", rule.ref, found, cure(rule, over), key="effect")
 
 
-def outranked_patterns(desk: Desk, rule: Rule, over: dict[StandIn, Rule | None]) -> None:
+def outranked_patterns(review: Review, rule: Rule, over: dict[StandIn, Rule | None]) -> None:
     """Note single patterns of an allow of which everything is decided more strictly by others."""
     patterns = dict.fromkeys(one.pattern for one in over if not one.pattern.startswith("@"))
     if rule.effect is not Effect.ALLOW or len(patterns) < 2:
@@ -142,21 +142,21 @@ def outranked_patterns(desk: Desk, rule: Rule, over: dict[StandIn, Rule | None])
         strict = [each for each in rules if each]
         if len(strict) == len(rules):
             found = f"`{pattern}` never counts here: it is {by(strict)}"
-            desk.warn("outranked", rule.ref, found, cure(rule, strict), key=rule.resource, text=pattern)
+            review.warn("outranked", rule.ref, found, cure(rule, strict), key=rule.resource, text=pattern)
 
 
-def note_redundant(desk: Desk, rule: Rule, over: list[Rule]) -> None:
+def note_redundant(review: Review, rule: Rule, over: list[Rule]) -> None:
     """Note a rule that changes nothing; of two alike, the later one."""
-    if any(twins(desk, rule, each) and each.number > rule.number for each in over):
+    if any(twins(review, rule, each) and each.number > rule.number for each in over):
         return
     found = f"it changes nothing: all it names is {by(over)}"
-    desk.warn("redundant", rule.ref, found, "remove it, or say in it what is different", key=rule.resource or "kind")
+    review.warn("redundant", rule.ref, found, "remove it, or say in it what is different", key=rule.resource or "kind")
 
 
-def twins(desk: Desk, rule: Rule, other: Rule) -> bool:
+def twins(review: Review, rule: Rule, other: Rule) -> bool:
     """Say whether `rule` covers `other` in turn."""
-    stand_ins = desk.yard.of(other) or ()
-    return all(desk.coverer.covers(rule, other, one) and idles(rule, other) for one in stand_ins)
+    stand_ins = review.stand_ins.of(other) or ()
+    return all(review.coverer.covers(rule, other, one) and idles(rule, other) for one in stand_ins)
 
 
 def by(rules: Iterable[Rule]) -> str:
@@ -181,22 +181,22 @@ def cure(rule: Rule, over: list[Rule]) -> str:
 # ---- defaults --------------------------------------------------------------------------------------
 
 
-def outvoted(desk: Desk, rule: Rule) -> None:
+def outvoted(review: Review, rule: Rule) -> None:
     """Note an allow that a default of a higher layer always beats: only rules of that layer displace it."""
-    if rule.effect is not Effect.ALLOW or not (stand_ins := desk.yard.of(rule)):
+    if rule.effect is not Effect.ALLOW or not (stand_ins := review.stand_ins.of(rule)):
         return
-    strict = [spoken_above(desk, rule, one) for one in stand_ins]
+    strict = [spoken_above(review, rule, one) for one in stand_ins]
     if all(strict):
         entry = max((each for each in strict if each), key=lambda each: each.effect)
         found = f"it never decides: all it names is {DOES[entry.effect]} by the default {shown(entry.ref)}"
         write = "remove it: only a rule there, or `delegate = true` beside that default, makes room for yours"
-        desk.warn("outranked", rule.ref, found, write, key="effect")
+        review.warn("outranked", rule.ref, found, write, key="effect")
 
 
-def spoken_above(desk: Desk, rule: Rule, one: StandIn) -> Entry | None:
+def spoken_above(review: Review, rule: Rule, one: StandIn) -> Entry | None:
     """Return the strict default of a higher layer that surely counts for a stand-in."""
-    ranks = {each.rank for each in desk.policy.candidates(one.action, desk.coverer.context)}
-    for layer in desk.policy.defaults:
+    ranks = {each.rank for each in review.policy.candidates(one.action, review.coverer.context)}
+    for layer in review.policy.defaults:
         if layer.rank > rule.rank and not layer.rules and all(rank < layer.rank for rank in ranks):
             entries = [e for e in layer.of(one.action) if e.effect is not Effect.ALLOW and not e.delegate]
             if entries:
@@ -204,34 +204,34 @@ def spoken_above(desk: Desk, rule: Rule, one: StandIn) -> Entry | None:
     return None
 
 
-def void_defaults(desk: Desk, parsed: Parsed) -> None:
+def void_defaults(review: Review, parsed: Parsed) -> None:
     """Note allows in `[defaults]` and `[[default]]` that a lock or missing trust takes away."""
     source = parsed.source
     trusted = source.layer is not Layer.PROJECT or source.trusted
-    void = desk.policy.lock.voids(source.layer, trusted=trusted)
+    void = review.policy.lock.voids(source.layer, trusted=trusted)
     if not void:
         return
     cure = TRUST if "trusted" in void else ADMINISTRATOR
     table = parsed.raw.get("defaults")
     for key, word in table.items() if isinstance(table, dict) else ():
         if word == Effect.ALLOW.word:
-            desk.warn_top("void", parsed, f"defaults.{key}", f"`{key}` = allow does not count: {void}", cure)
+            review.warn_top("void", parsed, f"defaults.{key}", f"`{key}` = allow does not count: {void}", cure)
     for number, block in parsed.defaults:
         if block["effect"] == Effect.ALLOW.word:
             line = parsed.line("default", number)
             key = f"{source.name}:{line}"
-            desk.warn_top("void", parsed, "default", f"the `[[default]]` at {key} does not count: {void}", cure)
+            review.warn_top("void", parsed, "default", f"the `[[default]]` at {key} does not count: {void}", cure)
 
 
-def outranked_defaults(desk: Desk) -> None:
+def outranked_defaults(review: Review) -> None:
     """Note entries of `[defaults]` that a higher layer's stricter ones always beat."""
-    layers = by_rank(desk.policy.defaults)
+    layers = by_rank(review.policy.defaults)
     for rank, entries in layers.items():
         for key, entry in entries.items():
             for above in (r for r in layers if r > rank):
                 higher = layers[above].get(key) or (layers[above].get("*") if key not in {"outside", "mcp"} else None)
                 if higher and higher.effect > entry.effect and not higher.delegate:
-                    note_default(desk, key, entry, higher)
+                    note_default(review, key, entry, higher)
 
 
 def by_rank(defaults: Iterable[LayerDefaults]) -> dict[Layer, dict[str, Entry]]:
@@ -242,10 +242,10 @@ def by_rank(defaults: Iterable[LayerDefaults]) -> dict[Layer, dict[str, Entry]]:
     return found
 
 
-def note_default(desk: Desk, key: str, entry: Entry, higher: Entry) -> None:
+def note_default(review: Review, key: str, entry: Entry, higher: Entry) -> None:
     """Note one entry that never counts."""
-    parsed = next((p for p in desk.files if p.source.name == entry.ref.file), None)
+    parsed = next((p for p in review.files if p.source.name == entry.ref.file), None)
     if parsed is None:
         return
     found = f"`{key}` never decides: it is {DOES[higher.effect]} by the stricter default {shown(higher.ref)}"
-    desk.warn_top("outranked", parsed, f"defaults.{key}", found, "remove it")
+    review.warn_top("outranked", parsed, f"defaults.{key}", found, "remove it")

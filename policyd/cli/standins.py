@@ -63,8 +63,8 @@ class StandIn(Struct, frozen=True):
         return self.action.path is not None and self.action.path.reach is not Reach.ENTRY
 
 
-class Yard(Struct, frozen=True, dict=True):
-    """Where stand-ins live."""
+class StandIns(Struct, frozen=True, dict=True):
+    """The stand-ins of rules, in a workspace of their own."""
 
     home: str
     tmpdir: str = "/tmp"

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from policyd.cli.auditcases import Court
+from policyd.cli.auditcases import Replayer
 from policyd.cli.auditfilters import chosen, wanted
 from policyd.cli.ending import DONE, counted, failed
 from policyd.cli.saying import give, say_or_tell, tell
@@ -42,10 +42,10 @@ def run(args: Namespace, log: str) -> int:
     """Print suggestions, or what is not used."""
     try:
         answers = collect(chosen(log, lambda record: True), wanted(args))
-        court = Court(args)
+        replayer = Replayer(args)
         if args.unused:
-            return unused(court, answers, as_json=args.json)
-        found = suggest(args, answers, court)
+            return unused(replayer, answers, as_json=args.json)
+        found = suggest(args, answers, replayer)
     except (PolicyError, PlaceError, OSError) as error:
         return failed("audit suggest", error)
     if args.json:
@@ -55,10 +55,10 @@ def run(args: Namespace, log: str) -> int:
     return 0
 
 
-def suggest(args: Namespace, answers: Answers, court: Court) -> Suggestions:
+def suggest(args: Namespace, answers: Answers, replayer: Replayer) -> Suggestions:
     """Return proved suggestions for what a log holds."""
     questions = [*echoed(answers), *answers.questions.values()]
-    before = Before.of(court, questions)
+    before = Before.of(replayer, questions)
     unsaid: Counter[str] = Counter()
     approved, refused = [], []
     for one in questions:
@@ -127,13 +127,13 @@ def rule_facts(page: Page, rule: Candidate) -> dict[str, object]:
     }
 
 
-def unused(court: Court, answers: Answers, *, as_json: bool) -> int:
+def unused(replayer: Replayer, answers: Answers, *, as_json: bool) -> int:
     """Print the allow rules in force that nothing in the log used: neither then, nor if it were asked today."""
     used = set(answers.rules)
     questions = list(answers.questions.values())
-    for found in Before.of(court, questions).found.values():
+    for found in Before.of(replayer, questions).found.values():
         used.update(ref.label for one in found.decision.actions for ref in one.hits)
-    policies = {id(policy): policy for policy in (*(court.policy(one.case)[0] for one in questions), court.own())}
+    policies = {id(policy): policy for policy in (*(replayer.policy(one.case)[0] for one in questions), replayer.own())}
     rules = {rule.ref.label: rule for policy in policies.values() for rule in policy.rules}
     idle = [rule.ref for rule in rules.values() if rule.effect is Effect.ALLOW and not rule.void]
     idle = [ref for ref in idle if ref.label not in used]

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from msgspec import Struct, field
 
 from policyd.audit.rebuild import Undecidable
-from policyd.cli.auditcases import Court, Redecided
+from policyd.cli.auditcases import Redecided, Replayer
 from policyd.cli.lint import lint
 from policyd.cli.suggestlog import Question
 from policyd.cli.suggestrules import FILE, Candidate
@@ -35,12 +35,12 @@ class Before(Struct):
     found: dict[int, Redecided] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, court: Court, questions: Iterable[Question]) -> Before:
+    def of(cls, replayer: Replayer, questions: Iterable[Question]) -> Before:
         """Decide every question under the rules in force; what cannot be decided is left out."""
         before = cls()
         for one in questions:
             try:
-                before.found[id(one)] = court.decide(one.case)
+                before.found[id(one)] = replayer.decide(one.case)
             except Undecidable:
                 continue
         return before
@@ -61,26 +61,26 @@ class Proof(Struct):
     def settle(self) -> None:
         """Drop what does harm or no good, until all that is left holds."""
         for _ in range(ROUNDS):
-            court = self.court()
-            if court is not None and not self.attempt(court) and not self.warned(court):
+            replayer = self.replayer()
+            if replayer is not None and not self.attempt(replayer) and not self.warned(replayer):
                 return
         self.page.rules.clear()  # never printed unproved
         self.settled = 0
 
-    def court(self) -> Court | None:
+    def replayer(self) -> Replayer | None:
         """Put the suggestions in force; None where one of them, or an example of it, was refused and went."""
         text = self.page.text()
         try:
-            court = Court(self.args, [PolicySource(FILE, text.encode(), Layer.USER)])
+            replayer = Replayer(self.args, [PolicySource(FILE, text.encode(), Layer.USER)])
             for one in self.questions:
-                court.policy(one.case)
+                replayer.policy(one.case)
         except PolicyError as error:
             own = {diagnostic.rule for diagnostic in error.diagnostics if diagnostic.file == FILE}
             if not own:
                 raise
             self.strip(own)
             return None
-        return court
+        return replayer
 
     def strip(self, names: set[str]) -> None:
         """Take the examples from rules that were refused, then the rules."""
@@ -90,7 +90,7 @@ class Proof(Struct):
                 if self.page.plain[rule.id] > 2:
                     self.drop(rule)
 
-    def attempt(self, court: Court) -> bool:
+    def attempt(self, replayer: Replayer) -> bool:
         """Decide every question; return whether suggestions had to go."""
         saves: dict[str, int] = {}
         blamed: list[set[str]] = []
@@ -98,7 +98,7 @@ class Proof(Struct):
         for one in self.questions:
             if id(one) not in self.before.found:
                 continue
-            was, now = self.before.found[id(one)].effect, court.decide(one.case)
+            was, now = self.before.found[id(one)].effect, replayer.decide(one.case)
             own = spoke(now)
             if own and harmful(one, was, now.effect):
                 blamed.append(own)
@@ -127,11 +127,11 @@ class Proof(Struct):
                 guilty.add(min(rules.values(), key=lambda one: (not one.instead, saves.get(one.id, 0), one.id)).id)
         return guilty
 
-    def warned(self, court: Court) -> bool:
+    def warned(self, replayer: Replayer) -> bool:
         """Drop what `policyd check` warns of; return whether something had to go."""
-        places = court.loaded.places
+        places = replayer.loaded.places
         found = lint(
-            court.own(), court.loaded.base.sources, home=places.home, tmpdir=places.tmpdir, now=datetime.now(UTC)
+            replayer.own(), replayer.loaded.base.sources, home=places.home, tmpdir=places.tmpdir, now=datetime.now(UTC)
         )
         named = {one.at.rule: one for one in found if one.at.file == FILE}
         for rule in [one for one in self.page.rules if one.id in named]:
