@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TypeGuard
 
-from msgspec import ValidationError, convert
+from msgspec import Struct, ValidationError, convert
 
 from policyd.model import TABLE, Option
 
@@ -51,10 +51,14 @@ def allows(params: Mapping[str, object], message: Mapping[str, object]) -> bool:
     return not kinds or not all(kind.startswith("reject") for kind in kinds)
 
 
+class _Offered(Struct, gc=False):
+    options: tuple[Option, ...]
+
+
 def options_of(items: list[object]) -> tuple[Option, ...]:
     """Return the options of a request; a field of another type is empty, what is no table is none."""
     try:
-        return convert(items, tuple[Option, ...])
+        return convert({"options": items}, _Offered).options
     except ValidationError:
         return tuple([_option(item) for item in items if isinstance(item, TABLE)])
 
