@@ -152,7 +152,7 @@ def test_the_id_of_a_call_counts_where_a_profile_reads_it(profile: profiles.Prof
     one, two = (key_of(Evidence(ident), profile) for ident in ("read__1", "write__1"))
     assert (one != two) is profile.reads_id
     assert profile.reads_id is (
-        profile.data.identify[:1] == [{"from": "toolCallId", "template": "{tool}__{rest}", "hole": "tool"}]
+        {"from": "toolCallId", "template": "{tool}__{rest}", "hole": "tool"} in profile.data.identify
     )
 
 

@@ -51,6 +51,11 @@ def test_a_directory_that_can_be_read_in_two_ways_is_not_known(text: str) -> Non
         ("[{a!}] ({b})", "[x]z] (y)", None),
         ("[{a!}]", "[x] [y]", None),
         ("{a!}", "x", {"a": "x"}),
+        ("{a}__{a}_{b}", "x__x_1", {"a": "x", "b": "1"}),
+        ("{a}__{a}_{b}", "x__y__x__y_1_0", {"a": "x__y", "b": "1_0"}),
+        ("{a}__{a}_{b}", "x__y__x__y", None),
+        ("{a}__{a}_{b}", "x__x_", None),
+        ("{a}__{a}_{b}", f"{'a' * 600}__{'a' * 600}_1", None),
     ],
 )
 def test_a_hole_that_must_end_beyond_doubt(template: str, text: str, expected: dict[str, str] | None) -> None:
@@ -78,8 +83,26 @@ def test_a_title_chooses_among_what_a_joined_name_may_mean() -> None:
         'other tool evil/run_it {"id": "4"}'
     ]
     assert gemini_mcp("list (notes MCP Server)", '{"id":"4"}', "mcp_evil_run_it") == [
-        'other tool evil/run_it|evil_run/it {"id": "4"}'
+        'other tool evil/run_it|evil_run/it|notes/list {"id": "4"}'
     ]
+
+
+@pytest.mark.parametrize(
+    ("ident", "expected"),
+    [
+        ("mcp_notes_update__note__mcp_notes_update__note_17_0", "notes/update__note"),
+        ("mcp_a__b_run__mcp_a__b_run_17_0", "a__b/run"),
+        ("mcp_notes_run__call_1", "notes/run"),
+        ("mcp_notes_update__note__call_1", "notes/update|notes/update__note"),
+    ],
+)
+def test_the_name_in_geminis_ids_is_read_to_its_end(ident: str, expected: str) -> None:
+    server, _, tool = expected.rpartition("|")[2].partition("/")
+    content = [{"type": "content", "content": {"type": "text", "text": "{}"}}]
+    title = f"{tool} ({server} MCP Server)"
+    talk = opened("gemini-cli", servers=("notes", "a__b"))
+    found = asked(talk, toolCallId=ident, title=title, kind="other", content=content)
+    assert found == [f"other tool {expected} {{}}"]
 
 
 def test_gemini_asks_for_a_file_that_a_prompt_names() -> None:

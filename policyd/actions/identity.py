@@ -89,13 +89,16 @@ def mcp_tool(evidence: Evidence, spec: ToolSpec, name: str, servers: tuple[str, 
 
 
 def _chosen(found: Tool, server: str, tool: str, evidence: Evidence, spec: ToolSpec) -> Tool:
-    """Return the one split of `found` that `server` and `tool` name.
+    """Return the one split of `found` that `server` and `tool` name; beside all where it is none of them.
 
     They come from a title, which may be an argument `command` of the call itself: then they choose nothing.
     """
-    args = arguments(evidence, spec)
-    fits = [pair for pair in found.splits if pair == (server, tool)]
-    return Tool(f"{server}/{tool}", ((server, tool),)) if fits and args is not None and "command" not in args else found
+    args, spelled = arguments(evidence, spec), _spellings(server)
+    if args is None or "command" in args:
+        return found
+    if any(part == tool and told in spelled for told, part in found.splits):
+        return Tool(f"{server}/{tool}", ((server, tool),))
+    return Tool(found.name, (*found.splits, (server, tool)))
 
 
 def joined(name: str, joint: str, servers: tuple[str, ...], *, prefixed: bool = True) -> Tool | None:

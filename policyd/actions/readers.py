@@ -8,12 +8,14 @@ Linear in the length of the text; no regular expressions.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
 PATCH_HEADS = {"*** Add File: ": "edit", "*** Update File: ": "edit", "*** Delete File: ": "delete"}
 MOVE_HEAD = "*** Move to: "
+LONGEST_PART = 512
+"""Characters of a text in which its first part ends, where that stands in it twice."""
 RENAME_HEAD = "*** Move File: "
 AROUND = ("%%bash", "apply_patch", "EOF", "```")
 """How lines around a patch begin that do not count."""
@@ -112,7 +114,8 @@ class Template(Struct, frozen=True):
 
     The first literal must begin the text, the last must end it; a literal between two holes is taken where it first
     occurs. `{}` is a hole without a name. A hole never matches nothing. A hole written `{name!}` ends where nobody can
-    doubt it: it does not hold the first character of the literal behind it, nor does that literal occur again.
+    doubt it: it does not hold the first character of the literal behind it, nor does that literal occur again. Where
+    the first two holes have one name, they hold the same text: the first literal is the one behind which it stands again.
     """
 
     literals: tuple[str, ...]
@@ -142,7 +145,8 @@ class Template(Struct, frozen=True):
         if len(text) < len(first) + len(last) or not text.startswith(first) or not text.endswith(last):
             return None
         body = text[len(first) : len(text) - len(last)]
-        parts = _split(body, self.literals[1:-1])
+        twice = len(self.names) > 2 and self.names[0] == self.names[1]
+        parts = (_twice if twice else _split)(body, self.literals[1:-1])
         if parts is None or not all(parts):
             return None
         if self.sole and any(self._doubtful(at, parts) for at in range(len(parts))):
@@ -154,6 +158,18 @@ class Template(Struct, frozen=True):
         if self.names[at] not in self.sole or not behind:
             return False
         return behind[0] in parts[at] or any(behind in part for part in parts[at + 1 :])
+
+
+def _twice(body: str, between: Sequence[str]) -> list[str] | None:
+    """Split a text whose first part stands in it twice; a part longer than any name is none."""
+    at = body.find(between[0], 1, LONGEST_PART)
+    while at > 0:
+        part, rest = body[:at], body[at + len(between[0]) :]
+        if rest.startswith(part + between[1]):
+            tail = _split(rest[at + len(between[1]) :], between[2:])
+            return [part, part, *tail] if tail is not None else None
+        at = body.find(between[0], at + 1, LONGEST_PART)
+    return None
 
 
 def _split(body: str, between: Iterable[str]) -> list[str] | None:
