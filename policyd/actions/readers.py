@@ -115,7 +115,8 @@ class Template(Struct, frozen=True):
     The first literal must begin the text, the last must end it; a literal between two holes is taken where it first
     occurs. `{}` is a hole without a name. A hole never matches nothing. A hole written `{name!}` ends where nobody can
     doubt it: it does not hold the first character of the literal behind it, nor does that literal occur again. Where
-    the first two holes have one name, they hold the same text: the first literal is the one behind which it stands again.
+    the first two holes have one name, they hold the same text: the first literal is the one before which it stands and
+    behind which it stands again.
     """
 
     literals: tuple[str, ...]
