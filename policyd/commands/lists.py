@@ -158,7 +158,7 @@ def group(reader: Reader, node: Node) -> Pair:
     nodes = node.children
     if nodes[0].type == "((":
         return evaluated(reader, node)
-    if len(nodes) < 2 or nodes[-1].is_missing:
+    if len(nodes) < 3 or nodes[-1].is_missing:  # bash takes `{}` for the name of a program
         return reader.hidden(node)
     return reader.sequence(nodes[1:-1], nodes[0].end_byte, nodes[-1].start_byte)
 
