@@ -49,7 +49,7 @@ class Verdicts(Struct):
 
     facts: Key
     """What is true of the session, the time apart."""
-    known: dict[Key | None, Verdict]
+    known: dict[Key, Verdict]
     size: int = 0
     """Actions of all that is known."""
 
@@ -66,16 +66,14 @@ def of_session(policy: Policy, context: Context) -> Verdicts:
     return fresh
 
 
-def key_of(actions: tuple[Action, ...]) -> Key | None:
-    """Return what the judgement of these actions rests on, None where that cannot be said in few words."""
-    if len(actions) == 1:
-        return fields(actions[0])
-    return tuple(map(fields, actions)) if len(actions) <= MOST_ACTIONS else None
+def key_of(actions: tuple[Action, ...]) -> Key:
+    """Return what the judgement of these actions rests on."""
+    return fields(actions[0]) if len(actions) == 1 else tuple(map(fields, actions))
 
 
-def keep(held: Verdicts, key: Key | None, judged: tuple[Judged, ...], decision: Decision | None) -> None:
+def keep(held: Verdicts, key: Key, judged: tuple[Judged, ...], decision: Decision | None) -> None:
     """Keep what was judged, if it rests on nothing but the key, the session and steady rules."""
-    if key is None or not all(lasts(one.action) for one in judged):
+    if len(judged) > MOST_ACTIONS or not all(lasts(one.action) for one in judged):
         return
     held.size += len(judged)
     while held.size > KEPT:
