@@ -26,7 +26,7 @@ from policyd.cli.auditfilters import Record, add_filters, add_log, chosen, parse
 from policyd.cli.auditfilters import agent as agent_name
 from policyd.cli.ending import DONE, NO, failed
 from policyd.cli.saying import say, say_or_tell, shown, tell
-from policyd.cli.shapes import listed
+from policyd.cli.shapes import listed, tables
 from policyd.storage import auditchain, places, settings
 
 MOST_DIGITS = 9
@@ -173,19 +173,16 @@ def in_words(record: Record) -> Iterator[str]:
     title = record.get("title") or " ".join(map(str, command))
     head = f"{record.get('seq')}  {str(record.get('time'))[:19]}Z  {str(what).upper()}{whose}  {agent}"
     yield f"{shown(head)}  {shown(title)}".rstrip()
-    rules = ", ".join(located(rule) for rule in listed(record.get("rules")))
+    rules = ", ".join(map(located, tables(record.get("rules"))))
     if rules or record.get("reason"):
         yield f"    {rules or shown(record.get('source') or '-')}: {shown(record.get('reason') or '')}"
-    for action in listed(record.get("actions")):
-        if isinstance(action, dict):
-            effect, kind = shown(action.get("effect", "")), shown(action.get("kind") or "mention")
-            yield f"    {effect:5}  {kind}  {resource(action)}"
+    for action in tables(record.get("actions")):
+        effect, kind = shown(action.get("effect", "")), shown(action.get("kind") or "mention")
+        yield f"    {effect:5}  {kind}  {resource(action)}"
 
 
-def located(rule: object) -> str:
+def located(rule: Mapping[str, object]) -> str:
     """Return a rule's name, with file and line where the record has them."""
-    if not isinstance(rule, dict):
-        return ""
     place = f" ({rule['file']}:{rule.get('line')})" if rule.get("file") else ""
     return shown(f"{rule.get('rule')}{place}")
 

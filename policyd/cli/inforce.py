@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from msgspec import Struct, field
+from msgspec import Struct, field, to_builtins
 from msgspec.structs import replace
 
 import policyd
@@ -161,7 +161,7 @@ def facts(state: InForce) -> dict[str, object]:
             "settings": sorted(loaded.locked) if loaded else [],
         },
         "project": {"root": state.root, "trusted": state.trusted, "broken": state.broken or None},
-        "settings": setting_facts(loaded),
+        "settings": setting_facts(loaded) if loaded else {},
         "grants": {"directory": state.places.grants, "files": len(grants.files(state.places.grants))},
         "audit": state.audit,
         "notes": state.notes,
@@ -169,21 +169,13 @@ def facts(state: InForce) -> dict[str, object]:
     }
 
 
-def setting_facts(loaded: Loaded | None) -> dict[str, object]:
+def setting_facts(loaded: Loaded) -> dict[str, dict[str, object]]:
     """Return each setting with its value, origin and lock."""
-    if loaded is None:
-        return {}
-    names = settings.field_names()
     return {
         settings.key_of(name): {
-            "value": plain(getattr(loaded.settings, name)),
+            "value": to_builtins(getattr(loaded.settings, name)),
             "from": loaded.origins.get(name, "default"),
             "locked": settings.is_locked(name, loaded.locked),
         }
-        for name in names
+        for name in settings.field_names()
     }
-
-
-def plain(value: object) -> object:
-    """Return a setting as JSON takes it."""
-    return list(value) if isinstance(value, tuple) else dict(value) if hasattr(value, "items") else value  # type: ignore[call-overload]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
 
 from msgspec import Struct, field
 
@@ -120,5 +119,4 @@ def _grants(args: argparse.Namespace, loaded: Loaded) -> Grants | None:
         return None
     from policyd.storage.grants import Remembered, shelf_in
 
-    bind: Callable[..., object] = Remembered(loaded.places.grants, "", shelf=shelf_in(loaded.places.cache)).bind
-    return bind  # type: ignore[return-value]
+    return Remembered(loaded.places.grants, "", shelf=shelf_in(loaded.places.cache)).bind

@@ -19,6 +19,7 @@ from policyd.cli.inforce import InForce
 from policyd.cli.saying import say_or_tell
 from policyd.model import Layer
 from policyd.storage.places import PlaceError
+from policyd.storage.settings import Loaded
 from policyd.storage.sockets import SocketError
 
 
@@ -65,7 +66,7 @@ def lines(state: InForce) -> list[str]:
     if policy and policy.lock.refuse:
         said.append(f"  lock     refuses {', '.join(sorted(policy.lock.refuse))}")
     if state.loaded:
-        said += [f"  setting  {text}" for text in settings_set(state)]
+        said += [f"  setting  {text}" for text in settings_set(state.loaded)]
     said.append(f"  audit    {state.audit}")
     said += [f"  note     {note}" for note in state.notes]
     said += [f"  error    {error}" for error in (*state.errors, state.mute, state.broken) if error]
@@ -85,11 +86,13 @@ def trust_words(row: dict[str, object], state: InForce) -> str:
     return " (trusted)" if row["trusted"] else " (only tightens; `policyd trust` lets it allow)"
 
 
-def settings_set(state: InForce) -> list[str]:
+def settings_set(loaded: Loaded) -> list[str]:
     """Return the settings that are no defaults, or locked."""
-    rows = inforce.setting_facts(state.loaded).items()
-    wanted = [(key, row) for key, row in rows if isinstance(row, dict) and (row["from"] != "default" or row["locked"])]
-    return [f"{key}{shown(row['value'])} ({row['from']}{', locked' if row['locked'] else ''})" for key, row in wanted]
+    return [
+        f"{key}{shown(row['value'])} ({row['from']}{', locked' if row['locked'] else ''})"
+        for key, row in inforce.setting_facts(loaded).items()
+        if row["from"] != "default" or row["locked"]
+    ]
 
 
 def shown(value: object) -> str:
