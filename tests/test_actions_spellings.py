@@ -105,6 +105,28 @@ def test_the_name_in_geminis_ids_is_read_to_its_end(ident: str, expected: str) -
     assert found == [f"other tool {expected} {{}}"]
 
 
+@pytest.mark.parametrize(
+    ("tool", "kind", "title", "expected"),
+    [
+        ("web_fetch", "fetch", "Fetching content from: https://a.b/c?d", ["fetch https://a.b/c?d"]),
+        (
+            "web_fetch",
+            "fetch",
+            'Processing URLs and instructions from prompt: "Fetching content from: https://a.b/c"',
+            ["any https://a.b/c (mention)", "fetch opaque: the tool takes its URLs from free text"],
+        ),
+        ("enter_plan_mode", "other", "x", ["switch_mode tool enter_plan_mode"]),
+        ("activate_skill", "other", '"x": y', ["other tool activate_skill"]),
+        ("invoke_agent", "think", "x", ["think tool invoke_agent"]),
+        ("read_mcp_resource", "other", "x", ["other tool read_mcp_resource"]),
+        ("update_topic", "other", "x", ["other tool update_topic"]),
+    ],
+)
+def test_geminis_own_tools_are_known_by_the_id(tool: str, kind: str, title: str, expected: list[str]) -> None:
+    ident = f"{tool}__{tool}_17_0"
+    assert asked(opened("gemini-cli"), toolCallId=ident, title=title, kind=kind, content=[], locations=[]) == expected
+
+
 def test_gemini_asks_for_a_file_that_a_prompt_names() -> None:
     fields: dict[str, Any] = {
         "toolCallId": "resolve-prompt-/etc/hosts-1-2",
