@@ -25,52 +25,54 @@ from policyd.commands.wrappers import marks
 from policyd.model import Word, WordKind
 
 MOST = 256
-ANY: frozenset[str] = frozenset()
-_ENGINES = dict.fromkeys(["docker", "podman", "nerdctl", "docker-compose", "crictl", "ctr"], frozenset({"run", "exec"}))
-_PACKAGES = dict.fromkeys(["npm", "pnpm", "yarn", "bun"], frozenset({"exec", "dlx", "x"}))
-_OTHERS = """
-npx bunx pnpx uvx pipx screen tmux zellij dtach abduco gdb lldb rr pwsh powershell ansible sshpass autossh sftp
-osascript expect socat nix-shell vagrant
+_ELSEWHERE = """
+docker nerdctl docker-compose crictl ctr: run exec
+podman: run exec unshare
+buildah: run unshare
+lxc incus: exec
+limactl: shell
+distrobox: enter
+kubectl: exec run debug
+oc: exec run rsh debug
+flatpak snap: run
+npm yarn: exec dlx x
+pnpm: exec dlx x
+bun: exec dlx x run
+composer opam cabal stack nx terragrunt jj ip: exec
+mix: cmd
+meson: devenv
+firebase: emulators:exec
+netlify: dev:exec dev
+nix: develop shell run
+heroku: run run:detached local:run
+fly flyctl: ssh console
+minikube gcloud doctl: ssh
+gh: codespace cs
+aws: send-command execute-command
+az: run-command
+op: run
+tox nox: --
+perf: stat record trace
+cmake: -E
+keyctl: session
+launchctl: submit asuser bsexec
+tcpdump: -z
+helm: --post-renderer
+rclone: --password-command
+hg: --config
+svn: --diff-cmd --diff3-cmd --merge-cmd --editor-cmd --config-option
+npx bunx pnpx uvx pipx screen tmux byobu zellij dtach abduco gdb lldb rr dtrace pwsh powershell ansible sshpass autossh:
+sftp osascript expect socat nix-shell vagrant:
 """
+_LINES = (line.partition(": ") if ": " in line else (line[:-1], ":", "") for line in _ELSEWHERE.split("\n")[1:-1])
 ELSEWHERE: Mapping[str, frozenset[str]] = {
-    **_ENGINES,
-    **_PACKAGES,
-    **dict.fromkeys(_OTHERS.split(), ANY),
-    "podman": frozenset({"run", "exec", "unshare"}),
-    "buildah": frozenset({"run", "unshare"}),
-    "flatpak": frozenset({"run"}),
-    "snap": frozenset({"run"}),
-    "launchctl": frozenset({"submit"}),
-    "kubectl": frozenset({"exec", "run", "debug"}),
-    "oc": frozenset({"exec", "run", "rsh", "debug"}),
-    **dict.fromkeys(["lxc", "incus"], frozenset({"exec"})),
-    "limactl": frozenset({"shell"}),
-    "distrobox": frozenset({"enter"}),
-    "heroku": frozenset({"run", "run:detached", "local:run"}),
-    **dict.fromkeys(["fly", "flyctl"], frozenset({"ssh", "console"})),
-    "minikube": frozenset({"ssh"}),
-    "gh": frozenset({"codespace", "cs"}),
-    "aws": frozenset({"send-command", "execute-command"}),
-    "az": frozenset({"run-command"}),
-    "ip": frozenset({"exec"}),
-    "nx": frozenset({"exec"}),
-    "meson": frozenset({"devenv"}),
-    "tcpdump": frozenset({"-z"}),
-    "hg": frozenset({"--config"}),
-    "svn": frozenset({"--diff-cmd", "--diff3-cmd", "--merge-cmd", "--editor-cmd", "--config-option"}),
-    "gcloud": frozenset({"ssh"}),
-    "nix": frozenset({"develop", "shell", "run"}),
-    "op": frozenset({"run"}),
-    "tox": frozenset({"--"}),
-    "nox": frozenset({"--"}),
-    "perf": frozenset({"stat", "record", "trace"}),
-    "cmake": frozenset({"-E"}),
+    name: frozenset(verbs.split()) for names, _, verbs in _LINES for name in names.split()
 }
 """Programs that run their words, often in another place, with the subcommands that do; none = whatever their words."""
 SPEAKS = frozenset(
     """
     vi vim nvim gvim view rvim vimdiff ex ed emacs emacsclient less more man lldb sqlite3 psql mysql mariadb lftp
-    make gmake rpm apt apt-get dpkg zip mvn rake
+    duckdb mongo make gmake rpm apt apt-get dpkg zip mvn rake
     """.split()  # noqa: SIM905
 )
 """Programs that take commands in a language of their own, which can run programs."""
@@ -109,8 +111,8 @@ def is_stranger(known: frozenset[str]) -> bool:
 def elsewhere(verbs: frozenset[str], words: tuple[Word, ...]) -> Iterator[Found]:
     """Yield what may be a program behind one of the verbs: where the options end is not known."""
     if verbs:
-        start = next((index for index, word in enumerate(words) if word.text in verbs), len(words))
-        words = words[start + 1 :]
+        start = next((at for at, word in enumerate(words) if word.text.partition("=")[0] in verbs), len(words))
+        words = words[start + ("=" not in words[start].text) :] if start < len(words) else ()
     yield from among(words)
 
 
