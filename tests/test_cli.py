@@ -86,6 +86,15 @@ def test_a_suite_with_unknown_keys_says_which_are_known(home: Path) -> None:
     assert "case.1.expect: unknown key; known are " in said.stderr
 
 
+def test_an_interrupted_command_says_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("policyd.cli.dispatch", interrupted)
+    said = policyd("explain", cwd=home, home=home)
+    assert (said.returncode, said.stdout, said.stderr) == (130, "", "")
+
+
 def test_an_unknown_command_is_a_usage_error(home: Path) -> None:
     assert policyd("decid", cwd=home, home=home).returncode == 2
     assert policyd(cwd=home, home=home).returncode == 2

@@ -72,6 +72,8 @@ def main(argv: list[str] | None = None) -> int:
         # Whoever read has enough (`| head`): what was not told is no answer, and must not raise again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 2
+    except KeyboardInterrupt:
+        return 130
     except Exception:
         # Nobody's answer is in it: 1 would be read as one (`decide --exit-code`, `check --strict`).
         import traceback

@@ -19,7 +19,8 @@ RULE = {
 MORE = (
     "With --exit-code policyd decide ends with 0 for allow, 1 for deny, 3 for ask, whichever is strictest, and with 2 "
     "where nothing was decided. policyd proxy ends as its agent does, with 5 for --fail-on-reject, 126 or 127 where "
-    "the agent cannot be started, 2 where policyd did not start, and 70 where it failed later."
+    "the agent cannot be started, 2 where policyd did not start, and 70 where it failed later. Whatever is interrupted "
+    "ends with 130."
 )
 
 
