@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 import policyd
 from policyd import audit
@@ -145,23 +146,15 @@ def prepare(choices: Choices) -> Ground:
     book.tighten = settings.reload == "tighten"
     log = AuditLog(settings.audit_path or f"{places.audit}/", origin=origin(choices))
     if settings.shell and not choices.shell:
-        machine = Machine(
-            machine.home, fs, machine.tmpdir, settings.shell, machine.reserved, machine.heads, machine.fold_case
-        )
+        machine = replace(machine, shell=settings.shell)
     return Ground(places, fs, machine, book, loaded, log)
 
 
 def load_settings(places: Places, choices: Choices, locks: frozenset[str], problems: list[str]) -> Loaded | None:
     """Return the settings in force, or append what is wrong with them."""
-    options: dict[str, object] = {}
-    if choices.prompt:
-        options["prompt"] = chain(choices.prompt, problems)
-    if choices.labels:
-        options["labels"] = dict(choices.labels)
-    if choices.shell:
-        options["shell"] = choices.shell
-    if choices.audit:
-        options["audit_path"] = choices.audit
+    options: dict[str, object] = {"prompt": chain(choices.prompt, problems)} if choices.prompt else {}
+    said = {"labels": dict(choices.labels), "shell": choices.shell, "audit_path": choices.audit}
+    options.update({name: value for name, value in said.items() if value})
     defaults: dict[str, object] = {"prompt": ("client",)}
     if choices.transport == "daemon" and where.is_own(where.DAEMON_AUDIT):
         defaults["audit_path"] = f"{where.DAEMON_AUDIT}/"
