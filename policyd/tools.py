@@ -4,7 +4,8 @@ Rules of this module:
 
 1. A joined name (`mcp__jira__get_issue`, `jira_get_issue`, `jira-get_issue`) may split in several places. All splits
    that fit the servers known are kept, all at all if none are known; allow wants every split to match, deny any.
-2. Read widely (deny and ask rules), a bare `jira` is also every tool of that server.
+2. Read widely (deny and ask rules), a bare `jira` is also every tool of that server, and a name in other letter case
+   is suspected.
 3. Arguments are judged by dotted key. A missing key never matches; missing or incomplete arguments (None) count
    against the requester: `sure` says no, `maybe` says it may. `sure` wants the type that is written, `maybe` takes
    every spelling of a value (`"5"` for 5, `"true"` and 1 for true), and suspects a text in other letter case, deeper
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import islice
 from typing import cast
 
@@ -134,15 +136,29 @@ class ToolPattern(Struct, frozen=True):
         return bool(tool.splits) and all(self._pair(*pair) for pair in tool.splits)
 
     def maybe(self, tool: Tool, *, widen: bool) -> Truth:
-        """Say whether it may match the tool; `widen`: a bare name is also every tool of that server."""
+        """Say whether it may match the tool; `widen`: a bare name is also every tool of that server, in any case."""
+        if self.matches(tool, widen=widen):
+            return Truth.YES
+        splits = tuple([(server.lower(), name.lower()) for server, name in tool.splits])
+        small = Tool(tool.name.lower(), splits)
+        if not widen or (small == tool and self.source == self.source.lower()):
+            return Truth.NO
+        return Truth.MAYBE if _compiled(self.source.lower()).matches(small, widen=True) else Truth.NO
+
+    def matches(self, tool: Tool, *, widen: bool) -> bool:
+        """Say whether it matches the tool in these letters."""
         if self.server is not None:
-            return Truth.YES if any(self._pair(*pair) for pair in tool.splits) else Truth.NO
+            return any(self._pair(*pair) for pair in tool.splits)
         named = not tool.splits and self._tool(tool.name)
-        served = widen and any(self._tool(server) for server, _ in tool.splits)
-        return Truth.YES if named or served else Truth.NO
+        return named or (widen and any(self._tool(server) for server, _ in tool.splits))
 
     def _pair(self, server: str, tool: str) -> bool:
         return self._server(server) and self._tool(tool)
+
+
+@lru_cache(1024)
+def _compiled(text: str) -> ToolPattern:
+    return ToolPattern.compile(text)
 
 
 def whole(pattern: str) -> Callable[[str], bool]:

@@ -77,7 +77,10 @@ NAMES = [
     ("*", BUILT_IN, True, YES),
     ("bash/*", BUILT_IN, False, NO),
     ("*/*", BUILT_IN, False, NO),
-    ("Bash", BUILT_IN, False, NO),
+    ("Bash", BUILT_IN, False, MAYBE),
+    ("JIRA", JIRA, False, MAYBE),
+    ("Jira/Get*", JIRA, False, MAYBE),
+    ("Jira/Set*", JIRA, False, NO),
 ]
 
 
