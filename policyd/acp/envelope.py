@@ -173,12 +173,13 @@ def returns(line: bytes) -> bool:
 
 
 def _checked(method: str | None, found: Fast | _Loose) -> Envelope:
-    ident = _bytes(found.id)
-    key = None if ident is None else id_key(ident)
-    whole = Envelope(method, ident, _bytes(found.params), _bytes(found.result), _bytes(found.error), key)
-    if method is None and (whole.id is None or (whole.result is None) == (whole.error is None)):
+    if method is None and (found.id is UNSET or (found.result is UNSET) is (found.error is UNSET)):
         raise ProtocolError("neither a request nor a response")
-    return whole
+    ident = None if found.id is UNSET else bytes(found.id)
+    params = None if found.params is UNSET else bytes(found.params)
+    result = None if found.result is UNSET else bytes(found.result)
+    error = None if found.error is UNSET else bytes(found.error)
+    return Envelope(method, ident, params, result, error, None if ident is None else id_key(ident))
 
 
 def readable_id(line: bytes) -> bytes | None:

@@ -112,7 +112,8 @@ def strict(raw: bytes, names: Iterable[str] = ()) -> object:
     Raises:
         ProtocolError: anything two parsers could read differently, or too deep, or too large.
     """
-    _count(raw)
+    if len(raw) > CONTAINERS:
+        _count(raw)
     value = _decode(raw)
     _check(value, frozenset(names))
     return value

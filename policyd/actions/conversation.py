@@ -349,7 +349,8 @@ class Conversation:
         seen = self._seen(session)
         actions: list[Action] = []
         for found in self._found([] if fault else self._named(session, asked), asked, options):
-            actions += _shifted(seen.derive(found, profile), len(actions))
+            derived = seen.derive(found, profile)
+            actions += _shifted(derived, len(actions)) if actions else derived
         if profile.data.covers and session.bereft:
             actions.append(Action(frozenset({"other"}), opaque=FORGOTTEN))
         if params.get("toolCall") is not None and params.get("subject") is not None:
@@ -438,4 +439,4 @@ class Conversation:
 
 
 def _shifted(actions: tuple[Action, ...], by: int) -> list[Action]:
-    return [replace(act, carrier=act.carrier + by) if act.carrier is not None and by else act for act in actions]
+    return [act if act.carrier is None else replace(act, carrier=act.carrier + by) for act in actions]

@@ -70,7 +70,7 @@ class Judge:
 
     def observe(self, side: Side, message: Message) -> None:
         """Take in a message from `side` as it passes."""
-        self.authorizer.observe(DIRECTION[side], message)
+        self.authorizer.conversation.observe(DIRECTION[side], message)
 
     def refused(self, session_id: str, call_id: str) -> None:
         """Take in that an update of this call was refused."""
