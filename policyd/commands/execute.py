@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from policyd.commands import builtins, wrappers
 from policyd.commands.inner import Inner, Unwrapped, Words, base, unknown_script
 from policyd.commands.patterns import plain_name
+from policyd.commands.plainwords import NO_PROGRAM
 from policyd.commands.run import WORDS, FullError, Run
 from policyd.commands.state import Cwd, Pair, State, enter
 from policyd.commands.taint import TAINTS_ALL, loose
@@ -87,7 +88,7 @@ def is_special(name: str, argv: Words) -> bool:
     if marks is _UNSEEN:
         if len(_MARKS) > _MARKS_KEPT:
             _MARKS.clear()
-        marks = _MARKS[name] = frozenset() if name in builtins.BUILTINS else wrappers.marks(name)
+        marks = _MARKS[name] = frozenset() if name in builtins.BUILTINS or name in NO_PROGRAM else wrappers.marks(name)
     if marks is None:
         return False
     if not marks:

@@ -18,10 +18,10 @@ from policyd.commands.quoting import decoded
 from policyd.commands.run import PARTS, FullError, Run
 from policyd.commands.source import Document, odd_characters, prepare
 from policyd.commands.state import Pair, State, joined, union
-from policyd.commands.statements import NO_PROGRAM, environment, keyword
+from policyd.commands.statements import environment, keyword
 from policyd.commands.tame import echoes
 from policyd.commands.text import Text
-from policyd.model import Word
+from policyd.model import Assignment, Word
 
 _JOINED = frozenset({"&&", "||", "|"})
 _LEAVES = frozenset({"exit", "return"})
@@ -125,37 +125,63 @@ def _pipeline(text: Text, parts: Sequence[Part], place: int) -> tuple[int, Pair]
 
 def _command(text: Text, part: Part) -> Pair:
     """Read one command with its redirections."""
-    read = _group if part.group else _simple
-    if part.redirects or part.before == "|":
-        fed, document = text.fed, text.document
-        if part.before == "|":
-            text.fed, text.document = "|", None
-        pair = read(text, part)
-        text.fed, text.document = fed, document
+    if part.group or part.redirects or part.assigned or part.before == "|":
+        pair = _more(text, part)
     else:
-        pair = read(text, part)
+        pair = _words(text, part)
     return (pair[1], pair[0]) if part.negated else pair
 
 
-def _simple(text: Text, part: Part) -> Pair:
-    argv = text.words(part)
+def _more(text: Text, part: Part) -> Pair:
+    """Read a command that is fed from a pipe, or is more than words."""
+    fed, document = text.fed, text.document
+    if part.before == "|":
+        text.fed, text.document = "|", None
+    if part.group:
+        pair = _group(text, part)
+    elif part.redirects or part.assigned:
+        pair = _simple(text, part)
+    else:
+        pair = _words(text, part)
+    text.fed, text.document = fed, document
+    return pair
+
+
+def _words(text: Text, part: Part) -> Pair:
+    """Read a command that is words and nothing else."""
     state = text.state
+    here = state.cwd
+    argv = text.words(part)
+    if not argv:
+        return here, here
     source = part.text if part.text.isascii() else decoded(part.text)
-    if argv and text.document is None and not (part.assigned or part.redirects) and argv[0].text not in NO_PROGRAM:
-        here = state.cwd
-        if listed(text.run, state, argv, source, text.via, text.fed):
-            return here, here
+    if text.document is None and listed(text.run, state, argv, source, text.via, text.fed):
+        return here, here
+    return _run(text, argv, source)[1]
+
+
+def _run(
+    text: Text, argv: tuple[Word, ...], source: str, env: tuple[Assignment, ...] = (), *, prints: bool = True
+) -> tuple[int, Pair]:
+    """Run words; `prints`: what they print goes nowhere else. Return the index of the command and where it leaves."""
+    keyword(text, argv[0])
+    call = Call(argv, source, env, text.via, text.fed, text.document)
+    found = simple(text.run, text.state, call, text.script)
+    if prints and text.document is not None and text.literal and echoes(argv, env):
+        text.echoed = text.document
+    return found
+
+
+def _simple(text: Text, part: Part) -> Pair:
+    """Read a command with what stands before and behind its words."""
+    argv = text.words(part)
     env = environment(text, part.assigned, prefix=bool(argv)) if part.assigned else ()
     uses = _redirects(text, part) if part.redirects else None
-    here = state.cwd
+    here = text.state.cwd
     index, pair = -1, (here, here)
     if argv:
-        if argv[0].text in NO_PROGRAM:
-            keyword(text, argv[0])
-        call = Call(argv, source, env, text.via, text.fed, text.document)
-        index, pair = simple(text.run, state, call, text.script)
-        if text.document is not None and text.literal and not uses and echoes(argv, env):
-            text.echoed = text.document
+        source = part.text if part.text.isascii() else decoded(part.text)
+        index, pair = _run(text, argv, source, env, prints=not uses)
     if uses:
         redirects.add(text, uses, index, here)
     return pair

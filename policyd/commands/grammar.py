@@ -31,7 +31,7 @@ from policyd.commands.source import stand_in
 from policyd.commands.state import Pair, union
 from policyd.commands.text import Text
 from policyd.commands.words import Scanner
-from policyd.model import WordKind
+from policyd.model import Word, WordKind
 
 Node = tree_sitter.Node
 
@@ -210,6 +210,10 @@ class Reader(Text):
                 if here.type in {"command_substitution", "process_substitution"}:
                     continue
             stack += here.children
+
+    def spelled(self, text: str, start: int) -> list[Word]:
+        """Return the words that the `text` at `start` becomes."""
+        return Scanner(self).words(start, start + len(text))
 
     def ends_at(self, start: int) -> int:
         """Return where the grammar ends the substitution at `start`."""

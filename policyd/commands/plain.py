@@ -124,8 +124,10 @@ def divide(source: str) -> list[Part] | None:
             part = taken
             if "<<" in behind:
                 documents += [what for _, what in part.redirects if isinstance(what, Document)]
-        if documents and (at := _bodies(source, found, documents)) < 0:
-            return None
+        if documents and "\n" in found[0]:
+            at = _bodies(source, found, documents)
+            if at < 0:
+                return None
         if part.text:
             parts.append(part)
             if not operator or len(parts) > PARTS:
@@ -234,10 +236,8 @@ def _redirects(source: str, start: int, end: int, nests: bool) -> Sequence[Redir
 
 def _bodies(source: str, found: re.Match[str], documents: list[Document]) -> int:
     """Take the here-documents that were announced before the end of a line; return where they end, -1 if unsure."""
-    at, operator = found.end(), found[7]
-    if "\n" not in operator:
-        return at if "\n" not in found[0] else -1
-    if "\n" in source[found.start() : found.start(7)]:
+    operator = found[7]
+    if "\n" not in operator or "\n" in source[found.start() : found.start(7)]:
         return -1
     at = found.start(7) + operator.index("\n") + 1
     for document in documents:

@@ -21,6 +21,8 @@ KEYWORDS = frozenset(
     """.split()  # noqa: SIM905
 )
 """Words that are no program at the head of a command, in bash or zsh."""
+NO_PROGRAM = KEYWORDS - {"time", "coproc", "noglob", "nocorrect"} | {"{", "}", "!"}
+"""Words of a shell that stand in the place of a program only where they were quoted or came out of a value."""
 
 _ASCII = r"A-Za-z0-9_./@%+,:="
 _BARE = rf"\x80-\xff{_ASCII}"

@@ -111,18 +111,19 @@ def _kept(text: str, cwd: tuple[str, ...], home: str, shell: str) -> Reading:
 
 def _read(text: str, cwd: tuple[str, ...], home: str, shell: str) -> Reading:
     """Return the commands of a text, with the files of its redirections only."""
-    words = split(text) if shell == "bash" and len(text) <= LENGTH else None
+    usual = shell == "bash" and len(text) <= LENGTH
+    words = split(text) if usual else None
     if words is not None and len(words) <= WORDS and not is_special(words[0].text.rpartition("/")[2], words):
         return Reading((SimpleCommand(words, text, cwd=cwd),))
     run = Run()
     state = State(home, cwd)
     try:
-        if words is None and shell == "bash" and len(text) <= LENGTH and text.strip(_BLANKS):
-            _script(run, state, text)
-        elif words is None:
-            _parse(run, state, text, shell.rpartition("/")[2])
-        else:
+        if words is not None:
             _called(run, state, Call(words, text))
+        elif usual and text.strip(_BLANKS):
+            _script(run, state, text)
+        else:
+            _parse(run, state, text, shell.rpartition("/")[2])
     except FullError as full:
         run.opaque(f"the command is {full}; the rest was not read")
     except RecursionError:

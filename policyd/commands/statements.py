@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from policyd.commands import quoting, redirects
 from policyd.commands.execute import Call, simple
 from policyd.commands.plain import Span
-from policyd.commands.plainwords import KEYWORDS
+from policyd.commands.plainwords import NO_PROGRAM
 from policyd.commands.redirects import REDIRECTS
 from policyd.commands.run import SHOWN
 from policyd.commands.state import Pair
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 _ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[[^\n]*?\])?(\+?=)")
 _TESTS_ARITHMETIC = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
 _TESTS_NAMES = frozenset({"-v", "-R"})
-NO_PROGRAM = KEYWORDS - {"time", "coproc", "noglob", "nocorrect"} | {"{", "}", "!"}
-"""Words of a shell that stand in the place of a program only where they were quoted or came out of a value."""
 _TEST_TREES = frozenset(
     {
         "test_command",

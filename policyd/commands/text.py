@@ -62,7 +62,7 @@ class Text(Struct):
         words: list[Word] = []
         for spelled, word in zip(part.words, found, strict=True):
             if word is None:
-                words += self._spell(spelled)
+                words += self._spell(spelled, 0)
             else:
                 words.append(word)
         return tuple(words)
@@ -80,14 +80,14 @@ class Text(Struct):
                 found.append(word)
         return found
 
-    def _spell(self, text: str, start: int = -1) -> list[Word]:
-        """Read a word that is not among those kept; without `start`, one that means the same wherever it stands."""
+    def _spell(self, text: str, start: int) -> list[Word]:
+        """Read a word that is not among those kept."""
         quick = QUICK(text)
         if quick is not None:
             inner = quick[quick.lastindex or 0]
             words = [constant(inner if inner.isascii() else decoded(inner))]
         else:
-            words = self._alone(text) if start < 0 else Scanner(self).words(start, start + len(text))
+            words = self.spelled(text, start)
             if len(text) > _LONGEST or not plainwords.is_constant(text):
                 return words
         if len(text) <= _LONGEST:
@@ -96,8 +96,8 @@ class Text(Struct):
             _SPELLED[text] = words[0]
         return words
 
-    def _alone(self, text: str) -> list[Word]:
-        """Read a word of a plain list, which means the same wherever it stands."""
+    def spelled(self, text: str, start: int) -> list[Word]:
+        """Return the words that `text` becomes; in a plain list that is the same wherever it stands."""
         host = self.inside(text)
         inside = text[0] == '"'
         if (text[1:3] if inside else text[:2]) == "$(":
