@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
 from importlib import resources
+from itertools import count
 from typing import Any
 
 from policyd.actions import Machine
@@ -56,14 +57,21 @@ def policy(text: str) -> Policy:
     return load([PolicySource("t.toml", text.encode(), Layer.USER)], home=HOME, tmpdir="/tmp", fs=FILES, version="1.0")
 
 
-def decide(
-    text: str, command: str, *, cwd: str = CWD, shell: str = "bash", given: Mapping[str, object] | None = None
-) -> Decision:
-    """Decide `command` (or the raw input `given`) under the policy `text`."""
+@lru_cache(64)
+def _session(text: str, cwd: str, shell: str) -> tuple[Authorizer, Iterator[int]]:
+    """Open one session for every command that is decided alike; each is a call of its own."""
     authorizer = Authorizer(policy(text), machine=Machine(home=HOME, fs=FILES, shell=shell), cwd=cwd)
     new = {"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {"cwd": cwd, "mcpServers": []}}
     authorizer.observe("c2a", new)
     authorizer.observe("a2c", {"jsonrpc": "2.0", "id": 1, "result": {"sessionId": "s"}})
-    call = {"toolCallId": "c", "kind": "execute", "title": command.split("\n")[0]}
+    return authorizer, count()
+
+
+def decide(
+    text: str, command: str, *, cwd: str = CWD, shell: str = "bash", given: Mapping[str, object] | None = None
+) -> Decision:
+    """Decide `command` (or the raw input `given`) under the policy `text`."""
+    authorizer, numbers = _session(text, cwd, shell)
+    call = {"toolCallId": f"c{next(numbers)}", "kind": "execute", "title": command.split("\n")[0]}
     raw = {"command": command} if given is None else given
     return authorizer.decide({"sessionId": "s", "toolCall": {**call, "rawInput": raw}, "options": OPTIONS})
