@@ -35,8 +35,8 @@ distrobox: enter
 kubectl: exec run debug
 oc: exec run rsh debug
 flatpak snap: run
-npm yarn: exec dlx x
-pnpm: exec dlx x
+npm yarn pnpm: exec dlx x pkg config
+git: config
 bun: exec dlx x run
 composer opam cabal stack nx terragrunt jj ip: exec
 mix: cmd
@@ -47,7 +47,7 @@ nix: develop shell run
 heroku: run run:detached local:run
 fly flyctl: ssh console
 minikube gcloud doctl: ssh
-gh: codespace cs
+gh: codespace cs alias config
 aws: send-command execute-command
 az: run-command
 op: run
@@ -68,7 +68,7 @@ _LINES = (line.partition(": ") if ": " in line else (line[:-1], ":", "") for lin
 ELSEWHERE: Mapping[str, frozenset[str]] = {
     name: frozenset(verbs.split()) for names, _, verbs in _LINES for name in names.split()
 }
-"""Programs that run their words, often in another place, with the subcommands that do; none = whatever their words."""
+"""Programs that run their words, elsewhere or later, with the subcommands that do; none = whatever their words."""
 SPEAKS = frozenset(
     """
     vi vim nvim gvim view rvim vimdiff ex ed emacs emacsclient less more man lldb sqlite3 psql mysql mariadb lftp
