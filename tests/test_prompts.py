@@ -192,6 +192,14 @@ def test_an_answer_that_does_not_count_is_a_rejection(answer: dict[str, object])
     assert "does not count" in ended(found).reason
 
 
+def test_a_rejection_needs_no_option() -> None:
+    found = prompt("command:/a", "inbox")
+    (command,) = found.start(0.0)
+    assert found.replied(0, reply(command, decision="reject", message="not today"), 9.0) == ()
+    assert ended(found).effect is Effect.DENY
+    assert ended(found).reason == "rejected by the command step: not today"
+
+
 def test_each_step_has_a_nonce_of_its_own() -> None:
     found = prompt("command:/a", "command:/b")
     (first,) = found.start(0.0)
