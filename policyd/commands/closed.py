@@ -66,7 +66,7 @@ def options_reason(program: Program, parsed: Parsed, *, writes: bool) -> str:
         and any(_dashed(word) for word in parsed.operands[parsed.split :])
     ):
         return "`--` may be the value of the option before it"
-    if program.words or program.inert:
+    if not parsed.loose or program.words or program.inert:
         return ""
     for word in parsed.loose:
         if word.kind is WordKind.UNKNOWN:
