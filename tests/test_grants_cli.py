@@ -211,6 +211,18 @@ def test_prune_leaves_out_what_is_over_and_projects_that_are_gone(
     assert policyd(home, "prune") == 0
     assert "1 grant left out" in capsys.readouterr().out
     assert len(listed(home, capsys, "--all")) == 1
+    assert len(files(str(home / ".local/state/policyd/grants"))) == 1, "nothing stays of the project that is gone"
+
+
+def test_prune_takes_no_remembered_no_back(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    project, aside = home / "other", home / "aside"
+    project.mkdir()
+    add(home, "--cwd", str(project), "--deny", "--", "b")
+    add(home, "--cwd", str(project), "--", "c")
+    project.rename(aside)
+    assert policyd(home, "prune") == 0
+    aside.rename(project)
+    assert [one["effect"] for one in listed(home, capsys, "--cwd", str(project))] == ["deny"]
 
 
 def test_a_damaged_file_is_told(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

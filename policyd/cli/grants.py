@@ -181,15 +181,13 @@ def run_revoke(args: argparse.Namespace, kept: Kept) -> int:
 
 
 def run_prune(_: argparse.Namespace, kept: Kept) -> int:
-    """Leave out what is over; files of projects that are gone are removed."""
+    """Leave out what is over or void; a no stays even where its project is gone: moved aside, it would come back."""
     count = 0
     for file in kept.files():
-        before = len(file.current().grants)
-        if file.root and not os.path.isdir(file.root):
+        before, after = len(file.current().grants), len(file.change(lambda grants: grants))
+        count += before - after
+        if not after and file.root and not os.path.isdir(file.root):
             os.unlink(file.path)
-            count += before
-        else:
-            count += before - len(file.change(lambda grants: grants))
     say(f"{counted(count, 'grant')} left out")
     return DONE
 
