@@ -24,7 +24,7 @@ from policyd.commands.run import WORDS, FullError, Run
 from policyd.commands.state import Cwd, Pair, State, enter
 from policyd.commands.taint import TAINTS_ALL, loose
 from policyd.commands.variables import harmless
-from policyd.commands.wrapper_programs import CONTAINERS, reads_alike
+from policyd.commands.wrapper_programs import CONTAINERS
 from policyd.commands.wrapper_table import SHELLS
 from policyd.model import Assignment, SimpleCommand, Word, WordKind
 
@@ -132,7 +132,8 @@ def simple(run: Run, state: State, call: Call, script: Script) -> tuple[int, Pai
     last = levels[-1]
     name = last.argv[0].text
     own = here and name in builtins.BUILTINS
-    index = _add(run, state, call, levels, name if own else "")
+    alike = found.alike and plain_name(last.argv[0]) in SHELLS
+    index = _add(run, state, call, levels, name if own else "", alike)
     if found.reasons and call.document is not None:
         _document(run, state, call, script, base(last.argv[0]))
     pair = (state.cwd, state.cwd)
@@ -233,13 +234,16 @@ def _place(inner: Inner, cwd: Cwd) -> Cwd:
     return enter(cwd, inner.place.text) if inner.place.kind is WordKind.CONST else ()
 
 
-def _add(run: Run, state: State, call: Call, levels: list[_Level], builtin: str) -> int:
-    """Add the command, its levels one inside the other; `cd` once for every directory it may lead to."""
+def _add(run: Run, state: State, call: Call, levels: list[_Level], builtin: str, alike: bool) -> int:
+    """Add the command, its levels one inside the other; `cd` once for every directory it may lead to.
+
+    `alike`: it is `bash -lc TEXT`, and all it does is what the text does, which is read beside it.
+    """
     last = levels[-1]
     idle, places = False, _UNSHOWN
-    clean = not state.tainted and not state.taint and _all_local(last.env)
+    clean = not state.tainted and not state.taint and (not last.env or _all_local(last.env))
     if clean and not run.strict:
-        idle = builtins.is_idle(builtin, last.argv) if builtin else _is_shell_text(last.argv)
+        idle = builtins.is_idle(builtin, last.argv) if builtin else alike
         if builtin in builtins.MOVES:
             places = _shown(builtins.directory(last.argv[1:], state))
     first = -1
@@ -268,12 +272,6 @@ def _add(run: Run, state: State, call: Call, levels: list[_Level], builtin: str)
             index = run.add(command)
             first = index if first < 0 else first
     return first
-
-
-def _is_shell_text(argv: Words) -> bool:
-    """Say whether the command is `bash -lc TEXT`: all it does is what the text does, which is read beside it."""
-    name = plain_name(argv[0])
-    return name in SHELLS and reads_alike(name, argv[1:])
 
 
 def _all_local(env: tuple[Assignment, ...]) -> bool:

@@ -39,6 +39,8 @@ class Unwrapped(Struct):
     transparent: Inner | None = None
     inners: list[Inner] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
+    alike: bool = False
+    """It is a shell that only runs a text, which bash reads as it does."""
 
 
 def base(word: Word) -> str:

@@ -73,6 +73,7 @@ def _shell(name: str, words: Words, found: Unwrapped, fed: str) -> None:
     place = _place(words) if name in BASH_LIKE else -1
     if place > 0:
         found.inners.append(Inner(f"{name} -c", script=words[place]))
+        found.alike = True
         return
     at, script, stdin = 0, False, False
     while at < len(words):
@@ -94,6 +95,7 @@ def _shell(name: str, words: Words, found: Unwrapped, fed: str) -> None:
         value = words[at] if at < len(words) else constant("")
         why = "" if name in BASH_LIKE else _difference(name, words)
         found.inners.append(Inner(f"{name} -c", script=value, strict=bool(why)))
+        found.alike = name not in BASH_LIKE and not why
         if why:
             found.reasons.append(why)
     elif stdin or at >= len(words) or _is_input(words[at]):
@@ -108,11 +110,6 @@ def _difference(name: str, words: Words) -> str:
     from policyd.commands.zsh import difference
 
     return difference(text)
-
-
-def reads_alike(name: str, words: Words) -> bool:
-    """Say whether all that the shell `name` does with `words` is to run a text, and bash reads that as it does."""
-    return bool(_text(words)) if name in BASH_LIKE else not _difference(name, words)
 
 
 _COMMANDS = frozenset({"--command", "--commands", "--init-command", "--execute"})

@@ -93,10 +93,10 @@ def _wrapper(name: str, spec: Wrapper, words: Words, found: Unwrapped, fed: str)
     if name in {"time", "coproc"} and any(_compound(rest) for rest in options.rest):
         found.reasons.append(f"`{name}` stands before more than a simple command")
     scripted = scripts(name, spec.scripts, words, found) if spec.scripts else False
-    place = next((value for option, value in options.values if option in spec.places), None)
+    values = options.values
+    place = next((value for option, value in values if option in spec.places), None) if values else None
     _split_string(name, options, found)
-    commands = [_command(name, spec, rest, place) for rest in options.rest]
-    inners = [inner for inner in commands if inner is not None]
+    inners = [inner for rest in options.rest if (inner := _command(name, spec, rest, place)) is not None]
     loose = next((word for inner in inners for word in _before(words, inner, spec) if becomes_several(word)), None)
     if loose is not None:
         found.reasons.append(f"`{loose.text}` may become several words, and `{name}` may run one of them")
