@@ -707,9 +707,10 @@ def test_a_terminal_is_read_as_words_and_as_text(params: dict[str, Any], expecte
 
 def test_the_joined_reading_of_a_terminal_is_never_allowed() -> None:
     door = opened("x").side_door("terminal/create", {"sessionId": "s", "command": "git", "args": ["log", "$(rm x)"]})
-    joined = [action.command for action in door.actions if action.command and action.origin.endswith("joined")]
+    joined = [action for action in door.actions if action.command and action.origin.endswith("joined")]
     assert joined
-    assert all(command.strict_only for command in joined)
+    assert all(action.doubtful and action.command and action.command.strict_only for action in joined)
+    assert not any(action.doubtful for action in door.actions if action not in joined and action.command)
 
 
 @pytest.mark.parametrize(("method", "kind"), [("fs/read_text_file", "read"), ("fs/write_text_file", "edit")])

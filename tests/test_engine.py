@@ -607,6 +607,12 @@ def test_a_url_rule() -> None:
     assert effect(load('[defaults]\nfetch="allow"', '[[rule]]\neffect="deny"\nurl="docs.python.org"'), url) == "deny"
 
 
+def test_a_deny_of_what_one_of_several_readings_holds_asks() -> None:
+    policy = load('[defaults]\nfetch="allow"', '[[rule]]\neffect="deny"\nurl="a.test"')
+    url = Action(frozenset({"fetch"}), url=parse("https://a.test/"))
+    assert (effect(policy, url), effect(policy, replace(url, doubtful=True))) == ("deny", "ask")
+
+
 # ---- menus, grants, memory -------------------------------------------------------------------------
 
 

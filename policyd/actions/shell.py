@@ -18,6 +18,8 @@ from policyd.model import Action, FileUse, PathRef, Reach, Reading, Role, Simple
 EXECUTE = frozenset({"execute"})
 READING = frozenset({"read", "search", "delete"})
 """What is done only to files that exist."""
+JOINED = " joined"
+"""How the origin of the second reading of an argument vector ends: some clients join it to a text."""
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
 META = frozenset("|&;<>()$`\\\"'*?[]#~=%{}!^\n\t ")
 
@@ -75,7 +77,7 @@ def argv_actions(
     reading = commands.read_argv(words, env, cwd=cwd, home=around.workspace.home, fs=around.fs)
     reading_actions(build, reading, origin, _written(words), known=known)
     if any(META & set(word) for word in words) and not runs_text(words):
-        text_actions(build, " ".join(words), f"{origin} joined", cwd, known=known, strict=True)
+        text_actions(build, " ".join(words), origin + JOINED, cwd, known=known, strict=True)
 
 
 def runs_text(words: Sequence[str]) -> bool:
@@ -149,6 +151,7 @@ def _command(
         strays=strays,
         within=(*(ref for _, ref in told), *((None,) if unknown else ())),
         idle=command.idle or _stays(build, command),
+        doubtful=origin.endswith(JOINED),
         origin=origin,
     )
 
@@ -236,4 +239,15 @@ def _file(build: Builder, use: FileUse, ref: PathRef | str, at: dict[int, int], 
         return
     carrier = at.get(use.command) if use.carried and not strict else None
     kinds: frozenset[str] = frozenset() if mention else frozenset({use.kind})
-    build.add(Action(kinds, use.role, path=ref, name=build.name, args=build.args, carrier=carrier, origin=origin))
+    build.add(
+        Action(
+            kinds,
+            use.role,
+            path=ref,
+            name=build.name,
+            args=build.args,
+            carrier=carrier,
+            doubtful=origin.endswith(JOINED),
+            origin=origin,
+        )
+    )

@@ -68,6 +68,8 @@ def add_standing(row: Row, action: Action) -> None:
         row["idle"] = True
     if action.mcp:
         row["mcp"] = True
+    if action.doubtful:
+        row["doubtful"] = True
 
 
 def add_path(row: Row, ref: PathRef) -> Row:

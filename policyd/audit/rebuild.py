@@ -139,6 +139,7 @@ class StandingRow(msgspec.Struct):
     mode: ModeRow | None = None
     idle: bool = False
     mcp: bool = False
+    doubtful: bool = False
     called: CalledRow | None = None
     """Of a call of another tool than the request's first."""
     actions_cut: int = 0
@@ -213,6 +214,7 @@ def action(row: Mapping[str, object], name: Tool | None) -> Action:
         guarded=rest.guarded,
         idle=rest.idle,
         mcp=rest.mcp,
+        doubtful=rest.doubtful,
     )
 
 

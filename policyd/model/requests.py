@@ -85,6 +85,8 @@ class Action(Struct, frozen=True, gc=False):
     """Needs no allow: only deny and ask rules judge it."""
     mcp: bool = False
     """Kind `other` for allow rules and defaults, whatever the agent says."""
+    doubtful: bool = False
+    """It is in one of several readings only: a deny or ask rule that holds for it suspects."""
     origin: str = ""
     """Where in the evidence it was found: `rawInput.command`, `locations[0].path`, …"""
     whole: str = ""

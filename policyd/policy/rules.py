@@ -89,7 +89,7 @@ class Rule(Struct, frozen=True, eq=False, dict=True):
         """
         if action.role is Role.MENTION and (self.effect is Effect.ALLOW or self.resource not in {"path", "url"}):
             return NO
-        truth = YES
+        truth = MAYBE if action.doubtful else YES
         conditions, unless = self.compiled
         for condition in conditions:
             one = condition.truth(action, context, fs)
