@@ -32,7 +32,7 @@ def match(pattern: tuple[PatternWord, ...], view: View, *, widen: bool) -> Truth
     if widen and view.sure is Truth.YES and _written(pattern, view):
         return Truth.YES
     start = Truth.YES if pattern[0].many else _program(pattern[0], view, widen=widen)
-    if start is Truth.NO or _other(pattern, view):
+    if start is Truth.NO or _other(pattern, view, widen=widen):
         return Truth.NO
     found = _match(pattern, view, start, widen=widen)
     if widen and found < view.sure and any(word.option for word in pattern):
@@ -54,15 +54,14 @@ def _written(pattern: tuple[PatternWord, ...], view: View) -> bool:
     return True
 
 
-def _other(pattern: tuple[PatternWord, ...], view: View) -> bool:
-    """Say whether a pattern wants another subcommand than the constant one right behind a constant program."""
+def _other(pattern: tuple[PatternWord, ...], view: View, *, widen: bool) -> bool:
+    """Say whether the constant word right behind a constant program is not the one a pattern wants there."""
     if len(pattern) < 2 or pattern[0].many or not view.words or view.program.kind is not WordKind.CONST:
         return False
     wanted, given = pattern[1], view.words[0]
-    if wanted.literal is None or wanted.path or wanted.literal.startswith("-") or given.kind is not WordKind.CONST:
+    if wanted.many or wanted.option or wanted.literal == "--" or given.kind is not WordKind.CONST:
         return False
-    plain = given.text and "/" not in given.text and not given.text.startswith("-")
-    return bool(plain) and given.text != wanted.literal and not _same_sub(wanted, given, view)
+    return not given.text.startswith("-") and _fits(wanted, given, view, widen=widen) is Truth.NO
 
 
 def _match(pattern: tuple[PatternWord, ...], view: View, start: Truth, *, widen: bool) -> Truth:
