@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import pty
@@ -237,11 +238,29 @@ def test_the_schema_refuses_a_misspelt_key(home: Path) -> None:
 
 
 def test_a_reader_that_has_enough_is_no_error_and_gets_no_answer(home: Path) -> None:
-    command = f"{sys.executable} -m policyd schema | true; exit ${{PIPESTATUS[0]}}"
-    said = subprocess.run(
-        ["bash", "-c", command], capture_output=True, text=True, cwd=ROOT, env={**os.environ, "HOME": str(home)}
-    )
-    assert "Traceback" not in said.stderr and said.returncode == 2
+    for words, buffered in itertools.product((["schema"], ["status"], ["init", "default"], ["help"]), ("", "1")):
+        reader, writer = os.pipe()
+        os.close(reader)
+        env = {**os.environ, "HOME": str(home), "PYTHONUNBUFFERED": buffered}
+        command = [sys.executable, "-m", "policyd", *words]
+        said = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=env)
+        os.close(writer)
+        assert (said.returncode, said.stderr) == (2, ""), words
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a disk that is always full")
+def test_what_could_not_be_written_was_not_told(home: Path) -> None:
+    env = {**os.environ, "HOME": str(home), "PYTHONUNBUFFERED": ""}
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        command = [sys.executable, "-m", "policyd", "status"]
+        said = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=env)
+    assert (said.returncode, said.stderr) == (2, "policyd: standard output: No space left on device\n")
+
+
+def test_a_starter_that_cannot_be_written_is_told_in_words(home: Path) -> None:
+    (home / ".config").write_text("in the way")
+    said = policyd("init", "default", "--write", cwd=home, home=home)
+    assert (said.returncode, said.stderr) == (2, f"policyd init: {home}/.config/policyd: Not a directory\n")
 
 
 def test_the_manual_page_names_every_command_and_renders(home: Path) -> None:

@@ -54,23 +54,28 @@ COMMANDS = {
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command named by the first word of `argv` (default: the process's) and return its exit code."""
-    words = sys.argv[1:] if argv is None else argv
-    if not words or words[0] in {"-h", "--help", "help"}:
-        sys.stdout.write(overview() + "\n")
-        return 0 if words else 2
-    if words[0] in {"-V", "--version"}:
-        from policyd import __version__
+    code = attempt(sys.argv[1:] if argv is None else argv)
+    return code if told() else 2
 
-        sys.stdout.write(f"policyd {__version__}\n")
-        return 0
-    if words[0] not in COMMANDS:
-        sys.stderr.write(f"policyd: unknown command `{words[0]}`; `policyd help` lists them\n")
-        return 2
+
+def told() -> bool:
+    """Say whether all that was printed has left: what was not told is no answer, and must not raise again at exit."""
     try:
-        return dispatch(words[0], words[1:])
-    except BrokenPipeError:
-        # Whoever read has enough (`| head`): what was not told is no answer, and must not raise again at exit.
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # which is of a reader that has enough (`| head`)
+            sys.stderr.write(f"policyd: standard output: {error.strerror}\n")
+        return False
+    return True
+
+
+def attempt(words: list[str]) -> int:
+    """Run the command named by the first word and return its exit code, whatever becomes of it."""
+    try:
+        return dispatch(words)
+    except BrokenPipeError:
         return 2
     except KeyboardInterrupt:
         return 130
@@ -82,8 +87,20 @@ def main(argv: list[str] | None = None) -> int:
         return 2
 
 
-def dispatch(name: str, rest: list[str]) -> int:
-    """Import the module of command `name` and run it with the words `rest`."""
+def dispatch(words: list[str]) -> int:
+    """Import the module of the command named by the first word and run it with the others."""
+    name, rest = words[0] if words else "help", words[1:]
+    if name in {"-h", "--help", "help"}:
+        sys.stdout.write(overview() + "\n")
+        return 0 if words else 2
+    if name in {"-V", "--version"}:
+        from policyd import __version__
+
+        sys.stdout.write(f"policyd {__version__}\n")
+        return 0
+    if name not in COMMANDS:
+        sys.stderr.write(f"policyd: unknown command `{name}`; `policyd help` lists them\n")
+        return 2
     if name == "proxy":
         from policyd.proxy import main as run_proxy
 

@@ -121,8 +121,8 @@ def follow(log: str, want: Callable[[Record], bool], write: Callable[[Record], N
             if record is not None and want(record):
                 write(record)
                 sys.stdout.flush()
-    except (KeyboardInterrupt, BrokenPipeError):
-        return 0
+    except KeyboardInterrupt:
+        pass
     return 0
 
 

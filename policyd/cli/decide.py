@@ -45,8 +45,6 @@ def run(args: argparse.Namespace) -> int:
             tell(result_facts(result))
             sys.stdout.flush()
             effects.append(Effect.DENY if result.error else result.answer.effect)
-    except BrokenPipeError:
-        return FAILED if args.exit_code else DONE  # what was not told is no answer
     except (PolicyError, PlaceError, UsageError, OSError) as error:
         return failed("decide", error)
     return exit_code(effects, left_out) if args.exit_code else DONE

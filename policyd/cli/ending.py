@@ -46,7 +46,7 @@ def failed(command: str, error: Exception | str) -> int:
     from policyd.storage.settings import SettingsError
 
     if isinstance(error, BrokenPipeError):
-        return DONE
+        raise error  # it is of our own output; `main` knows what that means
     if isinstance(error, PolicyError | SettingsError):
         say(*(error.diagnostics if isinstance(error, PolicyError) else error.problems), error=True)
         return FAILED

@@ -49,9 +49,9 @@ def run(args: argparse.Namespace) -> int:
             return client(args.client, args.agent, args.words, where, write=args.write)
         if args.agent:
             return agent(args.agent, args.words, where, write=args.write)
+        return preset(args.words, where, write=args.write)
     except (PlaceError, OSError) as error:
         return failed("init", error)
-    return preset(args.words, where, write=args.write)
 
 
 def known(name: str) -> str:
