@@ -147,9 +147,8 @@ def telling(segment: Segment) -> tuple[str, bool, bool]:
     return best
 
 
-def walk(starts: Iterable[Node], names: Iterable[str], met: set[int]) -> list[Node]:
-    """Follow `names` from some nodes; return where that leads, with the patterns met on the way added to `met`."""
-    here = arrive(list(starts), met)
+def walk(here: list[Node], names: Iterable[str], met: set[int]) -> list[Node]:
+    """Follow `names` from where one is; return where that leads, with the patterns met on the way added to `met`."""
     for name in names:
         after: list[Node] = []
         for node in here:
@@ -176,21 +175,46 @@ def arrive(nodes: list[Node], met: set[int]) -> list[Node]:
     return nodes if len(nodes) < FEW else list(dict.fromkeys(nodes))
 
 
+class Start:
+    """A directory at which walks begin, with the nodes one is at there."""
+
+    __slots__ = ("below", "ids", "nodes", "place")
+
+    def __init__(self, place: str, nodes: Iterable[Node]) -> None:
+        self.place, self.below = place, place if place == "/" else place + "/"
+        self.ids: set[int] = set()
+        """The patterns that are met there, and on the way there."""
+        self.nodes = arrive(list(nodes), self.ids)
+
+    def walk(self, path: str, met: set[int]) -> list[Node]:
+        """Walk from here to a path that lies here."""
+        met.update(self.ids)
+        return walk(self.nodes, names(path, len(self.below)), met)
+
+    def down(self, start: Start) -> Start:
+        """Return `start`, which lies here, with what leads to it from here."""
+        both = Start(start.place, ())
+        both.nodes = [*self.walk(start.place, both.ids), *start.nodes]
+        both.ids |= start.ids
+        return both
+
+
 class _Places:
     """Where walks begin in one session."""
 
     def __init__(self, workspace: Workspace, tries: _Tries) -> None:
         self.workspace = workspace
-        self.top = tries.top
         self.relative = tries.relative
-        roots = tuple(dict.fromkeys(map(tries.text, workspace.roots)))
-        self.roots = tuple((root, root if root == "/" else root + "/") for root in roots)
+        self.top = Start("/", [tries.top] if tries.top is not None else [])
+        self.roots = [Start(root, [self.relative]) for root in dict.fromkeys(map(tries.text, workspace.roots))]
+        self.both = [self.top.down(start) for start in self.roots]
+        """At each root, what starts at it and what came down to it from `/`."""
         self.elsewhere: dict[str, list[Node]] = {}
         """Directories that heads of relative patterns lead to through links."""
         for head, directories in workspace.heads.items():
             node = tries.heads.get(head)
             if node is not None and head:
-                usual = {start + tries.text(head) for _, start in self.roots}
+                usual = {start.below + tries.text(head) for start in self.roots}
                 for directory in map(tries.text, directories):
                     if directory not in usual:
                         self.elsewhere.setdefault(directory, []).append(node)
@@ -205,7 +229,7 @@ class _Places:
         """The patterns that match `path`, a directory above it, or something below it."""
         met: set[int] = set()
         nodes = self._walked(path, met)
-        nodes += [self.relative for root, _ in self.roots if below(path, root) is not None]
+        nodes += [self.relative for start in self.roots if below(path, start.place) is not None]
         nodes += [node for place, some in self.elsewhere.items() if below(path, place) is not None for node in some]
         for node in nodes:
             met.update(node.everything())
@@ -214,17 +238,17 @@ class _Places:
     def _walked(self, path: str, met: set[int]) -> list[Node]:
         """Walk from each place that `path` lies in; return where that leads."""
         nodes: list[Node] = []
-        if self.top is not None:
-            nodes += walk((self.top,), names(path, 1), met)
-        for root, start in self.roots:
-            if path.startswith(start):
-                nodes += walk((self.relative,), names(path, len(start)), met)
-            elif path == root:
-                nodes += walk((self.relative,), (), met)
+        starts = self.both
+        for number, start in enumerate(self.roots):
+            if path.startswith(start.below) or path == start.place:
+                nodes += starts[number].walk(path, met)
+                starts = self.roots
+        if starts is self.both:
+            nodes += self.top.walk(path, met)
         end = len(path) if self.elsewhere else 0
         while end > 0:
             if path[:end] in self.elsewhere:
-                nodes += walk(self.elsewhere[path[:end]], names(path, end + 1), met)
+                nodes += Start(path[:end], self.elsewhere[path[:end]]).walk(path, met)
             end = path.rfind("/", 0, end)
         return nodes
 
