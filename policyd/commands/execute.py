@@ -23,7 +23,7 @@ from policyd.commands.plainwords import NO_PROGRAM
 from policyd.commands.run import WORDS, FullError, Run
 from policyd.commands.state import Cwd, Pair, State, enter
 from policyd.commands.taint import TAINTS_ALL, loose
-from policyd.commands.variables import harmless
+from policyd.commands.variables import HARMLESS
 from policyd.commands.wrapper_programs import CONTAINERS
 from policyd.commands.wrapper_table import SHELLS
 from policyd.model import Assignment, SimpleCommand, Word, WordKind
@@ -276,7 +276,7 @@ def _add(run: Run, state: State, call: Call, levels: list[_Level], builtin: str,
 
 def _all_local(env: tuple[Assignment, ...]) -> bool:
     """Say whether prefix assignments mean nothing to a builtin but its own words."""
-    return all(one.name == "IFS" or loose(one.name) or harmless(one.name) for one in env)
+    return all(one.name == "IFS" or loose(one.name) or one.name in HARMLESS for one in env)
 
 
 def _shown(places: Cwd | None) -> tuple[str | None, ...]:

@@ -122,7 +122,7 @@ class State(Struct):
         """Set a variable as the text does; `plain` is a statement, `for` or `read`."""
         known = value is not None and value.kind is not WordKind.UNKNOWN and self.fold and len(value.text) <= _VALUE
         self.bind(name, value if known else None)
-        if harmless(name) or (plain and not exported and loose(name)):
+        if harmless(name, value) or (plain and not exported and loose(name)):
             return
         found = Assignment(name, value if value is not None else unknown("$" + name), exported)
         if found in self.taint:

@@ -2,17 +2,19 @@
 
 Rules of this module:
 
-1. The harmless list holds names that no usual program takes a path, a program or an option from.
+1. The harmless list holds names that no usual program takes a path, a program or an option from. Their value is known
+   and holds nothing that make or a shell's arithmetic would run: make expands what it takes from variables.
 2. `NAME` tolerates every value, `NAME=glob` the constant values that match (`*` crosses neither `/` nor `:`, `**`
    crosses all), `*` every name. A path in the directory the command runs in is written as if it were relative.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from policyd.commands.patternwords import glob, pieces
-from policyd.model import Assignment, WordKind
+from policyd.model import Assignment, Word, WordKind
 
 _SOURCES = {
     "every program": "CI",
@@ -36,14 +38,17 @@ HARMLESS = {name: source for source, names in _SOURCES.items() for name in names
 """Variables that are harmless for every program -> where that was read."""
 
 
-def harmless(name: str) -> bool:
-    """Say whether setting `name` to anything leaves what a command does alone."""
-    return name in HARMLESS
+_RUNS = re.compile(r"[$`]").search
+
+
+def harmless(name: str, value: Word | None) -> bool:
+    """Say whether setting `name` to `value` leaves what a command does alone."""
+    return name in HARMLESS and value is not None and value.kind is WordKind.CONST and not _RUNS(value.text)
 
 
 def tolerated(assignment: Assignment, env: Iterable[str], cwd: tuple[str, ...] = ()) -> bool:
     """Say whether an allow rule with the `env` entries may overlook `assignment` where it may run in `cwd`."""
-    return harmless(assignment.name) or any(_entry(entry, assignment, cwd) for entry in env)
+    return harmless(assignment.name, assignment.value) or any(_entry(entry, assignment, cwd) for entry in env)
 
 
 def _entry(entry: str, assignment: Assignment, cwd: tuple[str, ...]) -> bool:
@@ -55,6 +60,8 @@ def _entry(entry: str, assignment: Assignment, cwd: tuple[str, ...]) -> bool:
     if assignment.value.kind is not WordKind.CONST:
         return False
     wanted, text = pieces(value), assignment.value.text
+    if "*" in value and _RUNS(text):
+        return False
     if glob(wanted, text, stops="/:"):
         return True
     return bool(cwd) and text.startswith("/") and all(glob(wanted, _near(text, place), stops="/:") for place in cwd)
