@@ -182,8 +182,9 @@ def test_a_place_that_takes_nothing_is_an_error(path: str) -> None:
         AuditLog(path).append(row(0), NOW)
 
 
-def test_a_link_is_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "audit.jsonl").symlink_to(tmp_path / "elsewhere")
+@pytest.mark.parametrize("target", ["elsewhere", "/dev/null", "/dev/stderr"])
+def test_a_link_is_not_followed(tmp_path: Path, target: str) -> None:
+    (tmp_path / "audit.jsonl").symlink_to(target)
     with pytest.raises(AuditError):
         AuditLog(str(tmp_path)).append(row(0), NOW)
     assert not (tmp_path / "elsewhere").exists()

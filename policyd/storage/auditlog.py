@@ -27,6 +27,8 @@ from policyd import audit
 from policyd.storage.auditchain import Head, current_head, first_number, head_path, log_path, read_note
 
 ROTATE = 64 * 1024 * 1024
+SYSTEM = ("/dev/", "/proc/")
+"""Where a link is the system's own."""
 
 
 class AuditError(Exception):
@@ -204,8 +206,13 @@ def durable(fd: int) -> None:
 
 
 def is_device(path: str) -> bool:
-    """Say whether `path` is something other than a regular file or directory (links followed: `/dev/stderr`)."""
+    """Say whether `path` is something other than a regular file or directory; only the system's own links count.
+
+    `/dev/stderr` is one. A link in the log's place that leads to `/dev/null` would have records kept nowhere.
+    """
     try:
+        if os.path.islink(path) and not path.startswith(SYSTEM):
+            return False
         mode = os.stat(path).st_mode
     except OSError:
         return False
