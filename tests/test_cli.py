@@ -257,6 +257,25 @@ def test_what_could_not_be_written_was_not_told(home: Path) -> None:
     assert (said.returncode, said.stderr) == (2, "policyd: standard output: No space left on device\n")
 
 
+def test_a_directory_that_is_gone_is_told_in_words(home: Path) -> None:
+    gone = home / "gone"
+    gone.mkdir()
+    command = ["bash", "-c", f'rmdir {gone}; exec {sys.executable} -P -m policyd "$@"', "bash", "grants", "list"]
+    env = {**os.environ, "HOME": str(home), "PYTHONPATH": str(ROOT)}
+    said = subprocess.run(command, capture_output=True, text=True, cwd=gone, env=env)
+    assert (said.returncode, said.stderr) == (2, "policyd grants: the directory it runs in is gone\n")
+
+
+def test_a_log_that_cannot_be_listed_is_told_in_words(home: Path) -> None:
+    (home / ".local").mkdir()
+    (home / ".local/state").write_text("in the way")
+    said = policyd("audit", "stats", cwd=home, home=home)
+    assert (said.returncode, said.stderr) == (
+        2,
+        f"policyd audit: {home}/.local/state/policyd/audit: Not a directory\n",
+    )
+
+
 def test_a_starter_that_cannot_be_written_is_told_in_words(home: Path) -> None:
     (home / ".config").write_text("in the way")
     said = policyd("init", "default", "--write", cwd=home, home=home)

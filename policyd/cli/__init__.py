@@ -79,6 +79,10 @@ def attempt(words: list[str]) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
+    except OSError as error:
+        from policyd.cli.ending import failed
+
+        return failed(words[0], error)
     except Exception:
         # Nobody's answer is in it: 1 would be read as one (`decide --exit-code`, `check --strict`).
         import traceback

@@ -47,6 +47,8 @@ def failed(command: str, error: Exception | str) -> int:
 
     if isinstance(error, BrokenPipeError):
         raise error  # it is of our own output; `main` knows what that means
+    if isinstance(error, FileNotFoundError) and not error.filename:  # nothing but `getcwd` names none
+        error = "the directory it runs in is gone"
     if isinstance(error, PolicyError | SettingsError):
         say(*(error.diagnostics if isinstance(error, PolicyError) else error.problems), error=True)
         return FAILED
