@@ -58,13 +58,8 @@ def options_reason(program: Program, parsed: Parsed, *, writes: bool) -> str:
         reason = _option_reason(program, given, writes=writes)
         if reason:
             return reason
-    passes = any(role.rstrip("*") in {"own", "script", "lints", "posargs"} for role in program.operands)
-    if (
-        parsed.eaten
-        and program.can_harm
-        and not passes
-        and any(_dashed(word) for word in parsed.operands[parsed.split :])
-    ):
+    dashed = parsed.eaten and any(_dashed(word) for word in parsed.operands[parsed.split :])
+    if dashed and program.can_harm and not passes(program):
         return "`--` may be the value of the option before it"
     if not parsed.loose or program.words or program.inert:
         return ""
@@ -75,6 +70,11 @@ def options_reason(program: Program, parsed: Parsed, *, writes: bool) -> str:
         if program.can_harm:
             return f"`{word.text}` may become an option"
     return ""
+
+
+def passes(program: Program) -> bool:
+    """Say whether what stands behind `--` is for what the program runs, and no operand of its own."""
+    return any(role.rstrip("*") in {"own", "script", "lints", "posargs"} for role in program.operands)
 
 
 def _option_reason(program: Program, given: Given, *, writes: bool) -> str:

@@ -164,7 +164,8 @@ class SetEntry(Struct, frozen=True):
         if reason or not self.operands:
             return reason
         parsed = parse(called.program.syntax, called.after)
-        given = parsed.operands if parsed.split < 0 else parsed.operands[: parsed.split]
+        own = parsed.split >= 0 and closed.passes(called.program)
+        given = parsed.operands[: parsed.split] if own else parsed.operands
         text = " ".join(word.text for word in given)
         if not given or any(word.kind is not WordKind.CONST for word in given):
             return f"`{text}` decides what it runs" if given else "without a name it may run anything"
