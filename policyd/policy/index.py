@@ -17,7 +17,7 @@ from itertools import pairwise
 from policyd.commands.patterns import CommandPattern, levels, program_names
 from policyd.commands.patternwords import PatternWord, fold
 from policyd.commands.programs import Program, find
-from policyd.commands.views import alone, names, views
+from policyd.commands.views import alone, lower, names, views
 from policyd.model import Action, Context, Role, SimpleCommand, Tool, Word, WordKind
 from policyd.paths import PathIndex, PathPattern
 from policyd.policy.conditions import (
@@ -209,7 +209,7 @@ def is_short(word: str) -> bool:
 
 def exact(command: SimpleCommand) -> bool:
     """Say whether every name the command's program may have is in lower case, as the names of programs are compared."""
-    return all(name == name.lower() for level in levels(command) for view in views(level) for name in view.names)
+    return all(view.names == lower(view.names) for level in levels(command) for view in views(level))
 
 
 def later_words(command: SimpleCommand) -> tuple[set[str], bool]:
