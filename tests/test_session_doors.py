@@ -126,3 +126,46 @@ def test_an_allow_of_the_call_that_is_named_stands_for_no_other_open_call_of_an_
     records = [one.record for one in wire.commands if isinstance(one, Record)]
     assert [one["call"] for one in records if one.get("unasked")] == ["first"]
     assert [one["call"] for one in records if one["effect"] == "allow"] == ["t"]
+
+
+# ---- what is told while a question is open --------------------------------------------------------------
+
+NO_ETC = f'{ASK_ALL}[[rule]]\nid = "no-etc"\neffect = "deny"\npath = "/etc/**"\n'
+
+
+def tell(wire: Wire, **update: object) -> list[dict[str, object]]:
+    """Say an update of a call; return what left because of it."""
+    update = {"sessionUpdate": "tool_call_update", "toolCallId": "t", **update}
+    return wire.agent(method="session/update", params={"sessionId": "s", "update": update})
+
+
+def asked_about(policy: str = NO_ETC) -> Wire:
+    """Return a wire on which the client is asked about a command; where it runs is told late."""
+    wire = Wire(policy)
+    wire.open()
+    tell(wire, sessionUpdate="tool_call", kind="execute", title="make")
+    asked = wire.request(kind="execute", rawInput={"command": "make"})
+    assert methods(asked, "client") == ["session/request_permission"]
+    return wire
+
+
+def outcomes(sent: list[dict[str, object]]) -> list[object]:
+    """Return what the agent was answered."""
+    results = [one["result"] for one in sent if one["to"] == "agent" and isinstance(one.get("result"), dict)]
+    return [result["outcome"] for result in results if isinstance(result, dict)]
+
+
+def test_what_is_denied_by_what_is_told_later_is_rejected_while_the_question_is_open() -> None:
+    wire = asked_about()
+    sent = tell(wire, locations=[{"path": "/etc/hosts"}])
+    assert outcomes(sent) == [{"outcome": "selected", "optionId": "n"}]
+    assert "$/cancel_request" in methods(sent, "client")
+    assert wire.client(id=5, result={"outcome": {"outcome": "selected", "optionId": "y"}}) == []
+
+
+def test_what_is_told_later_and_is_not_denied_changes_no_question() -> None:
+    wire = asked_about('[[rule]]\neffect = "ask"\ncommand = "make"\n[[rule]]\neffect = "allow"\nkind = "edit"\n')
+    later: tuple[dict[str, object], ...] = ({"locations": [{"path": "/srv/x"}]}, {"kind": "edit"}, {"status": "failed"})
+    for fields in later:
+        assert outcomes(tell(wire, **fields)) == []
+    assert outcomes(tell(wire, toolCallId="other", locations=[{"path": "/etc/x"}])) == []

@@ -3,7 +3,8 @@
 1. A request is held from its arrival to its answer and is in `held` exactly that long. Every way out goes through
    `_settle`; what goes wrong on the way, whatever it is, is a rejection.
 2. The record of an allow is put before the allow, and the allow names it: without the record it does not leave.
-3. Whatever a person or a step answers is judged again under the policy of that moment; a denial wins.
+3. Whatever a person or a step answers is judged again under the policy of that moment, and what an update shows while a
+   question is open is judged too; a denial wins.
 4. An answer that comes late, twice, from the wrong side, or names an option that was not offered, allows nothing.
 """
 
@@ -70,10 +71,14 @@ class Permissions:
         self._try(held, self._judge_if_complete)
 
     def details(self, session: Session, call_id: str) -> None:
-        """An update came: judge the requests that waited for it."""
+        """An update came: judge the requests that waited for it, and anew those a person is asked about."""
         for held in self._of(session):
-            if held.wait_until is not None and held.call_id in ("", call_id):
+            if held.call_id not in ("", call_id):
+                continue
+            if held.wait_until is not None:
                 self._try(held, self._judge_if_complete)
+            elif held.talk is not None and not held.door:
+                self._try(held, self._judge_later)
 
     def tick(self) -> None:
         """Judge what has waited long enough, let prompts run out."""
@@ -113,6 +118,13 @@ class Permissions:
             self._judge_door(held, verdict)
         else:
             self._judge_permission(held, verdict)
+
+    def _judge_later(self, held: Held) -> None:
+        """Reject what is known by now to be denied; in all else what came after the question changes nothing."""
+        found = self._decide(held)
+        if found.decision.effect is Effect.DENY:
+            held.verdict = found
+            self._reject(held, found, found.decision)
 
     def _decide(self, held: Held) -> Verdict:
         core = self._core
@@ -272,8 +284,12 @@ class Permissions:
             return
         now = self._core.decider.again(verdict, self._core.now, self._core.fs)
         if now.effect is Effect.DENY:
-            self._asker.leave(held, tell=True)
-            self._settle(held, now, self._rejection(verdict, now, ""), by=spoke(now))
+            self._reject(held, verdict, now)
+
+    def _reject(self, held: Held, verdict: Verdict, decision: Decision) -> None:
+        """Take a question back and reject what it was about."""
+        self._asker.leave(held, tell=True)
+        self._settle(held, decision, self._rejection(verdict, decision, ""), by=spoke(decision))
 
     def _cancel(self, held: Held, why: str, *, by: str, tell: bool = False) -> None:
         self._asker.leave(held, tell=tell)
