@@ -120,6 +120,7 @@ def _step(text: str, rest: tuple[Word, ...], starts: tuple[Word, ...], found: Fi
 
 _PASSES = FLAGS - {"-prune", "-quit", "-o", "-or", "(", ")", ",", "!", "-not"}
 """Flags that leave every test in front of an action a condition of it."""
+_TYPE = Word("-type")
 _GLOB = re.compile(r"(\*?)([\w.*-]*)").fullmatch
 
 
@@ -128,6 +129,8 @@ def stands_for(words: tuple[Word, ...]) -> tuple[Word, ...] | None:
 
     Only regular files: what is a link may lead anywhere. Every test has to hold (`-o` makes them choices).
     """
+    if _TYPE not in words:
+        return None
     end = _start(words)
     if any(word.kind is not WordKind.CONST for word in words) or (end and words[0].text.startswith("-")):
         return None

@@ -73,12 +73,13 @@ def unknown_script(word: Word) -> str:
 
 def replaced(argv: Words, marks: tuple[str, ...]) -> Words:
     """Return the words with those that hold a mark for input turned unknown."""
-    return tuple(
-        Word(word.text, WordKind.UNKNOWN, word.text.split(mark, 1)[0])
-        if (mark := next((mark for mark in marks if mark in word.text), ""))
-        else word
-        for word in argv
-    )
+    words = list(argv)
+    for at, word in enumerate(argv):
+        for mark in marks:
+            if mark in word.text:
+                words[at] = Word(word.text, WordKind.UNKNOWN, word.text.split(mark, 1)[0])
+                break
+    return tuple(words)
 
 
 def scripts(name: str, names: frozenset[str], words: Words, found: Unwrapped) -> bool:

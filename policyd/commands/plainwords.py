@@ -87,7 +87,9 @@ def substitution() -> Callable[..., re.Match[str] | None]:
     return re.compile(rf"[$<>]\(({_INNER})\)").match
 
 
-_CONSTANT = re.compile(rf"""(?:[{_BARE}^*?!\[\]-]++|{_SINGLE}|{_ANSI}|"(?:{_IN_DOUBLE})*+"|{_ESCAPE})++""").fullmatch
+_CONSTANT = re.compile(
+    rf"""(?:[{_BARE}^*?!\[\]-]++|\{{\}}|{_SINGLE}|{_ANSI}|"(?:{_IN_DOUBLE})*+"|{_ESCAPE})++"""
+).fullmatch
 is_unglobbed = re.compile(rf"""[{_BARE}-]*+(?:{_SINGLE}|"(?:{_IN_DOUBLE})*+")?""").fullmatch
 """A word in which no glob, brace, variable or tilde is."""
 

@@ -21,7 +21,7 @@ from policyd.model import Word, WordKind
 _SPELLED: dict[str, Word] = {}
 """Spelling -> word, of words that mean the same everywhere; they recur, so they are kept (bounded)."""
 _SPELLED_KEPT = 8_192
-_NAMES = {mark: finished(mark, "") for mark in (SURE, FRAIL)}
+_NAMES = {name: finished(name, "") for name in (SURE, FRAIL)}
 """What the marks of known output become where they are a word."""
 _LONGEST = 256
 

@@ -24,14 +24,15 @@ def language(name: str) -> str:
 
 
 def _find(name: str, words: Words, found: Unwrapped, fed: str) -> None:
+    texts = [word.text if word.kind is WordKind.CONST else None for word in words]
     at = 0
     while at < len(words):
-        text = constant_text(words[at])
+        text = texts[at]
         at += 1
         if text not in _FIND_EXEC:
             continue
         end = at
-        while end < len(words) and not _ends(words, end):
+        while end < len(words) and texts[end] != ";" and not (texts[end] == "+" and words[end - 1].text == "{}"):
             end += 1
         if end > at:
             argv = replaced(_filled(words[at:end], words[: at - 1]), ("{}",))
@@ -45,11 +46,6 @@ def _filled(argv: Words, before: Words) -> Words:
     if files is None or argv[0].text == "{}":
         return argv
     return tuple(file for word in argv for file in (files if constant_text(word) == "{}" else (word,)))
-
-
-def _ends(words: Words, at: int) -> bool:
-    text = constant_text(words[at])
-    return text == ";" or (text == "+" and words[at - 1].text == "{}")
 
 
 def _fd(name: str, words: Words, found: Unwrapped, fed: str) -> None:
