@@ -93,6 +93,10 @@ def test_a_file_that_is_empty_or_no_plain_utf8_is_told_so() -> None:
     assert "x.toml:2: not UTF-8" in mistakes(PolicySource("x.toml", b"version = 1\n# \xff", Layer.USER))[0]
 
 
+def test_a_number_beyond_all_numbers_is_named() -> None:
+    assert "x.toml:1: not TOML: " in mistakes(PolicySource("x.toml", b"version = " + b"9" * 5000, Layer.USER))[0]
+
+
 def test_lines_count_the_same_with_the_ends_of_another_system() -> None:
     text = '[defaults]\r\nread = "allow"\r\n[[rule]]\r\neffect = "deny"\r\ncomand = "x"\r\n'
     assert mistakes(source(text))[0].startswith("mistakes.toml:5: ")

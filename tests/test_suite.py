@@ -111,6 +111,8 @@ MISTAKES = [
     ("no request", '[[case]]\neffect = "deny"\n', "`request` or `transcript`"),
     ("no such effect", '[[case]]\nrequest = "read a"\neffect = "block"\n', "effect"),
     ("no case", "", "case"),
+    ("too deep", f"case = {'[' * 5000}", "recursion"),
+    ("too large a number", f"case = {'9' * 5000}", "digits"),
     ("no such transcript", '[[case]]\ntranscript = "gone.jsonl"\neffect = "deny"\n', "gone.jsonl"),
 ]
 

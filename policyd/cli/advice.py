@@ -97,7 +97,7 @@ def state(file: File, where: Places) -> State:
         current = tomllib.loads(text) if path.endswith(".toml") else jsonc.loads(text)
     except FileNotFoundError:
         return State(path, "not there")
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return State(path, "unreadable")
     missing = tuple(absent(file.wanted, current))
     return State(path, "not set" if missing else "set", missing)

@@ -177,10 +177,10 @@ def read(path: str) -> Suite:
             table = SuiteTable.model_validate(tomllib.load(file))
     except OSError as error:
         raise SuiteError([f"{path}: {error.strerror}"]) from error
-    except tomllib.TOMLDecodeError as error:
-        raise SuiteError([f"{path}: {error}"]) from error
     except ValidationError as error:
         raise SuiteError([f"{path}: {where(each['loc'])}: {mistake(each)}" for each in error.errors()]) from error
+    except (ValueError, RecursionError) as error:
+        raise SuiteError([f"{path}: {error}"]) from error
     return compile_suite(path, table)
 
 

@@ -53,7 +53,7 @@ def parse(source: PolicySource, version: str) -> Parsed:
     except UnicodeDecodeError as error:
         line = source.data.count(b"\n", 0, error.start) + 1
         parsed.diagnostics.append(unreadable(source, line, "not UTF-8", "save the file as UTF-8"))
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # no TOML, or a number beyond all numbers
         parsed.diagnostics.append(broken(source, str(error)))
     except RecursionError:
         parsed.diagnostics.append(unreadable(source, 0, "nested too deeply", "write fewer brackets"))

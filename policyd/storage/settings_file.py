@@ -98,7 +98,7 @@ def parse(path: str, data: bytes, problems: list[str], *, managed: bool) -> dict
     """Return the fields a file sets (`lock` too, if it is managed); append what is wrong to `problems`."""
     try:
         table = tomllib.loads(data.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         problems.append(f"{path}: is no TOML: {error}")
         return {}
     if not managed and "lock" in table:
