@@ -73,7 +73,8 @@ def decide(
     """
     try:
         key, held = key_of(request.actions), of_session(policy, context)
-        verdict = held.known.get(key)
+        alike = held.known.get(key[0])
+        verdict = alike.get(key[1]) if alike is not None else None
         if verdict is not None:
             return repeated(verdict, request, policy, grant)
         bench = Bench(policy, context, fs, request.actions)

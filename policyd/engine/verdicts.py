@@ -7,7 +7,8 @@ Rules of this module:
 2. The key of a request is every field of every action, but those of `APART`: none of these is looked at where a
    verdict is kept. A field that is added to actions is in the key unless somebody takes it out.
 3. Nothing is kept of what failed, and nothing remembered by a person is looked at: grants come after.
-4. Bounded, and forgotten with the policy. Of a request its key is kept, its arguments are not; equal verdicts are one.
+4. Bounded: what is too much is forgotten, all at once, and everything with the policy. Of a request its key is kept,
+   its arguments are not; equal verdicts are one.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from policyd.model import Action, Context, Decision, Effect, Judged, Reach, Rule
 from policyd.policy import Policy
 
 KEPT = 7_000
-"""Actions whose verdict is kept a session, all requests together; the oldest are forgotten first."""
+"""Actions whose verdict is kept a session, all requests together."""
 SESSIONS = 16
 MOST_ACTIONS = 32
 """Actions of a request that is kept."""
@@ -32,7 +33,10 @@ Key = tuple[object, ...]
 Found = tuple[Effect, tuple[RuleRef, ...], tuple[RuleRef, ...], tuple[RuleRef, ...], tuple[str, ...]]
 found = attrgetter("effect", "hits", "possible", "defaults", "floors")
 """What was judged of an action, the action itself apart."""
-fields = attrgetter(*[name for name in Action.__struct_fields__ if name not in APART])
+JUDGED = [name for name in Action.__struct_fields__ if name not in APART]
+fields = attrgetter(*JUDGED)
+but_path = attrgetter(*[name for name in JUDGED if name != "path"])
+but_command = attrgetter(*[name for name in JUDGED if name != "command"])
 facts = attrgetter(*[name for name in Context.__struct_fields__ if name != "now"])
 
 
@@ -49,7 +53,8 @@ class Verdicts(Struct):
 
     facts: Key
     """What is true of the session, the time apart."""
-    known: dict[Key, Verdict]
+    known: dict[Key, dict[object, Verdict]]
+    """By the first part of the key, by the second."""
     size: int = 0
     """Actions of all that is known."""
 
@@ -66,19 +71,28 @@ def of_session(policy: Policy, context: Context) -> Verdicts:
     return fresh
 
 
-def key_of(actions: tuple[Action, ...]) -> Key:
-    """Return what the judgement of these actions rests on."""
-    return fields(actions[0]) if len(actions) == 1 else tuple(map(fields, actions))
+def key_of(actions: tuple[Action, ...]) -> tuple[Key, object]:
+    """Return what the judgement of these actions rests on: what many have in common, and what each has for itself."""
+    if len(actions) != 1:
+        return (), tuple(map(fields, actions))
+    action = actions[0]
+    if action.path is not None:
+        return but_path(action), action.path
+    if action.command is not None:
+        return but_command(action), action.command
+    return (), fields(action)
 
 
-def keep(held: Verdicts, key: Key, judged: tuple[Judged, ...], decision: Decision | None) -> None:
+def keep(held: Verdicts, key: tuple[Key, object], judged: tuple[Judged, ...], decision: Decision | None) -> None:
     """Keep what was judged, if it rests on nothing but the key, the session and steady rules."""
     if len(judged) > MOST_ACTIONS or not all(lasts(one.action) for one in judged):
         return
     held.size += len(judged)
-    while held.size > KEPT:
-        held.size -= len(held.known.pop(next(iter(held.known))).judged)
-    held.known[key] = same(tuple(map(found, judged)), decision and replace(decision, actions=()))
+    if held.size > KEPT:
+        held.known.clear()
+        held.size = len(judged)
+    verdict = same(tuple(map(found, judged)), decision and replace(decision, actions=()))
+    held.known.setdefault(key[0], {})[key[1]] = verdict
 
 
 def lasts(action: Action) -> bool:
