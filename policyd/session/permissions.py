@@ -316,9 +316,9 @@ class Permissions:
         extra = {"mislabelled": odd} if odd else None
         key = self._records.decision(verdict, outcome=told, option=option, by=by, held=held, extra=extra)
         if not allowed:
-            self._answer(held, option, decision, None)
             if by != "client" or decision.source is not Source.PROMPT:
                 self._report.refused(held, decision)
+            self._answer(held, option, decision, None)
             return key
         if not held.door and option is None:
             raise RuntimeError("an allow without an option")
