@@ -159,9 +159,10 @@ def _taken(source: str, found: re.Match[str], before: str, nests: bool) -> Part 
     if part.words and not _begins(source, found, part):
         return None
     if behind:
-        part.redirects = _redirects(source, *found.span(5), nests)
-        if not part.redirects or not (part.words or group):
+        redirects = _redirects(source, *found.span(5), nests)
+        if redirects is None or not (part.words or group):
             return None
+        part.redirects = redirects
     return part
 
 
@@ -211,21 +212,23 @@ def _assigns(source: str, at: int, part: Part) -> bool:
     return not part.words or (part.words[0] not in _HEADS and _NEVER_FIRST(part.words[0]) is None)
 
 
-def _redirects(source: str, start: int, end: int, nests: bool) -> Sequence[Redirect]:
-    """Return the redirections between two places; a here-document holds its delimiter until its text is met."""
+def _redirects(source: str, start: int, end: int, nests: bool) -> Sequence[Redirect] | None:
+    """Return the redirections to files between two places; a here-document holds its delimiter until its text is met.
+
+    None: something else stands there.
+    """
     found: list[Redirect] = []
     word = plainwords.spelling(nests).match
     while start < end:
         operator = _REDIRECT(source, start)
         if operator is None:
-            return ()
+            return None
         start = operator.end()
-        if operator[1][:2] == ">&":
-            found.append((">&", (operator.end(1) - 1, operator.end(1))))
+        if operator[1][:2] == ">&":  # a copy of a descriptor is nothing
             continue
         place = word(source, start)
         if place is None:
-            return ()
+            return None
         start = place.end()
         if operator[1] == "<<":
             found.append(("<", Document(place[0].strip("'\""), place[0][0] in "'\"")))

@@ -22,7 +22,7 @@ from policyd.commands.redirects import REDIRECTS
 from policyd.commands.run import SHOWN
 from policyd.commands.state import Pair
 from policyd.commands.tame import echoes
-from policyd.commands.words import Scanner
+from policyd.commands.words import Scanner, glance
 from policyd.model import Assignment, Word, WordKind
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def assignment(text: Text, start: int, end: int, *, prefix: bool, listed: bool =
     if match[2] and not re.fullmatch(r"\[\d+\]", match[2]):
         text.opaque(f"the subscript in `{text.text(start, end)[:SHOWN]}` is evaluated, which may run something")
         Scanner(text).live(match.start(2), match.end(2), quotes=True)
-    value = Scanner(text).value(match.end(), end) if not listed else None
+    value = None if listed else glance(text.source[match.end() : end]) or Scanner(text).value(match.end(), end)
     if match[2] or match[3] == "+=":
         value = None
     if not prefix:

@@ -15,7 +15,7 @@ from policyd.commands.quoting import word as finished
 from policyd.commands.run import Run
 from policyd.commands.state import State
 from policyd.commands.tame import mark
-from policyd.commands.words import QUICK, Scanner
+from policyd.commands.words import Scanner, glance
 from policyd.model import Word, WordKind
 
 _SPELLED: dict[str, Word] = {}
@@ -82,10 +82,9 @@ class Text(Struct):
 
     def _spell(self, text: str, start: int) -> list[Word]:
         """Read a word that is not among those kept."""
-        quick = QUICK(text)
+        quick = glance(text)
         if quick is not None:
-            inner = quick[quick.lastindex or 0]
-            words = [constant(inner if inner.isascii() else decoded(inner))]
+            words = [quick]
         else:
             words = self.spelled(text, start)
             if len(text) > _LONGEST or not plainwords.is_constant(text):

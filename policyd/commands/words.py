@@ -39,6 +39,15 @@ _LITERAL_SLICE = re.compile(r":\s*-?\d+\s*(?::\s*-?\d+\s*)?\}")
 _SPECIAL = "0123456789@*#?$!-"
 
 
+def glance(text: str) -> Word | None:
+    """Return the word of a text (latin-1) that is read at a glance, None for any other."""
+    quick = QUICK(text)
+    if quick is None:
+        return None
+    inner = quick[quick.lastindex or 0]
+    return constant(inner if inner.isascii() else quoting.decoded(inner))
+
+
 class Host(Protocol):
     """What a scanner needs of the reader of the whole text."""
 
