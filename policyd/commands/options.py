@@ -19,6 +19,7 @@ from functools import cache
 
 from msgspec import Struct, field
 
+from policyd.commands.quoting import NAME
 from policyd.model import Word, WordKind
 
 _DASH, _DASHES = Word("-"), Word("--")
@@ -235,7 +236,7 @@ class _Reader(Struct):
     def _word(self, word: Word, head: str) -> None:
         plus = head.startswith("+") and head[:2] in self.syntax.options
         if word.kind is not WordKind.CONST and may_be_option(word):
-            if not self._glued(word, head):
+            if not self._glued(word, head) and not self._valued(word, head):
                 if not word.many:
                     self.loose.append(word)
                 if not head.startswith("-"):
@@ -283,6 +284,18 @@ class _Reader(Struct):
     def _number(option: Option, word: Word) -> bool:
         """Say whether `word` is the number that `make -j 4` takes."""
         return option.value == "number" and word.kind is WordKind.CONST and word.text.isdigit()
+
+    def _valued(self, word: Word, head: str) -> bool:
+        """Read `-j$(nproc)`: a name or number of which at least one letter is there is the last option's value.
+
+        What may be empty is not: after `-j$N` with no `N`, the next word would be the value.
+        """
+        table = self.syntax.options
+        if word.many or not word.text.startswith(f"{head}{NAME}") or len(head) < len("-j") or self.syntax.dash:
+            return False
+        *flags, last = (table.get(head[0] + letter) for letter in head[1:])
+        plain = all(option is not None and not option.value for option in flags)
+        return plain and last is not None and bool(last.value) and self._short(word, head)
 
     def _short(self, word: Word, head: str) -> bool:
         """Read a cluster of short options (`-xvf FILE`), all of which must be known."""

@@ -26,13 +26,14 @@ _PRINTERS = frozenset({"date", "git", "id", "nproc", "pwd", "seq", "uname"})
 _REV = r"(?:HEAD|@)(?:[~^]\d*)*"
 _BRANCH = r"[A-Za-z@][\w@~^-]*(?:/[\w@~^-]+)*"
 _STAMP = r"\+%[YymdHMSsFj](?:%[YymdHMSsNjF]|[\w.:-])*"
-_SURE = re.compile(rf"date(?: -u)?(?: {_STAMP})?|nproc|id -[ug]|uname -[smr]|seq \d+(?: \d+)?(?: \d+)?").fullmatch
+_SURE = re.compile(rf"date(?: -u)?(?: {_STAMP})?|nproc|id -[ug]|uname -[smr]").fullmatch
 _FRAIL = re.compile(
     rf"git rev-parse(?: --short(?:=\d+)?| --verify| -q| --quiet)* {_REV}"
     rf"|git rev-parse(?: --short(?:=\d+)?| -q| --quiet)* --verify(?: --short(?:=\d+)?| -q| --quiet)* {_BRANCH}"
     rf"|git merge-base(?: --fork-point)? {_BRANCH} {_BRANCH}|git rev-list --count {_BRANCH}"
     rf"|git log (?:-1|-n ?1) --(?:format|pretty)=(?:format:)?%[Hh](?: {_BRANCH})?"
     rf"|git rev-list (?:-1|-n ?1|--max-count=1) {_BRANCH}"
+    r"|seq \d+(?: \d+)?(?: \d+)?"
 ).fullmatch
 
 
