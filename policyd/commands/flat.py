@@ -24,6 +24,7 @@ from policyd.commands.text import Text
 from policyd.model import Assignment, Word
 
 _JOINED = frozenset({"&&", "||", "|"})
+_ENDS = frozenset({";", "\n", ""})
 _LEAVES = frozenset({"exit", "return"})
 
 
@@ -74,7 +75,7 @@ def flat(text: Text, parts: Sequence[Part]) -> Pair:
             before = state.known()
         else:
             here = state.cwd = pair[0] if pair[0] is pair[1] else union(*pair)
-            began = state.known() if _is_behind(parts, place) else None
+            began = state.known() if part.after not in _ENDS and _is_behind(parts, place) else None
         if part.after == "|":
             place, after = _pipeline(text, parts, place)
             leaves = False
