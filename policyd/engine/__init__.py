@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from policyd.engine.bench import Bench
 from policyd.engine.reasons import near, remember, said, said_of_rules
-from policyd.engine.verdicts import Verdict, again, keep, key_of, of_session
+from policyd.engine.verdicts import UNKNOWN, Verdict, keep, key_of, of_session
 from policyd.model import (
     Action,
     Context,
@@ -72,16 +72,16 @@ def decide(
     Never raises for what a request holds: an exception anywhere is a deny with source `error`.
     """
     try:
-        key, held = key_of(request.actions), of_session(policy, context)
-        alike = held.known.get(key[0])
-        verdict = alike.get(key[1]) if alike is not None else None
+        held = of_session(policy, context)
+        common, own = key_of(request.actions)
+        verdict = held.known.get(common, UNKNOWN).get(own)
         if verdict is not None:
             return repeated(verdict, request, policy, grant)
         bench = Bench(policy, context, fs, request.actions)
         judged = judge_all(bench)
         found = settle(request, judged, policy, grant)
         if bench.steady:
-            keep(held, key, judged, found if found.actions is judged and not request.menu else None)
+            keep(held, common, own, judged, found if found.actions is judged and not request.menu else None)
         return found
     except Exception as error:
         words = f"policyd failed and refuses: {type(error).__name__}"
@@ -90,7 +90,12 @@ def decide(
 
 def repeated(verdict: Verdict, request: Request, policy: Policy, grant: Grants) -> Decision:
     """Decide as before, over the actions of this request; remembered answers are asked anew."""
-    judged, known = again(verdict.judged, request.actions), verdict.decision
+    actions, known = request.actions, verdict.decision
+    if len(actions) == 1:
+        effect, hits, possible, defaults, floors = verdict.judged[0]
+        judged: tuple[Judged, ...] = (Judged(actions[0], effect, hits, possible, defaults, floors),)
+    else:
+        judged = tuple([Judged(action, *found) for action, found in zip(actions, verdict.judged, strict=True)])
     if known is None or request.menu:
         return settle(request, judged, policy, grant)
     if known.effect is ASK and grant is not no_grants and [one for one in judged if grant(one) is not None]:

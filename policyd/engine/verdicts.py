@@ -59,6 +59,10 @@ class Verdicts(Struct):
     """Actions of all that is known."""
 
 
+UNKNOWN: dict[object, Verdict] = {}
+"""Stands in for a table that is not there; never written to."""
+
+
 def of_session(policy: Policy, context: Context) -> Verdicts:
     """Return the verdicts of a session, none where it is new or something about it changed."""
     held = policy.memory.get(id(context.workspace))
@@ -83,7 +87,7 @@ def key_of(actions: tuple[Action, ...]) -> tuple[Key, object]:
     return (), fields(action)
 
 
-def keep(held: Verdicts, key: tuple[Key, object], judged: tuple[Judged, ...], decision: Decision | None) -> None:
+def keep(held: Verdicts, common: Key, own: object, judged: tuple[Judged, ...], decision: Decision | None) -> None:
     """Keep what was judged, if it rests on nothing but the key, the session and steady rules."""
     if len(judged) > MOST_ACTIONS or not all(lasts(one.action) for one in judged):
         return
@@ -92,7 +96,7 @@ def keep(held: Verdicts, key: tuple[Key, object], judged: tuple[Judged, ...], de
         held.known.clear()
         held.size = len(judged)
     verdict = same(tuple(map(found, judged)), decision and replace(decision, actions=()))
-    held.known.setdefault(key[0], {})[key[1]] = verdict
+    held.known.setdefault(common, {})[own] = verdict
 
 
 def lasts(action: Action) -> bool:
@@ -107,11 +111,3 @@ def lasts(action: Action) -> bool:
 def same(judged: tuple[Found, ...], decision: Decision | None) -> Verdict:
     """Return one verdict for all that are equal."""
     return Verdict(judged, decision)
-
-
-def again(judged: tuple[Found, ...], actions: tuple[Action, ...]) -> tuple[Judged, ...]:
-    """Return the same verdicts over these actions."""
-    if len(actions) == 1:
-        effect, hits, possible, defaults, floors = judged[0]
-        return (Judged(actions[0], effect, hits, possible, defaults, floors),)
-    return tuple([Judged(action, *one) for one, action in zip(judged, actions, strict=True)])
