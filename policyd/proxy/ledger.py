@@ -95,11 +95,11 @@ class Ledger(Struct):
         """Note what leaves to a side; return what of it may."""
         dropped: list[bytes] = []
         for line, method, params in acp.skim(data):
-            if method is not None:
-                if side is Side.CLIENT and method == acp.UPDATE and params is not None:
-                    self._mode_told(line, params)
-                continue
-            message = read(line)
+            message = read(line) if method is None else None
+            if message is not None and message.id is None:
+                method, params = message.method, message.params
+            if side is Side.CLIENT and method == acp.UPDATE and params is not None:
+                self._mode_told(line, params)
             if message is None or message.key is None:
                 continue
             if message.method is not None:

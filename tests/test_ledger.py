@@ -1,0 +1,65 @@
+"""What a proxy remembers of the traffic for a daemon that takes over."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from policyd.proxy.ledger import Ledger
+from policyd.session import Side
+
+CWD = {"cwd": "/w"}
+BYPASS = {"sessionUpdate": "current_mode_update", "currentModeId": "bypass"}
+PLAN = {**BYPASS, "currentModeId": "plan"}
+
+
+def line(**told: object) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", **told}).encode() + b"\n"
+
+
+def told(update: dict[str, str], **more: object) -> bytes:
+    return line(method="session/update", params={"sessionId": "s", "update": update}, **more)
+
+
+def exchange(ledger: Ledger, number: int, method: str, params: object, result: object) -> list[tuple[Side, bytes]]:
+    """Pass a request of the client and its answer; return the lines as `past` yields them."""
+    request, answer = line(id=number, method=method, params=params), line(id=number, result=result)
+    ledger.fed(Side.CLIENT, request, number)
+    ledger.sent(Side.AGENT, request)
+    ledger.fed(Side.AGENT, answer, number)
+    assert ledger.sent(Side.CLIENT, answer) == answer
+    return [(Side.CLIENT, request[:-1]), (Side.AGENT, answer[:-1])]
+
+
+@pytest.mark.parametrize("more", [{}, {"more": "x" * 5000}], ids=["plain", "odd"])
+def test_the_past_is_how_each_session_was_opened_and_its_last_mode(more: dict[str, object]) -> None:
+    ledger = Ledger()
+    past = exchange(ledger, 1, "initialize", {}, {})
+    past += exchange(ledger, 2, "session/new", CWD, {"sessionId": "s"})
+    for update in (PLAN, BYPASS):
+        assert ledger.sent(Side.CLIENT, told(update, **more))
+    assert list(ledger.past()) == [*past, (Side.AGENT, told(BYPASS, **more)[:-1])]
+    past += exchange(ledger, 3, "session/set_mode", {"sessionId": "s", "modeId": "plan"}, {})
+    assert {one for _, one in past} < {one for _, one in ledger.past()}
+
+
+def test_a_session_that_is_opened_anew_has_no_mode() -> None:
+    ledger = Ledger()
+    exchange(ledger, 1, "session/new", CWD, {"sessionId": "s"})
+    ledger.sent(Side.CLIENT, told(BYPASS))
+    again = exchange(ledger, 2, "session/load", {**CWD, "sessionId": "s"}, {})
+    assert list(ledger.past()) == again
+
+
+def test_an_update_to_the_agent_or_of_another_kind_is_no_mode() -> None:
+    ledger = Ledger()
+    opened = exchange(ledger, 1, "session/new", CWD, {"sessionId": "s"})
+    ledger.sent(Side.AGENT, told(BYPASS))
+    ledger.sent(Side.CLIENT, told({"sessionUpdate": "plan"}))
+    assert list(ledger.past()) == opened
+
+
+def test_an_answer_that_nobody_waits_for_does_not_leave() -> None:
+    ledger, notice = Ledger(), told(PLAN)
+    assert ledger.sent(Side.CLIENT, notice + line(id=7, result={})) == notice
