@@ -23,7 +23,7 @@ from policyd.model import Effect, Layer
 from policyd.policy import PolicySource
 from policyd.policy import load as load_policy
 from policyd.storage import clock as clocks
-from policyd.storage import policies
+from policyd.storage import policies, processes
 from policyd.storage.grants import Remembered, files
 from tests.asking import fetch, request
 from tests.test_grants import ASKED, grant
@@ -148,9 +148,12 @@ def test_without_a_terminal_nobody_is_there() -> None:
 
 def test_a_descendant_of_a_proxy_is_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(presence, "_has_terminal", lambda: True)
-    assert os.getppid() <= 1 or presence._ancestors()
-    monkeypatch.setattr(presence, "_ancestors", lambda: [["bash"], ["policyd", "proxy", "--", "a"]])
-    assert "agent" in presence.refusal()
+    assert os.getppid() <= 1 or presence._ancestors(os.getppid())
+    monkeypatch.setattr(presence, "_ancestors", lambda pid: [["bash"], ["policyd", "proxy", "--", "a"]])
+    assert "an agent under policyd" in presence.refusal()
+    monkeypatch.setattr(processes, "PROC", "/nowhere")
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert "cannot be seen" in presence.refusal()
 
 
 def test_grants_of_an_agent_or_of_all_projects_are_revoked(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

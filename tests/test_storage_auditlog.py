@@ -142,11 +142,12 @@ def test_a_line_written_by_a_process_that_died_before_it_noted_the_end_counts(tm
     assert faults(path) == []
 
 
-def test_a_torn_last_line_is_reported_and_does_not_swallow_the_next(tmp_path: Path) -> None:
+@pytest.mark.parametrize("line", [b'{"torn":', b'{"a":' * 100_000], ids=["torn", "nested"])
+def test_a_last_line_that_is_no_record_is_reported_and_does_not_swallow_the_next(line: bytes, tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     written(path, 2)
     with path.open("ab") as file:
-        file.write(b'{"torn":')
+        file.write(line)
     written(path, 1)
     assert json.loads(path.read_bytes().splitlines()[-1])["n"] == 0
     assert faults(path)[0] == "is no record"

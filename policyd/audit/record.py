@@ -435,4 +435,7 @@ def link(data: bytes) -> Link:
     Raises:
         ValueError: the line is no record.
     """
-    return _link.decode(data)
+    try:
+        return _link.decode(data)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error

@@ -1,7 +1,8 @@
 """Whether the person who types a loosening command is one: commands that an agent must not run for itself.
 
 Such a command wants a terminal of its own, and is refused to whatever descends from a running `policyd proxy`: agents
-give their commands pseudo-terminals.
+give their commands pseudo-terminals. Where nothing can be seen of processes it is refused too. What is above a process
+that cannot be seen (another user's, where the kernel hides these) is not looked at.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ def refusal() -> str:
     """Return why this process may not loosen anything, empty if a person is there."""
     if not _has_terminal():
         return "this wants a terminal of its own, with a person in front of it"
-    return "an agent under policyd may not do this" if any(map(runs_agent, _ancestors())) else ""
+    parent, _ = process(os.getpid())
+    if parent < 0:
+        return "it cannot be seen whether an agent runs this"
+    return "an agent under policyd may not do this" if any(map(runs_agent, _ancestors(parent))) else ""
 
 
 def _has_terminal() -> bool:
@@ -27,10 +31,9 @@ def _has_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def _ancestors() -> list[list[str]]:
-    """Return the command lines of all processes above this one."""
+def _ancestors(pid: int) -> list[list[str]]:
+    """Return the command lines of a process and of all above it."""
     found: list[list[str]] = []
-    pid = os.getppid()
     while pid > 1 and len(found) < DEEPEST:
         pid, words = process(pid)
         found.append(words)

@@ -321,7 +321,6 @@ def git_config(word: Word) -> str:
     return "" if GIT_KEYS.fullmatch(key) else f"`git -c {key}` may name a program"
 
 
-CONFIG_READS = frozenset({"list", "get"})
 CONFIG_READ_FLAGS = ("--get", "--get-all", "--get-regexp", "--get-urlmatch", "--get-color", "--get-colorbool", "-l")
 
 

@@ -165,7 +165,6 @@ SETTINGS = (
     "details_after_ms",
     "human_ms",
 )
-REFUSALS = ("user.allow", "project.allow", "grants")
 
 
 class Lock(Block):
