@@ -140,7 +140,6 @@ class Builder(Struct):
         role: Role = Role.PRIMARY,
         reach: Reach = Reach.ENTRY,
         base: tuple[str, ...] | None = None,
-        carrier: int | None = None,
         glob: bool = False,
     ) -> int | None:
         """Add a path action and return its index; a mention that is no path is nothing, any other is opaque."""
@@ -159,7 +158,7 @@ class Builder(Struct):
         for action in self.named.get(ref.forms[0], ()):
             if action.path and set(action.path.forms) >= set(ref.forms) and said in (frozenset(), action.kinds):
                 return None
-        return self.add(Action(said, role, path=ref, name=self.name, args=self.args, carrier=carrier, origin=origin))
+        return self.add(Action(said, role, path=ref, name=self.name, args=self.args, origin=origin))
 
     def url(self, text: object, kinds: frozenset[str], origin: str, *, role: Role = Role.PRIMARY) -> None:
         """Add a URL action; an odd URL is opaque unless it is only a mention, and a mention of what it likely means."""

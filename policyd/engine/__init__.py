@@ -198,14 +198,13 @@ def rule_holds(
     actions: tuple[Action, ...],
     context: Context,
     fs: Filesystem | None = None,
-    met: frozenset[str] = MET_IN_EXAMPLES,
 ) -> bool:
     """Say whether the conditions of `rule` hold for a request: what an example of a policy tests.
 
     A deny or ask rule holds if it may for one of `actions`; an allow rule if it holds for every one it could be about.
-    Conditions on the session (`met`) count as met; layers, trust and floors are not looked at.
+    Conditions on the session count as met; layers, trust and floors are not looked at.
     """
-    held = [rule.holds(action, context, fs, met=met) for action in actions if concerns(rule, action)]
+    held = [rule.holds(action, context, fs, met=MET_IN_EXAMPLES) for action in actions if concerns(rule, action)]
     return bool(held) and (min(held) is Truth.YES if rule.effect is ALLOW else max(held) is not Truth.NO)
 
 
