@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from policyd.commands import read, read_argv, source
@@ -65,6 +65,7 @@ SHELLISH = st.text(alphabet=st.sampled_from(list("ab1 \t\n'\"\\$`(){}[]<>|&;#!*?
 
 @settings(deadline=None)
 @given(SHELLISH)
+@example("[ <&3 a \n{,}")
 def test_no_text_raises_and_no_text_is_read_as_nothing(text: str) -> None:
     found = reading(text)
     if text.replace("\\\n", "").strip(" \t\n") and not found.opaque and not found.commands and not found.files:

@@ -316,9 +316,11 @@ class Scan(Struct):
         following = self.text[found.end() : found.end() + 1]
         if following and following in "$`'\"\\":
             raise UnsureError
+        delimiter = re.sub(r"\\(.)|['\"]", lambda pair: pair[1] or "", raw)
+        if not delimiter or "`" in self.stack:  # bash forgets that `''` was quoted; backticks take backslashes away
+            raise UnsureError
         number = len(self.documents)
         self.documents.append(Document("", any(quote in raw for quote in "\\'\"")))
-        delimiter = re.sub(r"\\(.)|['\"]", lambda pair: pair[1] or "", raw)
         self.pending.append(_Pending(number, delimiter, bool(found[1])))
         if self.out:
             before = self.out.pop()

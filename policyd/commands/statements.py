@@ -101,8 +101,8 @@ def call(
         index, pair = simple(reader.run, reader.state, made, reader.script)
         if reader.document is not None and reader.literal and not uses and echoes(argv, env):
             reader.echoed = reader.document
-    for line in more:
-        made = Call(tuple(reader.scan(line)), shown, (), reader.via, reader.fed)
+    for words in filter(None, (tuple(reader.scan(line)) for line in more)):  # `{,}` is no word at all
+        made = Call(words, shown, (), reader.via, reader.fed)
         pair = simple(reader.run, reader.state, made, reader.script)[1]
     if uses is not None:
         redirects.add(reader, uses, index, here)
