@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,6 +18,7 @@ FILES = FakeFilesystem({"/home/dev/project": None, "/home/dev/project/.env": "",
 MACHINE = Machine("/home/dev", FILES)
 OPTIONS = [{"optionId": "yes", "kind": "allow_once"}, {"optionId": "no", "kind": "reject_once"}]
 NOW = datetime(2026, 11, 29, tzinfo=UTC)
+LONG = 50_000 * "x"
 
 
 def policy(text: str) -> Policy:
@@ -41,6 +43,17 @@ def test_a_request_is_decided_by_the_policy() -> None:
     assert authorizer.decide(params("read", path="a.py")).effect is Effect.ALLOW
     assert authorizer.decide(params("edit", path="a.py")).effect is Effect.ALLOW
     assert authorizer.decide(params("edit", path="/etc/x")).effect is Effect.ASK
+
+
+def test_long_commands_are_not_kept_once_they_are_decided() -> None:
+    authorizer = point('[[rule]]\neffect = "allow"\ncommand = ["echo **", "@read-only"]\n')
+    authorizer.decide(params("execute", command=f"echo {LONG} | sort; cat {LONG}"))
+    tracemalloc.start()
+    for number in range(10):
+        authorizer.decide(params("execute", command=f"echo {number}{LONG} | sort; grep {number}{LONG} a.py"))
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert held < 5 * len(LONG)
 
 
 def test_without_a_resolver_no_path_rule_and_no_default_allows() -> None:

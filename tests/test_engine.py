@@ -723,6 +723,19 @@ def test_what_was_judged_is_bounded_and_holds_no_arguments(monkeypatch: pytest.M
     assert sys.getrefcount(args) == before
 
 
+def test_a_long_command_is_not_kept_nor_one_that_is_no_text() -> None:
+    loaded = load(f'{ALLOW_ALL}[[rule]]\neffect="allow"\ncommand="echo **"')
+    for asked, kept in (
+        (run("echo short"), 1),
+        (run("echo " + 5000 * "x"), 1),
+        (run("echo \udcff"), 1),
+        (read("a"), 2),
+    ):
+        decision = engine.decide(Request("s", "c", "t", (), (asked,)), loaded, CONTEXT, FS)
+        assert decision.effect is Effect.ALLOW
+        assert [held.size for held in loaded.memory.values() if isinstance(held, Verdicts)] == [kept]
+
+
 def test_a_strict_rules_example_holds_where_the_rule_may() -> None:
     (rule,) = load('[[rule]]\neffect="deny"\ncommand="git push"').rules
     assert engine.rule_holds(rule, (run("git $X"),), CONTEXT, FS)

@@ -141,6 +141,8 @@ def uses(command: SimpleCommand, index: int, *, home: str = "", fs: Filesystem |
 _FOUND: dict[object, _Uses] = {}
 _FOUND_KEPT = 4096
 _WORDS_KEPT = 64
+_LENGTH_KEPT = 4_096
+"""Characters of a command whose words are kept."""
 
 
 def _kept(argv: tuple[Word, ...], fed: bool) -> _Uses:
@@ -150,9 +152,12 @@ def _kept(argv: tuple[Word, ...], fed: bool) -> _Uses:
     name = (key(argv), fed)
     found = _FOUND.get(name)
     if found is None:
+        found = _look(argv, fed)
+        if sum([len(word.text) for word in argv]) > _LENGTH_KEPT:
+            return found
         if len(_FOUND) >= _FOUND_KEPT:
             _FOUND.clear()
-        found = _FOUND[name] = _look(argv, fed)
+        _FOUND[name] = found
     return found
 
 

@@ -130,9 +130,12 @@ class SetEntry(Struct, frozen=True):
         name = (self.name, key(level.argv), level.cwd)
         holds = _HOLDS.get(name)
         if holds is None:
+            holds = any(self._holds(form) for form in self._forms(level))
+            if sum([len(word.text) for word in level.argv]) > _LENGTH_KEPT:
+                return holds
             if len(_HOLDS) >= _HOLDS_KEPT:
                 _HOLDS.clear()
-            holds = _HOLDS[name] = any(self._holds(form) for form in self._forms(level))
+            _HOLDS[name] = holds
         return holds
 
     def _holds(self, level: SimpleCommand) -> bool:
@@ -185,6 +188,8 @@ def _addressed(level: SimpleCommand) -> bool:
 _HOLDS: dict[tuple[object, ...], bool] = {}
 """Whether an entry holds for the words of a command in a place; words recur."""
 _HOLDS_KEPT = 4096
+_LENGTH_KEPT = 4_096
+"""Characters of a command whose words are kept."""
 
 
 def advice(pattern: CommandPattern) -> str:

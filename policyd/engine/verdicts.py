@@ -8,15 +8,17 @@ Rules of this module:
    verdict is kept. A field that is added to actions is in the key unless somebody takes it out.
 3. Nothing is kept of what failed, and nothing remembered by a person is looked at: grants come after.
 4. Bounded: what is too much is forgotten, all at once, and everything with the policy. Of a request its key is kept,
-   its arguments are not; equal verdicts are one.
+   unless it is long, its arguments are not; equal verdicts are one.
 """
 
 from __future__ import annotations
 
+import sys
 from functools import lru_cache
 from operator import attrgetter
 
 from msgspec import Struct
+from msgspec.msgpack import Encoder
 from msgspec.structs import replace
 
 from policyd.model import Action, Context, Decision, Effect, Judged, Reach, RuleRef
@@ -27,6 +29,8 @@ KEPT = 7_000
 SESSIONS = 16
 MOST_ACTIONS = 32
 """Actions of a request that is kept."""
+LONGEST = 4_096
+"""Bytes of the key of a request that is kept, an action: a command may be 256 KiB, and each is another."""
 APART = frozenset({"args", "within", "origin", "whole"})
 """Fields of an action at which only rules that are not steady, floors, grants and records look."""
 Key = tuple[object, ...]
@@ -37,6 +41,7 @@ JUDGED = [name for name in Action.__struct_fields__ if name not in APART]
 fields = attrgetter(*JUDGED)
 but_path = attrgetter(*[name for name in JUDGED if name != "path"])
 but_command = attrgetter(*[name for name in JUDGED if name != "command"])
+encode = Encoder().encode
 facts = attrgetter(*[name for name in Context.__struct_fields__ if name != "now"])
 
 
@@ -91,12 +96,22 @@ def keep(held: Verdicts, common: Key, own: object, judged: tuple[Judged, ...], d
     """Keep what was judged, if it rests on nothing but the key, the session and steady rules."""
     if len(judged) > MOST_ACTIONS or not all(lasts(one.action) for one in judged):
         return
+    if weight((common, own)) > LONGEST * len(judged):
+        return
     held.size += len(judged)
     if held.size > KEPT:
         held.known.clear()
         held.size = len(judged)
     verdict = same(tuple(map(found, judged)), decision and replace(decision, actions=()))
     held.known.setdefault(common, {})[own] = verdict
+
+
+def weight(key: Key) -> int:
+    """Return the bytes of a key; more than any where it holds what is no Unicode, as names of files may."""
+    try:
+        return len(encode(key))
+    except UnicodeError:
+        return sys.maxsize
 
 
 def lasts(action: Action) -> bool:
