@@ -36,6 +36,8 @@ _KNOWN = _READS | {">", ">>", ">|", "&>", "&>>", "<>", ">&"}
 _CLOSES = frozenset({">&-", "<&-"})
 _NOTHING = re.compile(r"/dev/(?:null|stdin|stdout|stderr|fd/\d+)").fullmatch
 _COPY = re.compile(r"\d+-?|-").fullmatch
+_ONCE = re.compile(r"[A-Za-z0-9_./@%+:,=-]+").fullmatch
+"""A name that expands to itself: bash expands what stands behind `>&` a second time, what was quoted in it too."""
 _NETWORK = re.compile(r"/dev/(tcp|udp)/([^/]*)/?(.*)", re.DOTALL).match
 _DOCUMENT = re.compile(f"{TOKEN}(\\d+){TOKEN}")
 _VARIABLE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(\[.*\])?\}").fullmatch
@@ -186,6 +188,8 @@ def opened(text: Text, operator: str, place: Span) -> list[Use]:
     if operator == "<&":
         text.opaque(f"`<&{shown}` is not a constant descriptor")
         return []
+    if operator == ">&" and not (word.kind is WordKind.CONST and _ONCE(word.text)):
+        text.opaque(f"`>&{shown}` is expanded twice")
     if operator not in _KNOWN:
         text.opaque(f"the redirection `{operator} {shown}` is not understood")
     return [Use("read" if operator in _READS else "edit", word, _unknown(word, shown))]
