@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from policyd import acp
 from policyd.acp import messages
-from policyd.display import sentences
+from policyd.display import safe, sentences
 from policyd.model import Decision, Effect, Option, Source
 from policyd.prompts import Outcome
 from policyd.session import doors
@@ -239,6 +239,7 @@ class Permissions:
         held.session.permits.clear()
         if held.door:
             self._core.answered(Side.CLIENT, held.key)
+        self._show(held, "it could not be recorded", reason)
         self._refuse(held, reason, option)
 
     # ---- the end ------------------------------------------------------------------------------------
@@ -363,8 +364,15 @@ class Permissions:
         except Exception as second:
             self._core.note(f"a question could not be withdrawn: {type(second).__name__}")
         self._records.failure(held, why)
+        self._show(held, "it failed", why)
         self._refuse(held, why)
-        self._report.show(held.session, "Blocked by policyd: it failed", why)
+
+    def _show(self, held: Held, what: str, why: str) -> None:
+        """Show a refusal that follows from a failure: the answer leaves even if that fails too."""
+        try:
+            self._report.show(held.session, f"Blocked by policyd: {what}", safe(why))
+        except Exception as error:
+            self._core.note(f"a refusal could not be shown: {type(error).__name__}")
 
     def _refuse(self, held: Held, why: str, option: str | None = None) -> None:
         """Answer a rejection without anything that may fail: `option` or `cancelled`, or an error for a side door."""
