@@ -144,6 +144,21 @@ def test_a_session_whose_load_failed_works_where_it_did(loads: int) -> None:
     assert conversation.session("s").place[:3] == ("/home/dev", ("/srv/x",), ("m",))
 
 
+@pytest.mark.parametrize(
+    ("ends", "where"),
+    [("2 fails, 3 opens", "/3"), ("3 opens, 2 fails", "/3"), ("2 opens, 3 fails", "/2"), ("3 fails, 2 opens", "/2")],
+)
+def test_of_loads_under_way_at_once_the_last_that_opened_says_where_a_session_works(ends: str, where: str) -> None:
+    conversation = talk()
+    for number in (2, 3):
+        load = {"sessionId": "s", "cwd": f"/{number}", "mcpServers": []}
+        conversation.observe("c2a", {"id": number, "method": "session/load", "params": load})
+    for number, end in (each.split() for each in ends.split(", ")):
+        said = {"result": {}} if end == "opens" else {"error": {"code": 1, "message": "no"}}
+        conversation.observe("a2c", {"id": int(number), **said})
+    assert conversation.workspace("s").roots == (where,)
+
+
 @pytest.mark.parametrize("how", ["reload", "policy of the session", "failed load"])
 def test_a_session_works_where_it_was_opened_whatever_a_link_leads_to_later(how: str) -> None:
     fs = FakeFilesystem(links={"/srv/app": "/srv/one"})

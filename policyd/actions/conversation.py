@@ -149,6 +149,8 @@ class Conversation:
         if known and asked.method == "session/load":
             self._size -= known.size
             known.loaded(done=isinstance(result, TABLE))
+            if isinstance(result, TABLE) and known.place[:3] != self._stated_in(asked.session, asked.params).place[:3]:
+                known = self.open(asked.session, asked.params)  # another load came between, and elsewhere
         if not ident or not isinstance(result, TABLE):
             return
         session = known if known and asked.method == "session/load" else self.open(ident, asked.params)
@@ -163,12 +165,11 @@ class Conversation:
         session = self.open(ident, params)
         session.replaying, session.before = True, before
 
-    def open(self, ident: str, params: Mapping[str, object]) -> Session:
-        """Open session `ident` as the params of `session/new` say; one of this id that was known is forgotten."""
+    def _stated_in(self, ident: str, params: Mapping[str, object]) -> Session:
         cwd, more, servers = (params.get(key) for key in ("cwd", "additionalDirectories", "mcpServers"))
         stated = self._cwd if cwd in (None, "") else cwd
         stated = paths.posix(stated) if isinstance(stated, str) else stated
-        session = Session(
+        return Session(
             ident,
             stated if absolute(stated) else None,
             tuple(filter(absolute, more)) if isinstance(more, list) else (),
@@ -176,6 +177,10 @@ class Conversation:
             if isinstance(servers, list)
             else (),
         )
+
+    def open(self, ident: str, params: Mapping[str, object]) -> Session:
+        """Open session `ident` as the params of `session/new` say; one of this id that was known is forgotten."""
+        session = self._stated_in(ident, params)
         session.workspace = self._workspace(session)
         self.forget(ident)
         while len(self.sessions) >= MOST_SESSIONS:
