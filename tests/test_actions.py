@@ -153,9 +153,9 @@ def test_of_loads_under_way_at_once_the_last_that_opened_says_where_a_session_wo
     for number in (2, 3):
         load = {"sessionId": "s", "cwd": f"/{number}", "mcpServers": []}
         conversation.observe("c2a", {"id": number, "method": "session/load", "params": load})
-    for number, end in (each.split() for each in ends.split(", ")):
+    for ident, end in (each.split() for each in ends.split(", ")):
         said = {"result": {}} if end == "opens" else {"error": {"code": 1, "message": "no"}}
-        conversation.observe("a2c", {"id": int(number), **said})
+        conversation.observe("a2c", {"id": int(ident), **said})
     assert conversation.workspace("s").roots == (where,)
 
 
