@@ -95,6 +95,7 @@ def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
         "place",
         "commit",
         "count",
+        "names",
         *values.LISTS,
         "plugin",
     }

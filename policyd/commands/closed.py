@@ -101,7 +101,8 @@ def _dashed(word: Word) -> bool:
 
 
 def _operands_reason(call: Called, parsed: Parsed, *, writes: bool) -> str:
-    listed = next(filter(_may_list, parsed.operands), None) if call.program.ats else None
+    words = (*parsed.operands, *(item.value for item in parsed.given if item.apart and item.value))
+    listed = next(filter(_may_list, words), None) if call.program.ats else None
     if listed is not None:
         return f"`{listed.text}` may name a file of options"
     finding = scripts.check(call, parsed)

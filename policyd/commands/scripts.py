@@ -241,6 +241,20 @@ def _first(*words: str) -> Checker:
     return check
 
 
+def _quoted(called: Called, parsed: Parsed) -> Finding:
+    """Look for a name that the program would hand to a shell, where a quote in it ends the program's own."""
+    odd = [word.text for word in parsed.operands if word.kind is not WordKind.CONST or not _UNQUOTED(word.text)]
+    return Finding(harm=f"a shell may read `{odd[0]}`" if odd else "")
+
+
+_UNQUOTED = re.compile(r"[\w ./@%+:,=~-]*").fullmatch
+
+
+def _listed(called: Called, parsed: Parsed) -> Finding:
+    """Look for `-`, which stands for the files that a list names."""
+    return Finding(harm="`-` reads which files from its input" if Word("-") in parsed.operands else "")
+
+
 def _man(called: Called, parsed: Parsed) -> Finding:
     """Look for a page that is a file: it may include any other."""
     files = [word.text for word in parsed.operands if word.kind is not WordKind.CONST or "/" in word.text]
@@ -279,7 +293,10 @@ def _interpreter(called: Called, parsed: Parsed) -> Finding:
 def _make(called: Called, parsed: Parsed) -> Finding:
     told = [word for word in parsed.operands if not (word.kind is WordKind.CONST and _SETS_NOTHING(word.text))]
     names = any(word.kind is not WordKind.CONST or "=" in word.text for word in told)
-    return Finding(harm="it sets a variable" if names else "", opaque=_read_in("make", parsed.values("-f")))
+    harm = "it sets a variable" if names else ""
+    if parsed.operands and not told:
+        harm = "without a name it may run anything"
+    return Finding(harm=harm, opaque=_read_in("make", parsed.values("-f")))
 
 
 def _npm(called: Called, parsed: Parsed) -> Finding:
@@ -373,12 +390,14 @@ CHECKERS: Mapping[str, Checker] = {
     "jar": _jar,
     "jest": _first("init", "create-config", "migrate"),
     "jq": _jq,
+    "listed": _listed,
     "make": _make,
     "man": _man,
     "none": _none,
     "npm": _npm,
     "ps": _ps,
     "python": _interpreter,
+    "quoted": _quoted,
     "reflog": _reflog,
     "sed": _sed,
     "single": _single,

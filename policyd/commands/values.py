@@ -70,6 +70,8 @@ LISTS: Mapping[str, frozenset[str]] = {
     # shells by name: to another program of the same table the option takes no value, and what follows is a file
     "dialect": _set("sh bash dash ksh busybox"),
     "vet": _set("off all"),
+    # what `python -X` only says more about, or reads otherwise; another one names a place to write to
+    "talk": _set("dev utf8 utf8=0 utf8=1 importtime faulthandler tracemalloc no_debug_ranges showrefcount"),
 }
 """Role -> the values that do no harm."""
 REFUSED: Mapping[str, str] = {
@@ -80,6 +82,7 @@ REFUSED: Mapping[str, str] = {
     "letter": "may name code to load",
     "commit": "is no plain name of a commit",
     "count": "is no number",
+    "names": "is evaluated, and more than names",
 }
 """Role -> what is wrong with a value that is not harmless."""
 BARE = frozenset({"pretty", "commit", "switch"})
@@ -87,6 +90,8 @@ BARE = frozenset({"pretty", "commit", "switch"})
 _COMMIT = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_./@^~-]*").fullmatch
 _FILTER = re.compile(r"\A\.\.\.\^?|\^?\.\.\.\Z")
 """What pnpm and turbo write for dependents and dependencies around the name of a package."""
+_NAMES = re.compile(r"[A-Za-z0-9_ ()-]+").fullmatch
+"""What holds no attribute where it is evaluated: names, `and`, `or`, `not`."""
 _COUNT = re.compile(r"[0-9]+%?").fullmatch
 
 
@@ -99,6 +104,7 @@ _RULES: Mapping[str, Callable[[str], object]] = {
     "count": _COUNT,
     "edit": "/dev/null".__eq__,
     "imports": only_imports,
+    "names": _NAMES,
     "member": lambda text: not text.startswith(("/", "~", "-")) and ".." not in _FILTER.sub("", text),
     "place": _below,
     "plugin": lambda text: text.startswith("no:"),
