@@ -96,6 +96,11 @@ def test_blanks_that_are_none_to_a_shell_divide_nothing() -> None:
     assert programs(reading("rm\u3000x; echo 'a\u3000b' 文書.md")) == ["rm\u3000x", "echo"]
 
 
+def test_a_word_that_some_shells_divide_is_not_understood_wherever_it_stands_again() -> None:
+    assert [bool(reading(text).opaque) for text in ("echo voilà", "echo b voilà", "echo b | cat voilà")] == [True] * 3
+    assert not reading("echo 'voilà'").opaque
+
+
 @settings(deadline=None)
 @given(SHELLISH)
 def test_what_stands_in_single_quotes_is_a_word_and_nothing_else(text: str) -> None:

@@ -87,8 +87,8 @@ class Text(Struct):
             words = [quick]
         else:
             words = self.spelled(text, start)
-            if len(text) > _LONGEST or not plainwords.is_constant(text):
-                return words
+            if len(text) > _LONGEST or not plainwords.is_constant(text) or words[0].kind is WordKind.UNKNOWN:
+                return words  # what is not understood must be said again
         if len(text) <= _LONGEST:
             if len(_SPELLED) >= _SPELLED_KEPT:
                 _SPELLED.clear()
