@@ -67,6 +67,13 @@ def inert(line: str) -> str:
     return "".join(char if char == " " or char in _SIGNS else _written(char) for char in line)
 
 
+def in_toml(text: str) -> str:
+    """Return TOML without comments that means the same, in which such characters are escaped, as its strings may be."""
+    if text.isascii():  # what is no text there was escaped when it was written
+        return text
+    return "".join(char if char in " \n" or not _hides(char) else f"\\U{ord(char):08x}" for char in text)
+
+
 def _joined(pieces: Iterable[Piece]) -> str:
     return "".join(shown for shown, _ in pieces)
 

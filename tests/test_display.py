@@ -5,15 +5,17 @@ from __future__ import annotations
 import html
 import itertools
 import re
+import tomllib
 import unicodedata
 from collections.abc import Iterator
 
 import pyte
 import pytest
-from hypothesis import given, settings
+import tomli_w
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from policyd.display import SHORTEST, safe, sentences
+from policyd.display import SHORTEST, in_toml, safe, sentences
 from tests.rowwise import in_groups
 
 END = "rm -rf ~/END"
@@ -185,6 +187,15 @@ def test_two_texts_never_look_alike(left: str, right: str) -> None:
     floods = any(unicodedata.category(char)[0] == "M" for char in left + right) or " " * 17 in left + right
     if left != right and not floods:
         assert safe(left) != safe(right)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.dictionaries(st.text(max_size=9), st.text(max_size=20), max_size=3))
+@example({"a\u202e": "\x9b31m\u2028 é\u200b", "\x1b": "\U000e0041\r\n"})
+def test_toml_that_others_wrote_hides_nothing_and_means_the_same(table: dict[str, str]) -> None:
+    text = in_toml(tomli_w.dumps(table))
+    assert tomllib.loads(text) == table
+    assert not any(_hidden(char) for char in text.replace("\n", ""))
 
 
 @pytest.mark.parametrize(

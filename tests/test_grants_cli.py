@@ -299,6 +299,15 @@ def test_export_leaves_out_what_a_rule_would_widen(home: Path, capsys: pytest.Ca
     assert policy_text([grant(ASKED["a compound"])]) == "version = 1\n"
 
 
+def test_an_exported_rule_acts_on_no_terminal(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    add(home, "--", "npm", "run", "a\x9b2J\u202eb")
+    capsys.readouterr()
+    assert policyd(home, "export") == 0
+    text = capsys.readouterr().out
+    assert text.isascii()
+    assert tomllib.loads(text)["rule"][0]["command"] == "npm run 'a\x9b2J\u202eb'"
+
+
 def test_an_exported_rule_loads_and_says_the_same_url() -> None:
     plain = request(fetch("docs.example", "/search?q=1"))
     text = policy_text([grant(plain, scope="project")])

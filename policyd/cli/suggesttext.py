@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from policyd.cli.suggestrules import Candidate
 from policyd.cli.suggestwrite import Ask, Table, example, likeness, near
-from policyd.display import safe
+from policyd.display import in_toml, safe
 from policyd.model import Effect
 
 MOST_EXAMPLES = 5
@@ -43,11 +43,11 @@ class Page(Struct):
 
     def written(self, rule: Candidate) -> Iterator[str]:
         """Yield a rule as TOML, and those that belong to it."""
-        yield tomli_w.dumps({"rule": [self.table(rule)]})
+        yield in_toml(tomli_w.dumps({"rule": [self.table(rule)]}))
         for number, table in enumerate(rule.beside, 1):
             whole = {"id": beside_id(rule, number), "effect": "ask", **short(table), "reason": BESIDE}
             yield comment(f"belongs to `{rule.id}`: leave both in, or both out")
-            yield tomli_w.dumps({"rule": [whole]})
+            yield in_toml(tomli_w.dumps({"rule": [whole]}))
 
     def table(self, rule: Candidate) -> Table:
         """Return a rule with id, reason and examples."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from policyd.display import in_toml
 from policyd.grants.grant import Grant
 from policyd.grants.text import conditions
 
@@ -31,7 +32,7 @@ def policy_text(grants: Iterable[Grant], *, head: bool = True) -> str:
     import tomli_w
 
     rules = [_rule(grant) for grant in grants if not unwritable(grant)]
-    tables = "".join("\n" + tomli_w.dumps({"rule": [rule]}) for rule in rules)
+    tables = "".join("\n" + in_toml(tomli_w.dumps({"rule": [rule]})) for rule in rules)
     return f"{HEAD}{tables}" if head else tables
 
 
