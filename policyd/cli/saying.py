@@ -4,7 +4,7 @@ Rules of this module:
 
 1. Policies, transcripts, logs and names of files are written by others: no line for people acts on their terminal.
 2. What programs read is JSON in ASCII, one object a line.
-3. What is pasted, or piped into a file, is printed as it is; TOML made of what others wrote is escaped where it is made.
+3. What is pasted, or piped into a file, is printed as it is; TOML of what others wrote is escaped where it is made.
 """
 
 from __future__ import annotations
