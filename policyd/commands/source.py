@@ -241,14 +241,20 @@ class Scan(Struct):
         end = self.text.find("'", self.at + 1)
         if end < 0:
             raise UnsureError
-        self._copy(end + 1 - self.at)
+        self._verbatim(end + 1 - self.at)
+
+    def _verbatim(self, count: int) -> None:
+        """Copy what holds no continuation; between backticks one is taken out before quotes and comments are seen."""
+        if "`" in self.stack and "\\\n" in self.text[self.at : self.at + count + 1]:
+            raise UnsureError
+        self._copy(count)
 
     def _code_dollar(self, top: str) -> None:
         if self.text.startswith("$'", self.at) and not (top == "}" and '"' in self.stack):
             found = _ANSI.match(self.text, self.at)
             if found is None:
                 raise UnsureError
-            self._copy(len(found[0]))
+            self._verbatim(len(found[0]))
         else:
             self._dollar()
 
@@ -293,7 +299,7 @@ class Scan(Struct):
         if top == "`" and "`" in self.text[self.at : self.text.find("\n", self.at)]:
             raise UnsureError
         end = self.text.find("\n", self.at)
-        self._copy((end if end >= 0 else len(self.text)) - self.at)
+        self._verbatim((end if end >= 0 else len(self.text)) - self.at)
 
     def _less(self, top: str) -> None:
         for operator, mark in (("<<<", f"<{STRING}"), ("<>", f">{BOTH}")):
