@@ -169,3 +169,12 @@ def test_what_is_told_later_and_is_not_denied_changes_no_question() -> None:
     for fields in later:
         assert outcomes(tell(wire, **fields)) == []
     assert outcomes(tell(wire, toolCallId="other", locations=[{"path": "/etc/x"}])) == []
+
+
+def test_one_update_rejects_every_open_request_of_its_call() -> None:
+    wire = Wire(f'{ASK_ALL}[[rule]]\neffect = "deny"\ncommand = "rm"\n')
+    wire.open()
+    asked = [methods(wire.request(ident, kind="execute", title="x"), "client") for ident in (5, 6)]
+    assert asked == [["session/request_permission"], []], "one question stands for both"
+    sent = tell(wire, rawInput={"command": "rm -r x"})
+    assert outcomes(sent) == 2 * [{"outcome": "selected", "optionId": "n"}]

@@ -11,7 +11,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -71,14 +72,20 @@ class Permissions:
         self._try(held, self._judge_if_complete)
 
     def details(self, session: Session, call_id: str) -> None:
-        """An update came: judge the requests that waited for it, and anew those a person is asked about."""
-        for held in self._of(session):
-            if held.call_id not in ("", call_id):
-                continue
-            if held.wait_until is not None:
+        """An update came: judge the requests that waited for it, and anew those a person is asked about.
+
+        What is denied is found before anything is answered: an answer makes old what is known of its call.
+        """
+        about = [held for held in self._of(session) if held.call_id in ("", call_id)]
+        denied: list[tuple[Held, Verdict]] = []
+        for held in about:
+            if held.wait_until is None or len(about) > 1:
+                self._try(held, lambda one: denied.extend(self._denied(one)))
+        for held, verdict in denied:
+            self._try(held, partial(self._deny, verdict=verdict))
+        for held in about:
+            if held.wait_until is not None and held.number in self._core.held:
                 self._try(held, self._judge_if_complete)
-            elif held.talk is not None and not held.door:
-                self._try(held, self._judge_later)
 
     def tick(self) -> None:
         """Judge what has waited long enough, let prompts run out."""
@@ -119,12 +126,17 @@ class Permissions:
         else:
             self._judge_permission(held, verdict)
 
-    def _judge_later(self, held: Held) -> None:
-        """Reject what is known by now to be denied; in all else what came after the question changes nothing."""
-        found = self._decide(held)
-        if found.decision.effect is Effect.DENY:
-            held.verdict = found
-            self._reject(held, found, found.decision)
+    def _denied(self, held: Held) -> Iterator[tuple[Held, Verdict]]:
+        """Yield what is known by now to be denied; in all else what came after a question changes nothing."""
+        asked = held.talk is not None or held.wait_until is not None
+        if asked and not held.door and not (held.wait_until is not None and self._core.decider.late(held.params)):
+            found = self._decide(held)
+            if found.decision.effect is Effect.DENY:
+                yield held, found
+
+    def _deny(self, held: Held, verdict: Verdict) -> None:
+        held.wait_until, held.verdict = None, verdict
+        self._reject(held, verdict, verdict.decision)
 
     def _decide(self, held: Held) -> Verdict:
         core = self._core
