@@ -1,6 +1,6 @@
 """Showing a refusal, or that the policy came to allow more, to the person: one synthetic failed tool call.
 
-A refusal is shown once a call.
+A refusal by policy is shown once a call, one that follows from a failure each time.
 It has an id of its own, merges with nothing, and never comes before the response that opened its session: a client
 drops what belongs to a session it does not know.
 """
