@@ -43,12 +43,17 @@ _GLOB = re.compile(r"[*?]|\[.*\]", re.DOTALL)
 _NUMBERS = re.compile(r"(-?\d{1,9})\.\.(-?\d{1,9})(?:\.\.(-?\d{1,9}))?").fullmatch
 _LETTERS = re.compile(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?\d{1,9}))?").fullmatch
 
+
 BRACES_LIMIT = 1_000
 _OPEN_LIMIT = 64
 
 
 class TooManyError(ValueError):
     """A brace expansion is larger than the limit."""
+
+
+class UnsureError(ValueError):
+    """Braces that expand stand with braces that do not: bash drops some of those (`{..{a,b}}` is `..a ..b`)."""
 
 
 def quoted(text: str) -> str:
@@ -131,12 +136,22 @@ def braces(text: str) -> list[str]:
 
     Raises:
         TooManyError: more than `BRACES_LIMIT` words.
+        UnsureError: it is not sure which braces remain.
     """
     if "{" not in text or ("," not in text and ".." not in text):
         return [text]
     if text.count("{") > _OPEN_LIMIT:
         raise TooManyError
-    return _braces(text)
+    found = _braces(text)
+    if any(map(_is_unsure, found)) if found != [text] else _is_unsure(text, opened=True):
+        raise UnsureError
+    return found
+
+
+def _is_unsure(text: str, *, opened: bool = False) -> bool:
+    """Say whether braces are left; of `opened` ones, whether one is closed twice: `x{a},}` is `xa} x`."""
+    bare = _PAIRS.sub("", text)
+    return 0 < bare.count("{") < bare.count("}") if opened else "{" in bare or "}" in bare
 
 
 def _braces(text: str) -> list[str]:

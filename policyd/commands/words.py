@@ -26,6 +26,7 @@ QUICK = re.compile(r"[A-Za-z0-9_./@%+,:=-]+|'([^'\x04]*)'|\"([^\"$`\\\x04]*)\"")
 _RUN = re.compile(r"[^\\'\"$`<>;&|()\s\x01\x02]+")
 _QUOTED_RUN = re.compile(r"[^\"\\$`]+")
 _ANSI = re.compile(r"\$'((?:\\.|[^'\\])*)'", re.DOTALL)
+_SPLIT = re.compile(r"[\s*?\[\\]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUOTE = re.compile(r"['\"]")
 _OPENING = re.compile(rf"[{{{re.escape(BRACE)}]")
@@ -107,6 +108,9 @@ class Scanner:
             parts = [quoting.braces(field) for field in self.fields]
         except quoting.TooManyError:
             self.host.opaque("a brace expansion is too large")
+            return [quoting.unknown(quoting.decoded(source))]
+        except quoting.UnsureError:
+            self.host.opaque(f"the braces of `{quoting.decoded(source)[:40]}` cannot be followed")
             return [quoting.unknown(quoting.decoded(source))]
         expanded = [part for field in parts for part in field]
         if len(expanded) > len(parts):
@@ -282,7 +286,7 @@ class Scanner:
         if name == "IFS" and not inside and "IFS" not in self.host.state.names:
             self.host.opaque("words are split with `$IFS`")
             self._break()
-        elif value is None and name == "PWD" and self._alone():
+        elif value is None and name == "PWD" and self._alone(inside):
             self.buffer.append(".")
         elif value is None:
             self._unknown(inside)
@@ -297,10 +301,14 @@ class Scanner:
         else:
             self._split(value.text if value.text.isascii() else value.text.encode().decode("latin-1"))
 
-    def _alone(self) -> bool:
-        """Whether `$PWD` stands at the head of a path, where `.` says the same."""
-        names = self.host.state.names
-        return not self.buffer and "PWD" not in names and self.text[self.at : self.at + 1] in {"/", '"', ""}
+    def _alone(self, inside: bool) -> bool:
+        """Whether `$PWD` stands at the head of a path, where `.` says the same; its value may be split or matched."""
+        state = self.host.state
+        if self.buffer or "PWD" in state.names or (self.at < self.end and self.text[self.at] not in {"/", '"'}):
+            return False
+        if inside or not self.splits:
+            return True
+        return state.cwd != () and "IFS" not in state.names and not any(map(_SPLIT.search, state.cwd))
 
     def _split(self, text: str) -> None:
         parts = re.split(r"[ \t\n]+", text)
