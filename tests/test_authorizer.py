@@ -169,6 +169,7 @@ def test_a_side_door_is_judged_by_the_same_rules() -> None:
         ("fs/write_text_file", {"path": "/home/dev/project/a.py", "content": "x"}, Effect.ASK),
         ("terminal/create", {"command": "cat", "args": [".env"]}, Effect.DENY),
         ("terminal/create", {"command": "cat .env"}, Effect.DENY),
+        ("terminal/create", {"command": "echo", "args": ["a; cat .env"]}, Effect.DENY),
         ("terminal/create", {}, Effect.ASK),
         ("fs/unheard_of", {"path": "/home/dev/project/a.py"}, Effect.ASK),
     ]

@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from policyd import paths
-from policyd.actions import guard, profiles, resources
+from policyd.actions import guard, profiles, resources, shell
 from policyd.actions.builder import MENTIONING, Builder, Surroundings
 from policyd.actions.evidence import Call, Evidence, merge, says_more
 from policyd.actions.fields import Found
@@ -417,7 +417,8 @@ class Conversation:
             stated = cwd not in ("", None)
             places, known = resources.resolve_cwd(build, [Found(cwd, "cwd")]) if stated else (home, bool(home))
             args, env = params.get("args"), params.get("env")
-            resources.vector_actions(build, params.get("command"), args, env, "command", places, known=known)
+            command = params.get("command")
+            resources.vector_actions(build, command, args, env, "command", places, known=known, joined=shell.BY_CLIENT)
         elif method in SIDE_DOORS:
             kind = "edit" if method == "fs/write_text_file" else "read"
             build.path(params.get("path"), frozenset({kind}), "path")

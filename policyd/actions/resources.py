@@ -79,7 +79,15 @@ def _vector(build: Builder, found: Found, cwd: tuple[str, ...], *, known: bool) 
 
 
 def vector_actions(
-    build: Builder, command: object, args: object, env: object, origin: str, cwd: tuple[str, ...], *, known: bool
+    build: Builder,
+    command: object,
+    args: object,
+    env: object,
+    origin: str,
+    cwd: tuple[str, ...],
+    *,
+    known: bool,
+    joined: str = shell.JOINED,
 ) -> None:
     """Add the actions of `command` with `args` (a list) and `env` (a table, or ACP's list of name and value)."""
     variables = environment(env)
@@ -90,7 +98,7 @@ def vector_actions(
         shell.text_actions(build, text, origin, cwd, known=known)
         return
     if args and isinstance(args, list):
-        shell.argv_actions(build, [command, *args], variables or {}, origin, cwd, known=known)
+        shell.argv_actions(build, [command, *args], variables or {}, origin, cwd, known=known, joined=joined)
         return
     names = "".join(f"{name}={_quoted(value)} " for name, value in (variables or {}).items())
     shell.text_actions(build, names + command if isinstance(command, str) else command, origin, cwd, known=known)

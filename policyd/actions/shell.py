@@ -19,7 +19,9 @@ EXECUTE = frozenset({"execute"})
 READING = frozenset({"read", "search", "delete"})
 """What is done only to files that exist."""
 JOINED = " joined"
-"""How the origin of the second reading of an argument vector ends: some clients join it to a text."""
+"""How the origin of the second reading of an argument vector ends: it may be joined to a text."""
+BY_CLIENT = " joined by the client"
+"""The same where a client runs it: many join, so what is found there counts like what is found in the words."""
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
 META = frozenset("|&;<>()$`\\\"'*?[]#~=%{}!^\n\t ")
 
@@ -64,8 +66,9 @@ def argv_actions(
     cwd: tuple[str, ...],
     *,
     known: bool = True,
+    joined: str = JOINED,
 ) -> None:
-    """Add the actions of an argument vector in both readings: as it is, and joined to text as some clients do."""
+    """Add the actions of an argument vector in both readings: as it is, and joined to text (see `joined`)."""
     from policyd.commands.run import WORDS
 
     argv = argv[: WORDS + 1]  # one more than are read tells that there are more
@@ -77,7 +80,7 @@ def argv_actions(
     reading = commands.read_argv(words, env, cwd=cwd, home=around.workspace.home, fs=around.fs)
     reading_actions(build, reading, origin, _written(words), known=known)
     if any(META & set(word) for word in words) and not runs_text(words):
-        text_actions(build, " ".join(words), origin + JOINED, cwd, known=known, strict=True)
+        text_actions(build, " ".join(words), origin + joined, cwd, known=known, strict=True)
 
 
 def runs_text(words: Sequence[str]) -> bool:
