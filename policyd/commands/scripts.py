@@ -251,7 +251,9 @@ _UNQUOTED = re.compile(r"[\w ./@%+:,=~-]*").fullmatch
 
 
 def _listed(called: Called, parsed: Parsed) -> Finding:
-    """Look for `-`, which stands for the files that a list names."""
+    """Look for `-`, which stands for the files that a list names; without a file, all that is installed is meant."""
+    if not parsed.operands:
+        return Finding(harm="without a file it compiles what is installed")
     return Finding(harm="`-` reads which files from its input" if Word("-") in parsed.operands else "")
 
 
@@ -326,6 +328,15 @@ GIT_KEYS = re.compile(
 """Configuration keys that name no program, file or URL."""
 
 
+_GIT_NAMES = frozenset(
+    """
+    commit.template init.templatedir gc.recentobjectshook log.mailmap push.gpgsign blame.ignorerevsfile
+    log.showsignature
+    """.split()  # noqa: SIM905
+)
+"""Keys of those that do."""
+
+
 def git_config(word: Word) -> str:
     """Return why `git -c KEY=VALUE` may run something, nothing if it may not."""
     if word.kind is not WordKind.CONST:
@@ -333,7 +344,7 @@ def git_config(word: Word) -> str:
     key, _, value = word.text.partition("=")
     if key.lower() == "core.pager":
         return "" if value == "cat" else "`git -c core.pager` names a program"
-    if key.lower() in {"commit.template", "init.templatedir", "gc.recentobjectshook", "log.mailmap", "push.gpgsign"}:
+    if key.lower() in _GIT_NAMES:
         return f"`git -c {key}` names a program or a file"
     return "" if GIT_KEYS.fullmatch(key) else f"`git -c {key}` may name a program"
 
