@@ -18,7 +18,7 @@ from policyd.commands.run import A_PART, LENGTH, PARTS, REASONS, WORDS, Run
 from policyd.commands.source import odd_characters, prepare, stand_in
 from policyd.commands.state import Pair, State
 from policyd.commands.text import Text
-from policyd.model import Reading, Role, SimpleCommand, WordKind
+from policyd.model import Reading, Role, SimpleCommand, Word, WordKind
 from tests.commands_generator import Generator
 from tests.commands_shown import shown
 from tests.rowwise import in_groups
@@ -94,6 +94,11 @@ def test_the_grammar_sees_ascii_only_and_every_byte_in_its_place(text: str) -> N
 
 def test_blanks_that_are_none_to_a_shell_divide_nothing() -> None:
     assert programs(reading("rm\u3000x; echo 'a\u3000b' 文書.md")) == ["rm\u3000x", "echo"]
+
+
+def test_no_escape_becomes_a_mark_of_the_reader() -> None:
+    texts = [f"p $'{escape}'" for escape in ("\\x01", "\\x04g", "\\x0e", "\\cO", "\\020", "\\c?")]
+    assert [reading(text).commands[0].argv[1] for text in texts] == [Word("\x7f" + "g" * ("g" in t)) for t in texts]
 
 
 def test_a_word_that_some_shells_divide_is_not_understood_wherever_it_stands_again() -> None:

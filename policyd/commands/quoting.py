@@ -30,6 +30,8 @@ _TAME = re.compile(r"[{},~\\]")
 _PAIRS = re.compile(r"\\(.)", re.DOTALL)
 _LEFTOVER = re.compile(r"\\.|[{},~]", re.DOTALL)
 _UNKNOWN = re.compile("[\x01\x02]")
+_OURS = re.compile("[\x01-\x06\x0e-\x10]")
+"""Characters that stand for something in a working form: none of them comes out of a text."""
 _RIDDLE = re.compile("[\x01\x02\x0e\x0f]")
 _RANGE = re.compile(r"\x0f\.\.\.?[A-Za-z@][\w@~^-]*(?:/[\w@~^-]+)*").fullmatch
 _MARKS = re.compile(rf"<{TOKEN}\d+{TOKEN}|<{STRING}|>{BOTH}|{BRACE}")
@@ -252,7 +254,7 @@ def ansi(text: str) -> str:
     """Return what stands between `$'` and `'` after its escapes, as bash reads them; NUL ends it."""
     found = _ESCAPE.sub(_ansi_escape, text)
     found = found.split("\x00", 1)[0]
-    return _UNKNOWN.sub("\x7f", found)
+    return _OURS.sub("\x7f", found)
 
 
 def _ansi_escape(found: re.Match[str]) -> str:
@@ -265,5 +267,5 @@ def _ansi_escape(found: re.Match[str]) -> str:
         code = int(short or long, 16)
         return chr(code).encode("utf-8", "replace").decode("latin-1") if code < 0x110000 else "?"
     if control is not None:
-        return chr(ord(control) & 31)
+        return chr(ord(control) & 31) if control != "?" else "\x7f"
     return _SIMPLE.get(char, char if char in "\\'\"?" else "\\" + char)
