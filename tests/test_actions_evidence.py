@@ -119,6 +119,14 @@ def test_a_call_announced_after_others_were_forgotten_is_known(monkeypatch: pyte
     assert asked(talk, **READ) == [f"read {HERE}/src/main.py"]
 
 
+def test_a_call_of_which_only_its_own_request_told_is_forgotten_without_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policyd.actions.sessions.MOST_CALLS", 3)
+    talk = opened("nobody")
+    for at in range(9):
+        talk.request({"sessionId": "s", "toolCall": {"toolCallId": f"x{at}", **READ}, "options": ONCE})
+    assert asked(talk, **READ) == [f"read {HERE}/src/main.py"]
+
+
 def test_a_request_for_every_open_call_tells_that_one_was_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("policyd.actions.sessions.MOST_CALLS", 3)
     talk = filled(opened("OpenHands CLI ACP Agent"), 5)

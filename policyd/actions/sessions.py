@@ -73,7 +73,7 @@ class Session(Struct):
     size: int = 0
     """About how many bytes are kept of its calls."""
     forgetful: bool = False
-    """Some call was forgotten: one that is not announced may be it."""
+    """A call was forgotten of which more was known than its own request says: one that is not announced may be it."""
     bereft: bool = False
     """One of those had been announced and not yet asked about."""
 
@@ -125,7 +125,7 @@ class Session(Struct):
     def forget_one(self) -> int:
         """Forget the oldest call; return how many bytes that is."""
         gone = self.calls.pop(next(iter(self.calls)))
-        self.forgetful = True
+        self.forgetful = self.forgetful or gone.announced or gone.broken != ""
         self.bereft = self.bereft or (gone.open and not gone.settled)
         self.size -= gone.size
         return gone.size
