@@ -130,6 +130,7 @@ def test_five_hundred_requests_a_second(tmp_path: Path, durability: str) -> None
 
 def test_a_greedy_peer_does_not_slow_another(daemon: Daemon) -> None:
     peer = daemon.peer()
+    pace(peer, 50, 0.5, "warm")
     idle = pace(peer, 50, 3, "a")
     greedy, stop = daemon.peer(), threading.Event()
 

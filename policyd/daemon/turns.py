@@ -20,8 +20,8 @@ from time import monotonic, thread_time
 
 from policyd.daemon.line import Line
 
-SLICE = 0.002
-SHARE = 0.0005
+SLICE = 0.0005
+SHARE = 0.00025
 MOST = 16
 FULL = 8 * 1024 * 1024
 """Bytes that wait for a peer before it is no longer read."""
