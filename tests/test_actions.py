@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from policyd.actions import Conversation, Machine, guard
 from policyd.actions.profiles import shipped
+from policyd.actions.sessions import FORGOTTEN
 from policyd.model import Action, Role
 from tests.fakes import FakeFilesystem
 from tests.rowwise import in_groups
@@ -142,6 +143,23 @@ def test_a_session_whose_load_failed_works_where_it_did(loads: int) -> None:
     conversation.observe("c2a", {"id": 9, "method": "session/load", "params": more})
     conversation.observe("a2c", {"id": 9, "result": {}})
     assert conversation.session("s").place[:3] == ("/home/dev", ("/srv/x",), ("m",))
+
+
+@pytest.mark.parametrize("told", ["before", "beside"])
+@pytest.mark.parametrize("ended", [True, False])
+def test_what_was_told_before_or_beside_a_load_that_failed_is_missing_and_not_nothing(told: str, ended: bool) -> None:
+    conversation = talk("claude")
+    load = {"sessionId": "s", "cwd": "/home/dev/project", "mcpServers": []}
+    if told == "beside":
+        conversation.observe("c2a", {"id": 2, "method": "session/load", "params": load})
+    update(conversation, kind="edit", locations=[{"path": "/etc/passwd"}])
+    if told == "before":
+        conversation.observe("c2a", {"id": 2, "method": "session/load", "params": load})
+    if ended:
+        conversation.observe("a2c", {"id": 2, "error": {"code": 1, "message": "no"}})
+        assert conversation.session("s").stands() == ()
+    asked = ask(conversation, kind="edit", locations=[{"path": "/home/dev/project/a.py"}])
+    assert f"edit opaque: {FORGOTTEN}" in asked
 
 
 @pytest.mark.parametrize(

@@ -148,8 +148,10 @@ class Conversation:
         known = self.sessions.get(asked.session)
         if known and asked.method == "session/load":
             self._size -= known.size
-            known.loaded(done=isinstance(result, TABLE))
-            if isinstance(result, TABLE) and known.place[:3] != self._stated_in(asked.session, asked.params).place[:3]:
+            done = isinstance(result, TABLE)
+            known.loaded(done=done)
+            known.lost |= self.profile.data.sticky_cwd and not done
+            if done and known.place[:3] != self._stated_in(asked.session, asked.params).place[:3]:
                 known = self.open(asked.session, asked.params)  # another load came between, and elsewhere
         if not ident or not isinstance(result, TABLE):
             return
@@ -162,8 +164,7 @@ class Conversation:
         """Begin a session anew as it is being loaded; should that fail, it works where it did before."""
         known = self.session(ident)
         before = known.before if known.before is not None else known.place
-        session = self.open(ident, params)
-        session.replaying, session.before = True, before
+        self.open(ident, params).loading(before)
 
     def _stated_in(self, ident: str, params: Mapping[str, object]) -> Session:
         cwd, more, servers = (params.get(key) for key in ("cwd", "additionalDirectories", "mcpServers"))

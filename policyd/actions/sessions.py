@@ -109,9 +109,22 @@ class Session(Struct):
         """Where it works."""
         return self.cwd, self.additional, self.servers, self.workspace
 
+    def loading(self, before: Place) -> None:
+        """Take in that it is being loaded: what is told is history, and of calls that go on beside it nothing is known.
+
+        Args:
+            before: where it works if that fails.
+        """
+        self.replaying = self.forgetful = self.bereft = True
+        self.before = before
+
     def loaded(self, *, done: bool) -> None:
-        """Take in that its load has ended: what was told was history; not done, it works where it did."""
+        """Take in that its load has ended: what was told was history; not done, it works where it did.
+
+        Then it goes on, and what was told of its calls, before and beside the load, is not known any more.
+        """
         self.forget_all()
+        self.forgetful = self.bereft = not done
         if self.before is not None and not done:
             self.cwd, self.additional, self.servers, self.workspace = self.before
             self.stale = True
