@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from policyd import paths
-from policyd.actions import guard, profiles, resources, shell
+from policyd.actions import guard, profiles, resources
 from policyd.actions.builder import MENTIONING, Builder, Surroundings
 from policyd.actions.evidence import Call, Evidence, merge, says_more
 from policyd.actions.fields import Found
@@ -419,7 +419,7 @@ class Conversation:
             places, known = resources.resolve_cwd(build, [Found(cwd, "cwd")]) if stated else (home, bool(home))
             args, env = params.get("args"), params.get("env")
             command = params.get("command")
-            resources.vector_actions(build, command, args, env, "command", places, known=known, joined=shell.BY_CLIENT)
+            resources.vector_actions(build, command, args, env, "command", places, known=known, doubtful=False)
         elif method in SIDE_DOORS:
             kind = "edit" if method == "fs/write_text_file" else "read"
             build.path(params.get("path"), frozenset({kind}), "path")

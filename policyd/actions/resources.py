@@ -87,9 +87,12 @@ def vector_actions(
     cwd: tuple[str, ...],
     *,
     known: bool,
-    joined: str = shell.JOINED,
+    doubtful: bool = True,
 ) -> None:
-    """Add the actions of `command` with `args` (a list) and `env` (a table, or ACP's list of name and value)."""
+    """Add the actions of `command` with `args` (a list) and `env` (a table, or ACP's list of name and value).
+
+    `doubtful`: as of `shell.argv_actions`.
+    """
     variables = environment(env)
     if variables is None or not isinstance(args or [], list):
         build.opaque("the arguments or the environment of the command cannot be read", shell.EXECUTE, origin)
@@ -98,7 +101,7 @@ def vector_actions(
         shell.text_actions(build, text, origin, cwd, known=known)
         return
     if args and isinstance(args, list):
-        shell.argv_actions(build, [command, *args], variables or {}, origin, cwd, known=known, joined=joined)
+        shell.argv_actions(build, [command, *args], variables or {}, origin, cwd, known=known, doubtful=doubtful)
         return
     names = "".join(f"{name}={_quoted(value)} " for name, value in (variables or {}).items())
     shell.text_actions(build, names + command if isinstance(command, str) else command, origin, cwd, known=known)

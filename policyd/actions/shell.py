@@ -18,10 +18,6 @@ from policyd.model import Action, FileUse, PathRef, Reach, Reading, Role, Simple
 EXECUTE = frozenset({"execute"})
 READING = frozenset({"read", "search", "delete"})
 """What is done only to files that exist."""
-JOINED = " joined"
-"""How the origin of the second reading of an argument vector ends: it may be joined to a text."""
-BY_CLIENT = " joined by the client"
-"""The same where a client runs it: many join, so what is found there counts like what is found in the words."""
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
 META = frozenset("|&;<>()$`\\\"'*?[]#~=%{}!^\n\t ")
 
@@ -34,12 +30,13 @@ def text_actions(
     *,
     known: bool = True,
     strict: bool = False,
+    doubtful: bool = False,
     stdin: str = "",
 ) -> None:
     """Add the actions of shell `text`.
 
-    `known`: `cwd` is where it runs, not only where it may. `strict`: one reading of several. `stdin`: a made-up program
-    whose last word is typed into a shell that stands nobody knows where.
+    `known`: `cwd` is where it runs, not only where it may. `strict`: one reading of several; `doubtful`: and one that
+    is only suspected. `stdin`: a made-up program whose last word is typed into a shell that stands nobody knows where.
     """
     if not isinstance(text, str):
         build.opaque("the command is no text", EXECUTE, origin)
@@ -51,7 +48,7 @@ def text_actions(
         told = tuple(replace(one, idle=True) if at in typing else one for at, one in enumerate(reading.commands))
         beside = tuple(use for use in reading.files if use.command not in typing)
         reading = replace(reading, commands=told, files=beside)
-    reading_actions(build, reading, origin, text, known=known, strict=strict)
+    reading_actions(build, reading, origin, text, known=known, strict=strict, doubtful=doubtful)
     for at in typing:
         words = reading.commands[at].argv
         typed = words[-1].text if len(words) > 1 and words[-1].kind is WordKind.CONST else None
@@ -66,9 +63,12 @@ def argv_actions(
     cwd: tuple[str, ...],
     *,
     known: bool = True,
-    joined: str = JOINED,
+    doubtful: bool = True,
 ) -> None:
-    """Add the actions of an argument vector in both readings: as it is, and joined to text (see `joined`)."""
+    """Add the actions of an argument vector in both readings: as it is, and joined to text.
+
+    `doubtful`: that anybody joins them is only suspected. Many clients do: of what they run both readings count alike.
+    """
     from policyd.commands.run import WORDS
 
     argv = argv[: WORDS + 1]  # one more than are read tells that there are more
@@ -80,7 +80,7 @@ def argv_actions(
     reading = commands.read_argv(words, env, cwd=cwd, home=around.workspace.home, fs=around.fs)
     reading_actions(build, reading, origin, _written(words), known=known)
     if any(META & set(word) for word in words) and not runs_text(words):
-        text_actions(build, " ".join(words), origin + joined, cwd, known=known, strict=True)
+        text_actions(build, " ".join(words), f"{origin} joined", cwd, known=known, strict=True, doubtful=doubtful)
 
 
 def runs_text(words: Sequence[str]) -> bool:
@@ -105,7 +105,14 @@ def wrapped_text(words: Sequence[object]) -> str | None:
 
 
 def reading_actions(
-    build: Builder, reading: Reading, origin: str, whole: str, *, known: bool, strict: bool = False
+    build: Builder,
+    reading: Reading,
+    origin: str,
+    whole: str,
+    *,
+    known: bool,
+    strict: bool = False,
+    doubtful: bool = False,
 ) -> None:
     """Add the actions of `reading`, which is that of the text, or of the words, `whole`."""
     uses = [(use, _ref(build, use, _expands(use, reading))) for use in reading.files]
@@ -113,14 +120,14 @@ def reading_actions(
     for use, ref in uses:
         own.setdefault(use.command, []).append((use, ref))
     made = [
-        _command(build, command, own.get(index, []), origin, known=known, strict=strict)
+        _command(build, command, own.get(index, []), origin, known=known, strict=strict, doubtful=doubtful)
         for index, command in enumerate(reading.commands)
     ]
     if sum(not action.idle for action in made) > 1:
         made = [replace(action, whole=whole) for action in made]
     at = {index: build.add(action) for index, action in enumerate(made)}
     for use, ref in uses:
-        _file(build, use, ref, at, origin, strict=strict)
+        _file(build, use, ref, None if strict else at.get(use.command), origin, doubtful=doubtful)
     for found in reading.urls:
         build.url(found.text, frozenset({"fetch"}), origin, role=found.role)
     for why in reading.opaque:
@@ -137,6 +144,7 @@ def _command(
     *,
     known: bool,
     strict: bool,
+    doubtful: bool,
 ) -> Action:
     forms, inside = _runs_in(build, command)
     told = [(use, ref) for use, ref in uses if isinstance(ref, PathRef)]
@@ -154,7 +162,7 @@ def _command(
         strays=strays,
         within=(*(ref for _, ref in told), *((None,) if unknown else ())),
         idle=command.idle or _stays(build, command),
-        doubtful=origin.endswith(JOINED),
+        doubtful=doubtful,
         origin=origin,
     )
 
@@ -234,13 +242,14 @@ def _filled(build: Builder, use: FileUse, ref: PathRef) -> PathRef:
     return replace(ref, filled_from=deep) if deep else replace(ref, reach=Reach.ENTRY)
 
 
-def _file(build: Builder, use: FileUse, ref: PathRef | str, at: dict[int, int], origin: str, *, strict: bool) -> None:
+def _file(
+    build: Builder, use: FileUse, ref: PathRef | str, carrier: int | None, origin: str, *, doubtful: bool
+) -> None:
     mention = use.role is Role.MENTION
     if isinstance(ref, str):
         if not mention:
             build.opaque(ref, frozenset({use.kind}), origin)
         return
-    carrier = at.get(use.command) if use.carried and not strict else None
     kinds: frozenset[str] = frozenset() if mention else frozenset({use.kind})
     build.add(
         Action(
@@ -249,8 +258,8 @@ def _file(build: Builder, use: FileUse, ref: PathRef | str, at: dict[int, int], 
             path=ref,
             name=build.name,
             args=build.args,
-            carrier=carrier,
-            doubtful=origin.endswith(JOINED),
+            carrier=carrier if use.carried else None,
+            doubtful=doubtful,
             origin=origin,
         )
     )
