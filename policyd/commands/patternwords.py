@@ -264,6 +264,25 @@ def _skip(states: set[int], units: list[tuple[str, bool]]) -> set[int]:
     return states
 
 
+def can_match(shell_glob: str, text: str) -> bool:
+    """Say whether a shell glob may stand for `text`; classes count as any character."""
+    units: list[tuple[str, bool]] = []
+    position = 0
+    while position < len(shell_glob):
+        char = shell_glob[position]
+        position += 1
+        if char == "\\" and position < len(shell_glob):
+            units.append((shell_glob[position], False))
+            position += 1
+        elif char in "*?[":
+            units.append((STARS, True))
+            closing = shell_glob.find("]", position + 1) if char == "[" else -1
+            position = closing + 1 if closing > 0 else position
+        else:
+            units.append((char, False))
+    return glob(tuple(units), text)
+
+
 def folded(word: PatternWord) -> tuple[Piece, ...]:
     """Return the pieces of a path pattern without `./` in front and doubled slashes."""
     first, rest = word.pieces[0], word.pieces[1:]

@@ -18,6 +18,7 @@ from policyd.commands import sedscript
 from policyd.commands.awkscript import awk_harm
 from policyd.commands.findwords import read_find
 from policyd.commands.options import Parsed, becomes_several, may_be_option
+from policyd.commands.patternwords import can_match
 from policyd.commands.programs import Called
 from policyd.commands.testwords import read_test
 from policyd.model import Reach, Word, WordKind
@@ -235,8 +236,9 @@ def _first(*words: str) -> Checker:
     """Return a checker for a program whose first operand may be a command that writes."""
 
     def check(called: Called, parsed: Parsed) -> Finding:
-        first = parsed.operands[0].text if parsed.operands else ""
-        return Finding(harm=f"`{first}` does more than read" if first in words else "")
+        first = parsed.operands[0] if parsed.operands else Word("")
+        found = first.text in words or (first.kind is WordKind.GLOB and any(can_match(first.text, it) for it in words))
+        return Finding(harm=f"`{first.text}` does more than read" if found else "")
 
     return check
 

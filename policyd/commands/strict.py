@@ -15,7 +15,7 @@ import posixpath
 from collections.abc import Iterator
 
 from policyd.commands.options import Option, Syntax, constant, letters, may_be_option
-from policyd.commands.patternwords import STARS, PatternWord, fits, fold, glob
+from policyd.commands.patternwords import PatternWord, can_match, fits, fold
 from policyd.commands.views import View, views
 from policyd.model import Truth, Word, WordKind
 
@@ -219,25 +219,6 @@ def _may_name(pattern: PatternWord, word: Word) -> bool:
     if word.kind is WordKind.GLOB:
         return can_match(posixpath.basename(word.text), name)
     return word.many or name.startswith(head)
-
-
-def can_match(shell_glob: str, text: str) -> bool:
-    """Say whether a shell glob may stand for `text`; classes count as any character."""
-    units: list[tuple[str, bool]] = []
-    position = 0
-    while position < len(shell_glob):
-        char = shell_glob[position]
-        position += 1
-        if char == "\\" and position < len(shell_glob):
-            units.append((shell_glob[position], False))
-            position += 1
-        elif char in "*?[":
-            units.append((STARS, True))
-            closing = shell_glob.find("]", position + 1) if char == "[" else -1
-            position = closing + 1 if closing > 0 else position
-        else:
-            units.append((char, False))
-    return glob(tuple(units), text)
 
 
 # ---- one word --------------------------------------------------------------------------------------
