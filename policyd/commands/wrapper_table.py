@@ -330,11 +330,11 @@ SCRIPT_OPTIONS: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 """Other programs with options whose value is shell text."""
 
-SHELLS = _set("sh bash dash ash ksh ksh93 mksh oksh pdksh rbash yash posh zsh fish csh tcsh xonsh nu elvish osh ysh")
-"""Programs that read shell text."""
-
-BASH_LIKE = frozenset(["sh", "bash", "dash", "ash", "ksh", "ksh93", "mksh", "oksh", "pdksh", "rbash", "yash", "posh"])
+BASH_LIKE = _set("sh bash dash ash ksh ksh93 mksh oksh pdksh rbash yash posh")
 """Shells whose text is read as bash text; the text of the others is only seen by strict rules."""
+
+SHELLS = BASH_LIKE | _set("zsh fish csh tcsh xonsh nu elvish osh ysh")
+"""Programs that read shell text."""
 
 
 class Interpreter(Struct, frozen=True):
@@ -342,7 +342,7 @@ class Interpreter(Struct, frozen=True):
 
     code: frozenset[str]
     """Options whose value is the program."""
-    valued: frozenset[str]
+    valued: frozenset[str] = frozenset()
     quiet: frozenset[str] = frozenset({"--version", "-V", "-v", "--help", "-h"})
     """Options with which it runs nothing."""
     finds: frozenset[str] = frozenset()
@@ -359,32 +359,21 @@ _NODE = Interpreter(
 
 INTERPRETERS: Mapping[str, Interpreter] = MappingProxyType(
     {
-        "python": _PYTHON,
-        "python2": _PYTHON,
-        "python3": _PYTHON,
-        "pypy": _PYTHON,
-        "pypy3": _PYTHON,
-        "ipython": _PYTHON,
-        "node": _NODE,
-        "nodejs": _NODE,
+        **dict.fromkeys(_set("python python2 python3 pypy pypy3 ipython"), _PYTHON),
+        **dict.fromkeys(_set("node nodejs deno bun ts-node tsx"), _NODE),
+        **dict.fromkeys(
+            _set("Rscript groovy groovysh ghci runghc runhaskell wish pry iex bpython ptpython clj clojure swift"),
+            Interpreter(_set("-e")),
+        ),
+        **dict.fromkeys(_set("tclsh jshell"), Interpreter(_set(""))),
         "perl": Interpreter(_set("-e -E"), _set("-I")),
         "ruby": Interpreter(_set("-e"), _set("-I -r -C -E"), _set("--version -v --help -h")),
         "php": Interpreter(_set("-r -B -R -f"), _set("-c -d -S -t -z"), _set("--version -v --help -h -i -m")),
         "lua": Interpreter(_set("-e"), _set("-l"), _set("-v")),
         "luajit": Interpreter(_set("-e"), _set("-l -j -b"), _set("-v")),
-        "Rscript": Interpreter(_set("-e"), _set("")),
         "osascript": Interpreter(_set("-e"), _set("-l -s")),
-        "tclsh": Interpreter(_set(""), _set("")),
         "guile": Interpreter(_set("-c"), _set("-L -l")),
-        "groovy": Interpreter(_set("-e"), _set("")),
-        "jshell": Interpreter(_set(""), _set("")),
-        "ghci": Interpreter(_set("-e"), _set("")),
-        "expect": Interpreter(_set("-c"), _set("")),
-        **dict.fromkeys(
-            _set("wish pry iex groovysh runghc runhaskell bpython ptpython clj clojure swift"),
-            Interpreter(_set("-e"), _set("")),
-        ),
-        **dict.fromkeys(("deno", "bun", "ts-node", "tsx"), _NODE),
+        "expect": Interpreter(_set("-c")),
         "irb": Interpreter(_set(""), _set("-I -r")),
         "R": Interpreter(_set("-e"), _set("-f -g"), _set("--version --help")),
         "julia": Interpreter(_set("-e -E"), _set("-L -t -p -J")),
