@@ -64,7 +64,7 @@ svn: --diff-cmd --diff3-cmd --merge-cmd --editor-cmd --config-option
 npx bunx pnpx uvx pipx screen tmux byobu zellij dtach abduco gdb lldb rr dtrace pwsh powershell ansible sshpass autossh:
 sftp osascript expect socat nix-shell vagrant:
 """
-_LINES = (line.partition(": ") if ": " in line else (line[:-1], ":", "") for line in _ELSEWHERE.split("\n")[1:-1])
+_LINES = (line.partition(":") for line in _ELSEWHERE.splitlines())
 ELSEWHERE: Mapping[str, frozenset[str]] = {
     name: frozenset(verbs.split()) for names, _, verbs in _LINES for name in names.split()
 }
@@ -76,7 +76,7 @@ SPEAKS = frozenset(
     """.split()  # noqa: SIM905
 )
 """Programs that take commands in a language of their own, which can run programs."""
-_CODED = frozenset("julia elixir erl ghc ocaml sbcl swift clj scala rake java deno bun".split())  # noqa: SIM905
+_CODED = frozenset("julia elixir erl ghc ocaml sbcl swift clj scala java deno bun".split())  # noqa: SIM905
 """Languages in whose code, which may be any word, names matter only beside a way to run programs."""
 _TELLING = frozenset(["info", "tldr", "apropos", "whatis", "cheat"])
 """Programs that tell about the programs their words name."""
