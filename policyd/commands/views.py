@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from policyd.commands import buried, programs
 from policyd.commands.options import Syntax
@@ -76,16 +76,16 @@ class Ways(Struct, frozen=True):
 
     known: frozenset[str]
     """The names it may be known by."""
-    box: bool
+    box: bool = False
     """Its first word is a program."""
-    members: tuple[tuple[Word, Word], ...]
+    members: tuple[tuple[Word, Word], ...] = ()
     """The programs whose subcommand it is, with that subcommand."""
-    verbs: tuple[frozenset[str], ...]
+    verbs: tuple[frozenset[str], ...] = ()
     """It runs its words: see `buried.ELSEWHERE`."""
-    stranger: bool
-    speaks: bool
-    git: bool
-    python: bool
+    stranger: bool = False
+    speaks: bool = False
+    git: bool = False
+    python: bool = False
 
 
 @lru_cache(2048)
@@ -103,7 +103,7 @@ def _ways(text: str) -> Ways | None:
         git="git" in known,
         python=bool(known & PYTHONS),
     )
-    return found if any((found.box, pairs, found.verbs, *structs.astuple(found)[4:])) else None
+    return found if found != Ways(known) else None
 
 
 @lru_cache(2048)
