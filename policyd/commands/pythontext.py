@@ -14,14 +14,14 @@ import re
 
 _NAME = r"[A-Za-z][A-Za-z0-9_]*"
 _DOTTED = rf"{_NAME}(?:\.{_NAME})*"
-_AS = rf"(?: +as +({_NAME}))?"
+_AS = rf"(?: +as +{_NAME})?"
 _HOLDS = r"(?:__(?:version|file|path|name|doc)__|version|version_info|executable|prefix|platform)"
-_ATTRIBUTE = rf"{_NAME}(?:\.{_NAME})*\.{_HOLDS}"
+_ATTRIBUTE = rf"{_DOTTED}\.{_HOLDS}"
 _SHOWN = rf"(?:'[^'\\\n]*'|\"[^\"\\\n]*\"|{_ATTRIBUTE}|sys\.path|platform\.python_version\(\))"
-_IMPORTED = re.compile(rf"({_DOTTED}){_AS}")
+_IMPORTED = re.compile(rf"({_DOTTED})(?: +as +({_NAME}))?")
 _STATEMENT = re.compile(
-    rf"[ \t]*(?:(?:import +(?P<modules>{_DOTTED}(?: +as +{_NAME})?(?:, *{_DOTTED}(?: +as +{_NAME})?)*)"
-    rf"|from +(?P<module>{_DOTTED}) +import +(?P<names>{_NAME}(?: +as +{_NAME})?(?:, *{_NAME}(?: +as +{_NAME})?)*)"
+    rf"[ \t]*(?:(?:import +(?P<modules>{_DOTTED}{_AS}(?:, *{_DOTTED}{_AS})*)"
+    rf"|from +(?P<module>{_DOTTED}) +import +(?P<names>{_NAME}{_AS}(?:, *{_NAME}{_AS})*)"
     rf"|print\((?:{_SHOWN}(?:, *{_SHOWN})*)?\)|pass)[ \t]*)?(?:#[^\n]*)?(?:;|\n|\Z)"
 )
 _CALLED = frozenset({"print", "platform"})

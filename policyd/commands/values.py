@@ -17,7 +17,6 @@ import re
 from collections.abc import Callable, Mapping
 
 from policyd.commands import scripts
-from policyd.commands.pythontext import only_imports
 from policyd.model import Word, WordKind
 
 
@@ -99,11 +98,18 @@ def _below(text: str) -> bool:
     return not text.startswith(("/", "~", "-")) and ".." not in text
 
 
+def _only_imports(text: str) -> bool:
+    # loaded here: its expressions take long to make, and hardly a command needs them
+    from policyd.commands.pythontext import only_imports
+
+    return only_imports(text)
+
+
 _RULES: Mapping[str, Callable[[str], object]] = {
     "commit": _COMMIT,
     "count": _COUNT,
     "edit": "/dev/null".__eq__,
-    "imports": only_imports,
+    "imports": _only_imports,
     "names": _NAMES,
     "member": lambda text: not text.startswith(("/", "~", "-")) and ".." not in _FILTER.sub("", text),
     "place": _below,
