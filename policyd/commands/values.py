@@ -66,8 +66,6 @@ LISTS: Mapping[str, frozenset[str]] = {
     "preset": _set("default relaxed"),
     "cat": _set("cat"),
     "switch": _set("true false"),
-    # shells by name: to another program of the same table the option takes no value, and what follows is a file
-    "dialect": _set("sh bash dash ksh busybox"),
     "vet": _set("off all"),
     # what `python -X` only says more about, or reads otherwise; another one names a place to write to
     "talk": _set("dev utf8 utf8=0 utf8=1 importtime faulthandler tracemalloc no_debug_ranges showrefcount"),
