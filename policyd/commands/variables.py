@@ -64,10 +64,10 @@ def _entry(entry: str, assignment: Assignment, cwd: tuple[str, ...]) -> bool:
         return False
     if glob(wanted, text, stops="/:"):
         return True
-    return bool(cwd) and text.startswith("/") and all(glob(wanted, _near(text, place), stops="/:") for place in cwd)
+    return bool(cwd) and text.startswith("/") and all(glob(wanted, near(text, place), stops="/:") for place in cwd)
 
 
-def _near(text: str, place: str) -> str:
+def near(text: str, place: str) -> str:
     """Return a path as it is written in the directory `place`, unchanged where it lies elsewhere."""
     if text == place:
         return "."

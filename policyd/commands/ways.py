@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from policyd.commands.options import key
 from policyd.commands.patterns import CommandPattern, exactly
 from policyd.commands.patternwords import PatternWord
+from policyd.commands.variables import near
 from policyd.model import SimpleCommand, Word, WordKind
 
 
@@ -57,8 +58,7 @@ def _near(word: Word, cwd: tuple[str, ...]) -> str:
     """Return a program as it is written where the command runs, nothing where it is not constant."""
     if word.kind is not WordKind.CONST:
         return ""
-    inside = len(cwd) == 1 and word.text.startswith(cwd[0] + "/")
-    return word.text[len(cwd[0]) + 1 :] if inside else word.text
+    return near(word.text, cwd[0]) if len(cwd) == 1 else word.text
 
 
 def _bare(rest: tuple[Word, ...]) -> Iterator[tuple[Word, ...]]:
