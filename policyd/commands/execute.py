@@ -156,7 +156,7 @@ def _builtin(run: Run, state: State, call: Call, name: str) -> tuple[int, Pair]:
     here, moves = state.cwd, name in builtins.MOVES
     there = builtins.directory(call.argv[1:], state) if moves else None
     idle, places = False, _UNSHOWN
-    if not (state.tainted or state.taint or run.strict) and (not call.env or _all_local(call.env)):
+    if _is_clean(run, state, call.env):
         idle, places = builtins.is_idle(name, call.argv), _shown(there)
     first = len(run.commands)
     for place in places:
@@ -241,8 +241,7 @@ def _add(run: Run, state: State, call: Call, levels: list[_Level], builtin: str,
     """
     last = levels[-1]
     idle, places = False, _UNSHOWN
-    clean = not state.tainted and not state.taint and (not last.env or _all_local(last.env))
-    if clean and not run.strict:
+    if _is_clean(run, state, last.env):
         idle = builtins.is_idle(builtin, last.argv) if builtin else alike
         if builtin in builtins.MOVES:
             places = _shown(builtins.directory(last.argv[1:], state))
@@ -274,9 +273,11 @@ def _add(run: Run, state: State, call: Call, levels: list[_Level], builtin: str,
     return first
 
 
-def _all_local(env: tuple[Assignment, ...]) -> bool:
-    """Say whether prefix assignments mean nothing to a builtin but its own words."""
-    return all(one.name == "IFS" or loose(one.name) or one.name in HARMLESS for one in env)
+def _is_clean(run: Run, state: State, env: tuple[Assignment, ...]) -> bool:
+    """Say whether nothing that was set, before or in front, means more to a builtin than its own words."""
+    if state.tainted or state.taint or run.strict:
+        return False
+    return not env or all(one.name == "IFS" or loose(one.name) or one.name in HARMLESS for one in env)
 
 
 def _shown(places: Cwd | None) -> tuple[str | None, ...]:
