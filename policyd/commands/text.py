@@ -97,7 +97,6 @@ class Text(Struct):
 
     def spelled(self, text: str, start: int) -> list[Word]:
         """Return the words that `text` becomes; in a plain list that is the same wherever it stands."""
-        host = self.inside(text)
         inside = text[0] == '"'
         if (text[1:3] if inside else text[:2]) == "$(":
             found = plainwords.substitution()(text, inside)
@@ -107,7 +106,7 @@ class Text(Struct):
         elif text[0] == "`" and text.find("`", 1) == len(text) - 1:
             self.backticks(text[1:-1])
             return self._output(text, False)
-        return Scanner(host).words(0, len(text))
+        return Scanner(self.inside(text)).words(0, len(text))
 
     def _output(self, text: str, inside: bool) -> list[Word]:
         """Return what a word becomes that is the substitution read last, in quotes (`inside`) or not."""
