@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from policyd.commands import foreign, scripts, views
 from policyd.commands.mentions import addresses, file_url, is_remote, mounted, one_piece, parts
-from policyd.commands.options import Given, Parsed, constant, key, parse, tail, unread
+from policyd.commands.options import Given, Parsed, constant, is_long, key, parse, tail, unread
 from policyd.commands.patterns import plain_name
 from policyd.commands.programs import Called, Program, called
 from policyd.model import READ_KINDS, Filesystem, FileUse, Reach, Role, SimpleCommand, UrlUse, Word, WordKind
@@ -141,8 +141,6 @@ def uses(command: SimpleCommand, index: int, *, home: str = "", fs: Filesystem |
 _FOUND: dict[object, _Uses] = {}
 _FOUND_KEPT = 4096
 _WORDS_KEPT = 64
-_LENGTH_KEPT = 4_096
-"""Characters of a command whose words are kept."""
 
 
 def _kept(argv: tuple[Word, ...], fed: bool) -> _Uses:
@@ -153,7 +151,7 @@ def _kept(argv: tuple[Word, ...], fed: bool) -> _Uses:
     found = _FOUND.get(name)
     if found is None:
         found = _look(argv, fed)
-        if sum([len(word.text) for word in argv]) > _LENGTH_KEPT:
+        if is_long(argv):
             return found
         if len(_FOUND) >= _FOUND_KEPT:
             _FOUND.clear()

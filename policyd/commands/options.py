@@ -25,6 +25,7 @@ from policyd.model import Word, WordKind
 _DASH, _DASHES = Word("-"), Word("--")
 _SIGNS = ("", "-", "+")
 """What a word begins with that may be more than an operand."""
+_LENGTH_KEPT = 4_096
 HARMS = frozenset({"edit", "delete", "move", "run", "code"})
 
 
@@ -139,6 +140,11 @@ def constant(word: Word) -> str:
 def key(words: tuple[Word, ...]) -> tuple[str | Word, ...]:
     """Return what tells two command lines apart, quick to hash."""
     return tuple([word.text if word.kind is WordKind.CONST else word for word in words])
+
+
+def is_long(words: tuple[Word, ...]) -> bool:
+    """Say whether words are too long for what was found of them to be kept."""
+    return sum([len(word.text) for word in words]) > _LENGTH_KEPT
 
 
 def glob_head(text: str) -> str:

@@ -21,7 +21,7 @@ from typing import cast
 from msgspec import Struct, field
 
 from policyd.commands import closed, foreign, programs
-from policyd.commands.options import key, parse
+from policyd.commands.options import is_long, key, parse
 from policyd.commands.patterns import CommandPattern, exactly, levels, plain_name, program_names, trusted, untrusted
 from policyd.commands.patternwords import PatternWord, glob, pieces
 from policyd.commands.programs import Called, Program
@@ -131,7 +131,7 @@ class SetEntry(Struct, frozen=True):
         holds = _HOLDS.get(name)
         if holds is None:
             holds = any(self._holds(form) for form in self._forms(level))
-            if sum([len(word.text) for word in level.argv]) > _LENGTH_KEPT:
+            if is_long(level.argv):
                 return holds
             if len(_HOLDS) >= _HOLDS_KEPT:
                 _HOLDS.clear()
@@ -188,8 +188,6 @@ def _addressed(level: SimpleCommand) -> bool:
 _HOLDS: dict[tuple[object, ...], bool] = {}
 """Whether an entry holds for the words of a command in a place; words recur."""
 _HOLDS_KEPT = 4096
-_LENGTH_KEPT = 4_096
-"""Characters of a command whose words are kept."""
 
 
 def advice(pattern: CommandPattern) -> str:
