@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from policyd.commands import read, read_argv, source
 from policyd.commands.flat import flat, script
 from policyd.commands.grammar import Node, Reader
+from policyd.commands.mentions import PIECES
 from policyd.commands.plain import divide
 from policyd.commands.run import A_PART, LENGTH, PARTS, REASONS, WORDS, Run
 from policyd.commands.source import odd_characters, prepare, stand_in
@@ -560,6 +561,14 @@ def test_of_very_many_files_the_first_are_kept_and_the_rest_is_opaque() -> None:
     found = reading("; ".join("cat " + " ".join(f"f{number}" for number in range(1_000)) for _ in range(6)))
     assert len(found.files) == PARTS
     assert any("files" in reason for reason in found.opaque)
+
+
+def test_of_very_many_addresses_in_code_the_first_are_kept_and_the_rest_is_opaque() -> None:
+    few, many = (" ".join(f"https://h{number}.example/" for number in range(count)) for count in (PIECES, PIECES + 1))
+    assert not reading(f"python -c '# {few}'").opaque
+    found = reading(f"python -c '# {many}'")
+    assert len(found.urls) == PIECES
+    assert any("more than is looked at" in reason for reason in found.opaque)
 
 
 def test_of_very_many_words_the_first_are_kept_and_any_may_stand_behind_them() -> None:

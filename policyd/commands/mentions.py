@@ -104,13 +104,13 @@ def is_remote(word: Word) -> bool:
 
 def addresses(text: str) -> list[str]:
     """Return the URLs of other machines in a text."""
-    return _REMOTE.findall(text)[:PIECES] if "://" in text else []
+    return _REMOTE.findall(text) if "://" in text else []
 
 
 def _addresses(word: Word) -> tuple[list[Word], Word]:
     """Take the URLs of other machines out of a word; return them, and what is left of it."""
     text = word.text
-    found = _REMOTE.findall(text) if "://" in text and "/.." not in text else []
+    found = addresses(text) if "/.." not in text else []
     if not found or len(found) > PIECES:
         return [], word
     return [Word(url, word.kind) for url in found], Word(_REMOTE.sub("", text), word.kind)

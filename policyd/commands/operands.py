@@ -22,7 +22,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from policyd.commands import foreign, scripts, views
-from policyd.commands.mentions import addresses, file_url, is_remote, mounted, one_piece, parts
+from policyd.commands.mentions import PIECES, addresses, file_url, is_remote, mounted, one_piece, parts
 from policyd.commands.options import Given, Parsed, constant, is_long, key, parse, tail, unread
 from policyd.commands.patterns import plain_name
 from policyd.commands.programs import Called, Program, called
@@ -96,6 +96,13 @@ class _Uses(Struct):
             self._address(part, sure=False)
             if not is_remote(part):
                 self.files.append(FileUse("read", part, Role.MENTION, 0))
+
+    def code(self, word: Word) -> None:
+        """Note every URL in the text of a program."""
+        texts = addresses(constant(word))
+        if len(texts) > PIECES:
+            self.opaque.append(f"`{word.text[:40]}` names more than is looked at")
+        self.urls.extend(UrlUse(text, Role.MENTION, 0) for text in texts[:PIECES])
 
     def url(self, word: Word, *, sure: bool) -> None:
         """Note a URL, or the file of a `file:` URL; `sure` = the word is one even without a scheme."""
@@ -230,7 +237,7 @@ def _value(found: _Uses, program: Program, given: Given, value: Word, *, only_ru
     elif role == "mention":
         found.mention(value)
     elif role in {"code", "imports", "asked"}:
-        found.urls.extend(UrlUse(text, Role.MENTION, 0) for text in addresses(constant(value)))
+        found.code(value)
     elif role == "mount":
         _mount(found, value)
     elif role in PLACES and not only_runs:
