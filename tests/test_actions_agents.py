@@ -712,6 +712,14 @@ def test_the_joined_reading_of_a_terminal_is_never_allowed() -> None:
     assert all(action.command and action.command.strict_only and not action.doubtful for action in joined)
 
 
+def test_that_an_agent_joins_the_words_it_states_is_only_suspected() -> None:
+    call = {"toolCallId": "c", "kind": "execute", "rawInput": {"command": "git", "args": ["log", "; rm x"]}}
+    found = opened("x").request({"sessionId": "s", "toolCall": call, "options": ONCE}).actions
+    for joined in (False, True):
+        read = [action for action in found if action.origin.endswith("joined") is joined]
+        assert read and all(action.doubtful is joined for action in read)
+
+
 @pytest.mark.parametrize(("method", "kind"), [("fs/read_text_file", "read"), ("fs/write_text_file", "edit")])
 def test_files_through_the_client_are_paths(method: str, kind: str) -> None:
     door = opened("x").side_door(method, {"sessionId": "s", "path": "/home/dev/project/.env", "content": "x"})
