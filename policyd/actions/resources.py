@@ -130,7 +130,7 @@ def directories(build: Builder, spec: ToolSpec) -> tuple[tuple[str, ...], bool]:
     evidence = build.evidence
     found = [*build.said.get("cwd", ())]
     if evidence.missing:
-        found += spec.read(replace(evidence, raw=evidence.older, locations=())).get("cwd", ())
+        found += each(spec.refs["cwd"], replace(evidence, raw=evidence.older, locations=()))
     places, known = resolve_cwd(build, found, every=spec.table.every)
     return places, known and not (spec.table.cwd_stated and not found)
 
