@@ -220,7 +220,10 @@ def test_raw_input_in_a_text_counts_only_as_one_json_table(raw: object, expected
     assert ask(talk(), kind="execute", rawInput=raw)[0].startswith(expected)
 
 
-@pytest.mark.parametrize("field", [{"title": 7}, {"locations": "src/a.py"}, {"content": {}}, {"kind": ["edit"]}])
+@pytest.mark.parametrize(
+    "field",
+    [{"title": 7}, {"locations": "src/a.py"}, {"content": {}}, {"kind": ["edit"]}, {"name": 7}, {"_meta": ["x"]}],
+)
 def test_a_field_of_the_wrong_type_is_opaque(field: dict[str, Any]) -> None:
     wrong = f"`{next(iter(field))}` of the request has the wrong type"
     assert any(wrong in line for line in ask(talk(), **{"kind": "edit", "rawInput": {"path": "a.py"}, **field}))
