@@ -7,7 +7,7 @@ Rules of this module:
 2. The key of a request is every field of every action, but those of `APART`: none of these is looked at where a
    verdict is kept. A field that is added to actions is in the key unless somebody takes it out.
 3. Nothing is kept of what failed, and nothing remembered by a person is looked at: grants come after.
-4. Bounded: what is too much is forgotten, all at once, and everything with the policy. Of a request its key is kept,
+4. Bounded: what is too much is forgotten, all at once, and every key with the policy. Of a request its key is kept,
    unless it is long, its arguments are not; equal verdicts are one.
 """
 
@@ -124,5 +124,5 @@ def lasts(action: Action) -> bool:
 
 @lru_cache(1024)
 def same(judged: tuple[Found, ...], decision: Decision | None) -> Verdict:
-    """Return one verdict for all that are equal."""
+    """Return one verdict for all that are equal, whatever session and policy they are of: it rests on no key."""
     return Verdict(judged, decision)
