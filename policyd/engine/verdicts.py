@@ -124,5 +124,5 @@ def lasts(action: Action) -> bool:
 
 @lru_cache(1024)
 def same(judged: tuple[Found, ...], decision: Decision | None) -> Verdict:
-    """Return one verdict for all that are equal, whatever session and policy they are of: it rests on no key."""
+    """Return one verdict for all that are equal, whatever session and policy they are of: it holds no key."""
     return Verdict(judged, decision)
