@@ -8,7 +8,7 @@ from importlib import resources
 import pytest
 
 from policyd.commands.patterns import CommandPattern, PatternError, program_names
-from policyd.model import Assignment, Truth, Word
+from policyd.model import Assignment, SimpleCommand, Truth, Word
 from tests.words import command
 
 HOME = "/home/dev"
@@ -131,6 +131,26 @@ def test_a_pattern_in_unless_is_not_widened() -> None:
 )
 def test_long_words_match_as_short_ones(pattern: str, text: str, wanted: bool) -> None:
     assert compiled(pattern).sure(command(text)) is wanted
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["docker", "run", *["a"] * 300, "rm", "x"],
+        ["no-program-of-the-table", *["-a"] * 300, "rm", "x"],
+        ["no-program-of-the-table", "a;" * 300 + "rm x"],
+        ["no-program-of-the-table", "a " * 9_000 + "; rm x"],
+        ["sqlite3", *["a"] * 300, ".shell rm x"],
+        ["python", *["-B"] * 300, "-c", "import os; os.system('rm x')"],
+        ["python", "-c", "import os; " + "x = 1; " * 300 + "os.system('rm x')"],
+        ["python", "-c", "import os #" + "#" * 17_000 + "\nos.system('rm x')"],
+    ],
+)
+def test_no_padding_hides_a_program_among_the_words_of_another(words: list[str]) -> None:
+    found = SimpleCommand(tuple(map(Word, words)), "", cwd=("/w",))
+    assert compiled("rm **").maybe(found, widen=True) is Truth.MAYBE
+    names = program_names(found)
+    assert names is None or "rm" in names
 
 
 @pytest.mark.slow

@@ -7,7 +7,8 @@ Rules of this module:
 2. A word with blanks is read as shell text, cut at every operator; words that only lead to a program are left out.
 3. In code, and in commands of an editor, a debugger or a database's shell, that name a way to run programs, every name
    may be one.
-4. Behind `MOST` words anything may stand. Whatever is found here is suspected, never known.
+4. Behind `MOST` words, pieces or names, and behind what is read of a long text, anything may stand. Whatever is found
+   here is suspected, never known.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from functools import lru_cache
 
 from policyd.commands import programs
 from policyd.commands.builtins import BUILTINS
+from policyd.commands.inner import MORE_INPUT
 from policyd.commands.rough import pieces
 from policyd.commands.wrapper_programs import has_code, language
 from policyd.commands.wrapper_table import INTERPRETERS
@@ -97,6 +99,7 @@ _SIGILS = "!:+%@["
 """What a language of its own puts before a program to run it."""
 _LONGEST = 16_384
 Found = tuple[Word, tuple[Word, ...]]
+_ANYTHING: Found = (MORE_INPUT, ())
 
 
 @lru_cache(2048)
@@ -129,18 +132,21 @@ def among(words: tuple[Word, ...]) -> Iterator[Found]:
         elif _TEXT(text):
             yield from _texts(text)
     if len(words) > MOST:
-        yield Word("", WordKind.UNKNOWN, "", many=True), ()
+        yield _ANYTHING
 
 
 def _texts(text: str) -> Iterator[Found]:
     """Yield the head of every piece of what may be shell text, itself or behind a name: `commands=rm x`."""
     named = _NAMED(text)
-    for piece in (*pieces(text[:_LONGEST]), *(pieces(text[named.end() : _LONGEST]) if named else ())):
+    found = (*pieces(text[:_LONGEST]), *(pieces(text[named.end() : _LONGEST]) if named else ()))
+    for piece in found[:MOST]:
         words = piece
         while len(words) > 1 and words[0].text.lower().lstrip(".:") in _LEADS:
             words = words[1:]
         head, *more = re.split(r"[:=]", words[0].text)[-1].split() or [""]
         yield Word(head.lstrip(_SIGILS)), (*map(Word, more), *words[1:])
+    if len(found) > MOST or len(text) > _LONGEST:
+        yield _ANYTHING
 
 
 def speaks(known: frozenset[str]) -> bool:
@@ -152,13 +158,18 @@ def spoken(known: frozenset[str], words: tuple[Word, ...]) -> Iterator[Found]:
     """Yield every word that may name a program in the text that a program of these names is given."""
     commands = not known.isdisjoint(SPEAKS)
     every = commands or not known.isdisjoint(_CODED)
-    for word in words[:MOST] if every else _code(known, words[:MOST]):
-        text = (word.text if word.kind is WordKind.CONST else word.prefix)[:_LONGEST]
+    given = words if every else tuple(_code(known, words))
+    for word in given[:MOST]:
+        text = word.text if word.kind is WordKind.CONST else word.prefix
         if commands and _TEXT(text):
             yield from _texts(text)
         if _RUNS(text):
-            names = tuple(map(Word, _TOKEN(text)[:MOST]))
-            yield from ((name, names[at + 1 : at + _BEHIND]) for at, name in enumerate(names))
+            names = tuple(map(Word, _TOKEN(text)[: MOST + 1]))
+            yield from ((name, names[at + 1 : at + _BEHIND]) for at, name in enumerate(names[:MOST]))
+            if len(names) > MOST:
+                yield _ANYTHING
+    if len(given) > MOST:
+        yield _ANYTHING
 
 
 def _code(known: frozenset[str], words: tuple[Word, ...]) -> Iterator[Word]:
