@@ -250,11 +250,17 @@ def test_a_reader_that_has_enough_is_no_error_and_gets_no_answer(home: Path) -> 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a disk that is always full")
 def test_what_could_not_be_written_was_not_told(home: Path) -> None:
-    env = {**os.environ, "HOME": str(home), "PYTHONUNBUFFERED": ""}
-    with open("/dev/full", "w", encoding="utf-8") as full:
-        command = [sys.executable, "-m", "policyd", "status"]
-        said = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=env)
-    assert (said.returncode, said.stderr) == (2, "policyd: standard output: No space left on device\n")
+    full = "No space left on device\n"
+    for words, buffered, why in (
+        (["status"], "", f"policyd: standard output: {full}"),
+        ([], "", f"policyd: standard output: {full}"),
+        ([], "1", f"policyd help: [Errno 28] {full}"),
+    ):
+        env = {**os.environ, "HOME": str(home), "PYTHONUNBUFFERED": buffered}
+        with open("/dev/full", "w", encoding="utf-8") as out:
+            command = [sys.executable, "-m", "policyd", *words]
+            said = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=env)
+        assert (said.returncode, said.stderr) == (2, why), words
 
 
 def test_a_directory_that_is_gone_is_told_in_words(home: Path) -> None:

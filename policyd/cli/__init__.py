@@ -82,7 +82,7 @@ def attempt(words: list[str]) -> int:
     except OSError as error:
         from policyd.cli.ending import failed
 
-        return failed(words[0], error)
+        return failed(words[0] if words else "help", error)
     except Exception:
         # Nobody's answer is in it: 1 would be read as one (`decide --exit-code`, `check --strict`).
         import traceback
