@@ -146,6 +146,15 @@ def test_without_a_terminal_nobody_is_there() -> None:
     assert "terminal" in said.stdout
 
 
+def test_below_more_processes_than_are_looked_at_nobody_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = {pid: (pid - 1, ["sh"]) for pid in range(3, 1000)} | {2: (1, ["policyd", "proxy", "--", "a"])}
+    monkeypatch.setattr(presence, "_has_terminal", lambda: True)
+    monkeypatch.setattr(presence, "process", lambda pid: chain[pid])
+    for depth, why in ((3, "an agent"), (50, "an agent"), (200, "too many"), (900, "too many")):
+        monkeypatch.setattr(os, "getpid", lambda depth=depth: depth)
+        assert why in presence.refusal(), depth
+
+
 def test_a_descendant_of_a_proxy_is_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(presence, "_has_terminal", lambda: True)
     assert os.getppid() <= 1 or presence._ancestors(os.getppid())

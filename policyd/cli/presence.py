@@ -2,7 +2,7 @@
 
 Such a command wants a terminal of its own, and is refused to whatever descends from a running `policyd proxy`: agents
 give their commands pseudo-terminals. Where nothing can be seen of processes it is refused too. What is above a process
-that cannot be seen (another user's, where the kernel hides these) is not looked at.
+that cannot be seen (another user's, where the kernel hides these) is not looked at; below too many it is refused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ def refusal() -> str:
     parent, _ = process(os.getpid())
     if parent < 0:
         return "it cannot be seen whether an agent runs this"
-    return "an agent under policyd may not do this" if any(map(runs_agent, _ancestors(parent))) else ""
+    found = _ancestors(parent)
+    if len(found) == DEEPEST:  # an agent may begin shell below shell, so that it is not met among these
+        return "too many processes are above this one to see whether an agent runs it"
+    return "an agent under policyd may not do this" if any(map(runs_agent, found)) else ""
 
 
 def _has_terminal() -> bool:
