@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 import policyd
 from policyd.cli import options, presence
 from policyd.cli.ending import DONE, FAILED, NO, counted, failed
-from policyd.cli.saying import say, tell
+from policyd.cli.saying import say, say_or_tell
 from policyd.display import safe
 from policyd.model import Effect, Layer
 from policyd.policy import PolicyError
@@ -59,7 +59,7 @@ def removed(args: argparse.Namespace, store: TrustStore, root: str) -> int:
     """Trust nothing at `root` any more."""
     was = store.remove(root)
     words = "not trusted any more" if was else "it was not trusted"
-    answer(args, {"project": root, "trusted": False}, f"{root}: {words}")
+    say_or_tell([{"project": root, "trusted": False}], [f"{root}: {words}"], as_json=args.json)
     return DONE if was else NO
 
 
@@ -76,7 +76,8 @@ def shown(args: argparse.Namespace, store: TrustStore, project: ProjectFiles) ->
         "digest": project.digest,
         "files": [n for n, _ in project.files],
     }
-    answer(args, facts, f"{project.root}: {words} ({counted(len(project.files), 'file')}, {project.digest})")
+    said = f"{project.root}: {words} ({counted(len(project.files), 'file')}, {project.digest})"
+    say_or_tell([facts], [said], as_json=args.json)
     return DONE if trusted else NO
 
 
@@ -98,7 +99,8 @@ def asked(args: argparse.Namespace, where: Places, store: TrustStore, project: P
         say("not trusted")
         return NO
     store.add(project, datetime.now(UTC))
-    answer(args, {"project": project.root, "trusted": True, "digest": project.digest}, f"trusted: {project.digest}")
+    facts = {"project": project.root, "trusted": True, "digest": project.digest}
+    say_or_tell([facts], [f"trusted: {project.digest}"], as_json=args.json)
     return DONE
 
 
@@ -120,11 +122,3 @@ def summary(where: Places, project: ProjectFiles) -> tuple[list[str], str]:
         lines.append(f"--- trusted or not, no rule of a project allows here: {why}")
     lines.append(f"--- {project.digest}")
     return lines, broken
-
-
-def answer(args: argparse.Namespace, facts: dict[str, object], words: str) -> None:
-    """Print facts as JSON or in words."""
-    if args.json:
-        tell(facts)
-    else:
-        say(words)
