@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from policyd import audit
 from policyd.authorizer import Authorizer
 from policyd.cli import colour, main
+from policyd.cli.asked import then
 from policyd.cli.replay import PLAIN, Replay, Result
 from policyd.cli.trial import Trial
 from policyd.cli.waysout import ways_out
@@ -298,6 +299,18 @@ def test_a_record_that_is_not_there_or_no_decision_is_told(
     given = ["--policy", str(house / "policy.toml"), "--home", str(house / "home"), "--no-managed"]
     assert main(["explain", *given, "--record", key, "--log", log]) == code
     assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ({"rule": "user:push", "file": "/p.toml", "line": 3}, "deny by user:push (/p.toml:3)"),
+        ({"rule": "grant:abcd"}, "deny by grant:abcd"),
+    ],
+)
+def test_a_recorded_rule_is_told_with_the_place_it_has(rule: dict[str, object], told: str) -> None:
+    record = {"seq": 7, "time": "then", "effect": "deny", "by": "policy", "rules": [rule]}
+    assert then(record) == f"record 7 of then: {told}"
 
 
 def test_colour_is_for_terminals_and_changes_no_word(house: Path, capsys: pytest.CaptureFixture[str]) -> None:

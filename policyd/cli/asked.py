@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from policyd.audit.rebuild import Undecidable
 from policyd.cli import auditcases, auditfilters
-from policyd.cli.audit import NO_LOG, log_in_force
+from policyd.cli.audit import NO_LOG, located, log_in_force
 from policyd.cli.auditfilters import Record
 from policyd.cli.ending import MissingError, UsageError
 from policyd.cli.saying import shown
@@ -108,8 +108,7 @@ def past(args: argparse.Namespace) -> Past:
 
 def then(record: Record) -> str:
     """Return what was decided then, in one line."""
-    rules = [f"{row.get('rule')} ({row.get('file')}:{row.get('line')})" for row in tables(record.get("rules"))]
-    by = ", ".join(rules) or str(record.get("source"))
+    by = ", ".join(map(located, tables(record.get("rules")))) or str(record.get("source"))
     return shown(f"record {record.get('seq')} of {record.get('time')}: {decided(record, by)}")
 
 

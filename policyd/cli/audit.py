@@ -173,7 +173,7 @@ def in_words(record: Record) -> Iterator[str]:
     title = record.get("title") or " ".join(map(str, command))
     head = f"{record.get('seq')}  {str(record.get('time'))[:19]}Z  {str(what).upper()}{whose}  {agent}"
     yield f"{shown(head)}  {shown(title)}".rstrip()
-    rules = ", ".join(map(located, tables(record.get("rules"))))
+    rules = ", ".join(shown(located(rule)) for rule in tables(record.get("rules")))
     if rules or record.get("reason"):
         yield f"    {rules or shown(record.get('source') or '-')}: {shown(record.get('reason') or '')}"
     for action in tables(record.get("actions")):
@@ -184,7 +184,7 @@ def in_words(record: Record) -> Iterator[str]:
 def located(rule: Mapping[str, object]) -> str:
     """Return a rule's name, with file and line where the record has them."""
     place = f" ({rule['file']}:{rule.get('line')})" if rule.get("file") else ""
-    return shown(f"{rule.get('rule')}{place}")
+    return f"{rule.get('rule')}{place}"
 
 
 def resource(action: Mapping[str, object]) -> str:
