@@ -90,7 +90,7 @@ def run(args: Namespace) -> int:
         return int(import_module(f"policyd.cli.{ANALYSES[args.what]}").run(args, log))
     if args.what == "verify":
         return verify(log, as_json=args.json)
-    write = write_json if args.json else write_text
+    write = tell if args.json else write_text
     if args.what == "show":
         return show(log, wanted(args), args.n, write)
     return follow(log, wanted(args), write)
@@ -151,11 +151,6 @@ def lines_of(file: BinaryIO, log: str, pause: float) -> Iterator[bytes]:
 
 
 # ---- printing --------------------------------------------------------------------------------------
-
-
-def write_json(record: Record) -> None:
-    """Print a record as JSON."""
-    tell(record)
 
 
 def write_text(record: Record) -> None:
