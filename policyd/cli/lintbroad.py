@@ -6,7 +6,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from policyd.cli import hazards
+from policyd.cli import hazards, shapes
 from policyd.cli.covering import kind_of
 from policyd.cli.drafting import leading
 from policyd.cli.findings import Review, shown
@@ -159,9 +159,7 @@ def wide(review: Review, rule: Rule, key: str, text: str, what: str, write: str)
 def defaults(review: Review) -> None:
     """Note a ground on which every command, or every MCP tool, is allowed."""
     for parsed in review.files:
-        table = parsed.raw.get("defaults")
-        if not isinstance(table, dict):
-            continue
+        table = shapes.table(parsed.raw.get("defaults"))
         for request, what, keys in GROUNDS:
             key = next((key for key in keys if key in table), "")
             if table.get(key) == "allow" and review.decide(request).effect is Effect.ALLOW:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from policyd.cli import shapes
 from policyd.cli.covering import tables
 from policyd.cli.findings import Review, shown
 from policyd.cli.standins import StandIn, written
@@ -212,8 +213,7 @@ def void_defaults(review: Review, parsed: Parsed) -> None:
     if not void:
         return
     cure = TRUST if "trusted" in void else ADMINISTRATOR
-    table = parsed.raw.get("defaults")
-    for key, word in table.items() if isinstance(table, dict) else ():
+    for key, word in shapes.table(parsed.raw.get("defaults")).items():
         if word == Effect.ALLOW.word:
             review.warn_top("void", parsed, f"defaults.{key}", f"`{key}` = allow does not count: {void}", cure)
     for number, block in parsed.defaults:
