@@ -121,7 +121,7 @@ def follow(log: str, want: Callable[[Record], bool], write: Callable[[Record], N
             if record is not None and want(record):
                 write(record)
                 sys.stdout.flush()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # how a person ends it
         pass
     return 0
 

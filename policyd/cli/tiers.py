@@ -118,7 +118,7 @@ def reached(path: str) -> str:
     for place in (path, *map(str, Path(path).parents)):
         try:
             status = os.lstat(place)
-        except OSError:
+        except OSError:  # nothing there, or not to be seen: what is above it decides
             continue
         if why := own(status, place, below):
             return why

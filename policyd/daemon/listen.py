@@ -82,7 +82,7 @@ def _make_room(path: str) -> None:
         except ConnectionRefusedError:
             os.unlink(path)
             return
-        except BlockingIOError:
+        except BlockingIOError:  # somebody listens, whose queue is full
             pass
     raise ListenError(f"another policyd serves {path}")
 

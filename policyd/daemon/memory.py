@@ -31,7 +31,7 @@ def room(groups: str = GROUPS, process: str = "/proc/self/cgroup") -> int:
     try:
         with open(process, encoding="ascii") as file:
             path = next(line[3:].strip() for line in file if line.startswith("0::"))
-    except (OSError, StopIteration, UnicodeError):
+    except (OSError, StopIteration, UnicodeError):  # no control group that can be asked
         return MOST
     for name in ("memory.high", "memory.max"):
         try:

@@ -252,7 +252,7 @@ def _salvage(text: str) -> tuple[Grant, ...]:
     for piece in text.split("[[grant]]\n")[1:]:
         try:
             grant = _read(piece)
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError):  # the damage; that there is some is told with the whole file
             continue
         if isinstance(grant, Grant) and grant.effect is Effect.DENY:
             found[grant.id] = grant
