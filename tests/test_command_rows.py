@@ -113,6 +113,22 @@ def test_code_from_elsewhere_runs_only_where_a_rule_says_so() -> None:
     assert decide(reads, "cd src && pytest ../tests").effect.word == "allow"
 
 
+OTHER_WAYS = (
+    "python -m pytest /tmp/x", "coverage run -m pytest /tmp/x", "python -m unittest /tmp/x/t.py",
+    "python manage.py test /tmp/x", "bun test /tmp/x/t.ts", "deno test /tmp/x/t.ts", "bats /tmp/x/t.bats",
+    "mix test /tmp/x/t.exs", "dart test /tmp/x", "pnpm jest /tmp/x", "npx --no-install vitest run /tmp/x",
+    "npm test -- /tmp/x", "bin/rails test /tmp/x", "timeout 60 python -m pytest /tmp/x",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("command", OTHER_WAYS)
+def test_a_runner_reached_by_another_way_runs_code_from_elsewhere_only_where_a_rule_says_so(command: str) -> None:
+    edits = EVERYDAY["policy"] + RULE.format(rule='kind = ["read", "search", "edit"]\npath = "/**"')
+    assert decide(edits, command).effect.word == "ask"
+    assert decide(edits + RULE.format(rule=f'kind = "execute"\n{BELOW}'), command).effect.word == "allow"
+    assert decide(edits, command.replace("/tmp/x", "sub")).effect.word == "allow"
+
+
 @pytest.mark.parametrize(("command", "reason"), table("reasons.toml")["reason"].items())
 def test_an_ask_says_what_it_is_about_and_what_nearly_allowed_it(command: str, reason: str) -> None:
     assert decide(EVERYDAY["policy"], command).reason == reason

@@ -110,6 +110,8 @@ class CommandPattern(Struct, frozen=True):
     """Lower-case names of the programs it may hold for (see `program_names`); None = any."""
     carries: bool = True
     """An allow by this pattern carries the files the command names."""
+    runs: bool = False
+    """It speaks of one use of a program, whatever the program runs: its author says `within` or `path`."""
 
     @classmethod
     def compile(cls, text: str, *, home: str) -> CommandPattern:

@@ -59,6 +59,8 @@ class SetEntry(Struct, frozen=True):
     """Only behind a pipe, where a variable the entry tolerates is set: for what a test prints after `activate`."""
     writes: bool = False
     carries: bool = True
+    runs: bool = False
+    """A word may name code that it runs."""
 
     @property
     def source(self) -> str:
@@ -269,6 +271,7 @@ def _entry(name: str, key: str, entry: Table, whole: Table, ways: Mapping[str, W
         behind=bool(entry.get("behind")),
         writes=bool(both.get("writes")),
         carries=bool(both.get("carries", True)),
+        runs=bool(both.get("runs")),
     )
 
 

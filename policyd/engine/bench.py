@@ -23,8 +23,10 @@ NO, YES = Truth.NO, Truth.YES
 USER, MENTION = Layer.USER, Role.MENTION
 effect_of, ref_of, rank_of = attrgetter("effect"), attrgetter("ref"), attrgetter("rank")
 OTHER = frozenset({"other"})
-UNKNOWN_USE = frozenset({"read", "edit"})
-"""What a command may do with a file nobody knows the use of."""
+UNKNOWN_USE = (frozenset({"read", "edit"}),)
+"""What a command may do with a file nobody knows the use of; each is judged by itself."""
+RUN_USE = (*UNKNOWN_USE, frozenset({"execute"}))
+"""The same where what allows the command is a shipped entry for running code that it names."""
 
 
 class Bench(Struct):
@@ -158,12 +160,13 @@ class Bench(Struct):
         if action.command is not None and action.command.strict_only:
             found.append("it may be read in more than one way")
         if action.strays and not any(rule.encloses for rule in allows):
-            strays = self.uncovered(action)
+            runs = all(rule.runs(action) for rule in allows)
+            strays = self.uncovered(action, RUN_USE if runs else UNKNOWN_USE)
             if strays:
                 found.append(f"it names {', '.join(strays)} outside the workspace")
         return found
 
-    def uncovered(self, action: Action) -> list[str]:
+    def uncovered(self, action: Action, uses: tuple[frozenset[str], ...]) -> list[str]:
         """Return the words of a command that name a path outside which no rule and no default lets it reach."""
         if not self.named:
             for one in self.actions:
@@ -173,19 +176,19 @@ class Bench(Struct):
         for ref in action.within:
             if ref is not None:
                 within.setdefault(ref.text, []).append(ref)
-        return [word for word in action.strays if not self.covered(word, action, within.get(word, []))]
+        return [word for word in action.strays if not self.covered(word, action, within.get(word, []), uses)]
 
-    def covered(self, word: str, action: Action, within: list[PathRef]) -> bool:
+    def covered(self, word: str, action: Action, within: list[PathRef], uses: tuple[frozenset[str], ...]) -> bool:
         """Say whether an allow rule with `path`, or rules and ground together, let a command reach a path outside.
 
-        A file whose use is known is judged by that use; any other as read and edited.
+        A file whose use is known is judged by that use; any other by all of `uses`.
         """
         same = self.named.get(word, [])
         known = [one for one in same if one.role is not Role.MENTION]
         if not known:
             refs = [*within, *(one.path for one in same if one.path is not None)]
-            bare = replace(action, kinds=UNKNOWN_USE, command=None, strays=(), within=())
-            known = [replace(bare, path=ref) for ref in refs]
+            bare = replace(action, command=None, strays=(), within=())
+            known = [replace(bare, path=ref, kinds=kinds) for ref in refs for kinds in uses]
         return bool(known) and all(self.path_allowed(one) or self.judge(one)[0].effect is ALLOW for one in known)
 
     def path_allowed(self, action: Action) -> bool:

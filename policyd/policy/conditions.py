@@ -75,6 +75,10 @@ class CommandMatcher(Protocol):
     def carries(self) -> bool:
         """Whether an allow by it extends to the files the command names."""
 
+    @property
+    def runs(self) -> bool:
+        """Whether a word of the command may name code that it runs."""
+
     def sure(self, cmd: SimpleCommand, env: tuple[str, ...] = ()) -> bool:
         """Say whether an allow rule may rest on it."""
 
@@ -221,6 +225,11 @@ class CommandCondition(Struct, frozen=True):
         """Say whether an entry that holds for the command also carries the files it names."""
         cmd = action.command
         return cmd is not None and any(entry.carries and entry.sure(cmd, self.env) for entry in self.entries)
+
+    def runs(self, action: Action) -> bool:
+        """Say whether no entry holds for the command but such as run code that it names."""
+        cmd = action.command
+        return cmd is not None and not any(not entry.runs and entry.sure(cmd, self.env) for entry in self.entries)
 
     def short(self, action: Action) -> str:
         """Return why an allow rule with it does not hold for a command that one of its entries is about."""

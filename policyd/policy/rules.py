@@ -136,8 +136,15 @@ class Rule(Struct, frozen=True, eq=False, dict=True):
 
     def carries(self, action: Action) -> bool:
         """Say whether an allow of the command `action` extends to the files it names: some shipped entries do not."""
-        commands = [condition for condition in self.conditions if isinstance(condition, CommandCondition)]
-        return all(condition.carries(action) for condition in commands)
+        return all(condition.carries(action) for condition in self._commands)
+
+    def runs(self, action: Action) -> bool:
+        """Say whether an allow of the command `action` rests on entries for running code that it names."""
+        return any(condition.runs(action) for condition in self._commands)
+
+    @property
+    def _commands(self) -> list[CommandCondition]:
+        return [condition for condition in self.conditions if isinstance(condition, CommandCondition)]
 
     def short(self, action: Action) -> str:
         """Return, in words, why an allow rule does not hold for a command that one of its entries is about."""
