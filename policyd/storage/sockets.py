@@ -52,7 +52,8 @@ def find(places: Places, given: str | None = None) -> str:
     own = own_socket(places)
     if own and _owner(own) == os.getuid():
         return own
-    raise SocketError(f"no daemon is running: neither {SYSTEM} nor {own or 'a socket in a runtime directory'} is there")
+    where = own or "a socket in a runtime directory (XDG_RUNTIME_DIR is not set here)"
+    raise SocketError(f"no daemon is running: neither {SYSTEM} nor {where} is there; one elsewhere has to be named")
 
 
 def own_socket(places: Places) -> str | None:
