@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from policyd.model import PathRef, Reach, Truth, Workspace
 from policyd.paths import OpaquePath, PathIndex, PathPattern, open_workspace, ref
 from policyd.paths.globs import segments as glob_segments
-from policyd.paths.segments import Segment, covers, meets
+from policyd.paths.segments import DEEP, Segment, covers, meets
 from policyd.paths.syntax import expand, segment
+from policyd.paths.tails import Tail
 from tests.fakes import FakeFilesystem
 from tests.path_scenes import APP, HOME, scene
 
@@ -141,6 +142,15 @@ def test_two_wildcards_meet_and_cover_as_their_names_do(left: str, right: str) -
 
 def _one(text: str) -> Segment:
     return glob_segments("/" + text)[0]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from(["a", "*b", "**", "**"]), max_size=3), st.lists(NAMES, max_size=3))
+def test_what_may_match_below_a_path_is_what_is_left_behind_it(parts: list[str], names: list[str]) -> None:
+    tail, rest = Tail(tuple(DEEP if part == "**" else segment(part, part) for part in parts)), "/".join(names)
+    end = len(parts) - (parts[-1:] == ["**"])
+    left = tuple("/".join(parts[at:end]) for at in sorted(tail.run(rest)) if at < end)
+    assert tail.below(rest) == left
 
 
 def test_meeting_is_exact_where_dots_decide() -> None:

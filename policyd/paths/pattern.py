@@ -234,7 +234,7 @@ def _reached(place: Place, text: str, form: str, ref: PathRef, fs: Filesystem | 
     rest = place.below(text)
     if rest is None:
         return Truth.NO if way is None else Truth.MAYBE
-    return _look(fs, form, place.tail.residue(place.tail.run(rest)), ref)
+    return _look(fs, form, place.tail.below(rest), ref)
 
 
 def _hidden(way: str) -> bool:

@@ -79,12 +79,29 @@ class Tail(Struct, frozen=True, dict=True):
 
     def residue(self, states: Iterable[int]) -> tuple[str, ...]:
         """Return what may still match below, as patterns relative to the path that led here."""
-        end = len(self.segments) - (self.segments[-1:] == (DEEP,))
-        return tuple("/".join(s.source for s in self.segments[i:end]) for i in sorted(states) if i < end)
+        rests = self.rests
+        return tuple([rests[i] for i in sorted(states) if i < len(rests)])
+
+    @cached_property
+    def rests(self) -> tuple[str, ...]:
+        """What is left at each position, as written: without a `**` at the end, for what is below is looked at too."""
+        end = len(self.segments) - self.whole()
+        return tuple("/".join(s.source for s in self.segments[i:end]) for i in range(end))
 
     def run(self, rest: str) -> States:
         """Return the positions behind all segments of `rest`."""
         return run(self.segments, rest)
+
+    def below(self, rest: str) -> tuple[str, ...]:
+        """Return what may still match below `rest`, as patterns relative to it."""
+        if self.floating_name:  # as many as most patterns are: what led here changes nothing
+            return self.rests
+        return self.residue(self.run(rest))
+
+    @cached_property
+    def floating_name(self) -> bool:
+        """Whether it is one name at any depth, with or without what lies below."""
+        return tuple(segment is DEEP for segment in self.segments) in ((True, False), (True, False, True))
 
     def run_glob(self, globs: Sequence[Segment], *, sure: bool) -> States:
         """Return the positions behind the segments of a shell glob."""
