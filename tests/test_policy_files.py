@@ -162,19 +162,19 @@ def test_no_managed_directory_is_no_managed_layer(tmp_path: Path) -> None:
     assert policies.managed([str(tmp_path / "none")], ME, start=str(tmp_path)).sources == ()
 
 
-def test_a_managed_directory_that_is_a_file_is_an_error(tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)
-    (tmp_path / "policies.d").write_text("")
-    (tmp_path / "policies.d").chmod(0o644)
+@pytest.mark.parametrize("at", ["policyd", "policyd/policies.d"])
+@pytest.mark.parametrize("make", [lambda place: place.write_text(""), lambda place: place.symlink_to("gone")])
+@pytest.mark.parametrize("layer", ["managed", "user"])
+def test_a_directory_that_is_none_or_leads_nowhere_is_an_error(
+    tmp_path: Path, at: str, make: Callable[[Path], object], layer: str
+) -> None:
+    (tmp_path / at).parent.mkdir(exist_ok=True)
+    for place in (tmp_path, (tmp_path / at).parent):
+        place.chmod(0o755)
+    make(tmp_path / at)
+    directory = f"{tmp_path}/policyd/policies.d"
     with pytest.raises(PolicyError):
-        policies.managed([str(tmp_path / "policies.d")], ME, start=str(tmp_path))
-
-
-def test_a_dangling_managed_directory_is_an_error(tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)
-    (tmp_path / "policies.d").symlink_to("gone")
-    with pytest.raises(PolicyError):
-        policies.managed([str(tmp_path / "policies.d")], ME, start=str(tmp_path))
+        policies.user(directory) if layer == "user" else policies.managed([directory], ME, start=str(tmp_path))
 
 
 def test_the_real_managed_directory_is_checked_from_the_root() -> None:

@@ -141,6 +141,20 @@ def test_all_mistakes_of_all_files_are_reported_at_once(places: Places) -> None:
     assert len(error.value.problems) == 5
 
 
+@pytest.mark.parametrize("layer", ["managed", "user"])
+def test_a_file_behind_a_link_that_leads_nowhere_is_an_error(places: Places, layer: str) -> None:
+    file = Path(places.managed_settings[0] if layer == "managed" else places.user_settings)
+    file.symlink_to("gone")
+    with pytest.raises(SettingsError, match="cannot be read"):
+        loaded(places)
+    file.unlink()
+    file.parent.rmdir()
+    file.parent.symlink_to("gone")
+    if layer == "user":  # the test's managed directory is where its walk begins
+        with pytest.raises(SettingsError, match="cannot be read"):
+            loaded(places)
+
+
 def test_a_managed_file_that_others_can_write_is_an_error(places: Places) -> None:
     write(places, managed="strict = true")
     Path(places.managed_settings[0]).chmod(0o666)

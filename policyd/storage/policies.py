@@ -33,6 +33,7 @@ from policyd.storage.strictfile import (
     InsecureFileError,
     Owners,
     names_in,
+    never_was,
     own_owners,
     read_all,
     read_own,
@@ -107,7 +108,7 @@ def checked(
     try:
         names = listing(directory)
     except (FileNotFoundError, NotADirectoryError) as error:
-        if os.path.lexists(directory):
+        if not never_was(directory):
             raise PolicyError([refused(directory, error, layer)]) from error
         return Found()
     except OSError as error:

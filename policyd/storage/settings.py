@@ -21,7 +21,7 @@ from msgspec import Struct, field
 from msgspec.structs import fields, replace
 
 from policyd.storage.places import Places
-from policyd.storage.strictfile import own_owners, read_own, read_strictly
+from policyd.storage.strictfile import never_was, own_owners, read_own, read_strictly
 
 VARIABLES = {"POLICYD_LOG_LEVEL": "log_level", "POLICYD_COLOR": "color", "POLICYD_AUDIT_DIR": "audit_path"}
 LOG_LEVELS = ("error", "warn", "info", "debug")
@@ -165,10 +165,9 @@ def values_of(path: str, problems: list[str], *, managed: bool) -> dict[str, obj
     """Return what a settings file sets, validated; nothing where there is none."""
     try:
         data = read_file(path, managed=managed)
-    except FileNotFoundError:
-        return {}
     except OSError as error:
-        problems.append(f"{path}: cannot be read: {error.strerror or error}")
+        if not (isinstance(error, FileNotFoundError) and never_was(path)):
+            problems.append(f"{path}: cannot be read: {error.strerror or error}")
         return {}
     from policyd.storage.settings_file import parse
 

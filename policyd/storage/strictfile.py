@@ -8,6 +8,7 @@ Rules of this module:
    excuses nothing. (A POSIX access list that lets others write shows as the group's write bit.)
 3. A link is followed only if the link and the folder it lies in pass the same test; its target is walked the same way.
 4. Only a regular file is read; nothing on the way can block the reader (FIFOs, devices).
+5. What is not there is nothing only where nothing was meant to be there: a link that leads nowhere is a fault.
 """
 
 from __future__ import annotations
@@ -132,6 +133,14 @@ def read_some(descriptor: int, most: int) -> bytes:
         blocks.append(block)
         left -= len(block)
     return b"".join(blocks)
+
+
+def never_was(path: str) -> bool:
+    """Say of a missing `path` whether nothing was meant to be there: nothing on the way is a link to nowhere, or a file."""
+    above = os.path.abspath(path)
+    while not os.path.lexists(above):
+        above = os.path.dirname(above)
+    return above != os.path.abspath(path) and os.path.isdir(above)
 
 
 def kind_of(mode: int) -> str:
