@@ -136,7 +136,7 @@ def read_some(descriptor: int, most: int) -> bytes:
 
 
 def never_was(path: str) -> bool:
-    """Say of a missing `path` whether nothing was meant to be there: nothing on the way is a link to nowhere, or a file."""
+    """Say of a missing `path` whether nothing was meant to be there: no file and no link to nowhere is on the way."""
     above = os.path.abspath(path)
     while not os.path.lexists(above):
         above = os.path.dirname(above)
