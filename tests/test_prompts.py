@@ -137,6 +137,23 @@ def test_silence_past_the_step_is_a_rejection_with_a_reason() -> None:
     assert ended(found).effect is Effect.DENY
 
 
+LATE: dict[str, Callable[[Prompt, object], object]] = {
+    "a choice": lambda found, asked: found.chosen(0, "proceed_once", 700.0),
+    "a refusal": lambda found, asked: found.refused(0, "no", 700.0),
+    "a yes": lambda found, asked: found.replied(0, reply(asked, decision="allow"), 700.0),
+    "an abstention": lambda found, asked: found.replied(0, None, 700.0),
+    "a failure": lambda found, asked: found.failed(0, "it ended", 700.0),
+}
+
+
+@pytest.mark.parametrize("what", LATE)
+def test_what_a_step_says_past_its_time_is_a_rejection_whatever_was_noticed_first(what: str) -> None:
+    found = prompt("inbox" if what == "a yes" else "client", "command:/b")
+    (asked,) = found.start(100.0)
+    assert LATE[what](found, asked) == (Stop(0),)
+    assert ended(found).reason == "nobody answered within 600 seconds"
+
+
 def test_a_step_that_abstains_or_cannot_run_hands_on() -> None:
     found = prompt("command:/a", "command:/b", "inbox")
     (first,) = found.start(0.0)

@@ -98,8 +98,8 @@ class Prompt(Struct):
 
         `free`: since when its user had no other question to answer.
         """
-        if not self._current(step):
-            return ()
+        if (over := self._over(step, now)) is not None:
+            return over
         named = [choice for choice in self.question.choices if choice.id == option_id]
         if len(named) != 1:
             return self._reject(now, "the client selected an option that was not offered")
@@ -107,12 +107,13 @@ class Prompt(Struct):
 
     def refused(self, step: int, why: str, now: float) -> tuple[PromptCommand, ...]:
         """The client cancelled the question, or answered with an error or with nonsense."""
-        return self._reject(now, why, by=self.chain[step].road) if self._current(step) else ()
+        over = self._over(step, now)
+        return self._reject(now, why, by=self.chain[step].road) if over is None else over
 
     def replied(self, step: int, answer: Mapping[str, object] | None, now: float) -> tuple[PromptCommand, ...]:
         """Another step answered; None: it abstains."""
-        if not self._current(step):
-            return ()
+        if (over := self._over(step, now)) is not None:
+            return over
         if answer is None:
             return self._pass_on("it abstained", now)
         try:
@@ -125,7 +126,8 @@ class Prompt(Struct):
 
     def failed(self, step: int, why: str, now: float) -> tuple[PromptCommand, ...]:
         """A step could not be run, or died: it abstains, and the next is asked."""
-        return self._pass_on(why, now) if self._current(step) else ()
+        over = self._over(step, now)
+        return self._pass_on(why, now) if over is None else over
 
     def tick(self, now: float) -> tuple[PromptCommand, ...]:
         """Time passed: a step that is silent for too long is a rejection."""
@@ -156,8 +158,11 @@ class Prompt(Struct):
     def _nonce(self) -> str:
         return f"{self.nonce}-{self._at}"
 
-    def _current(self, step: int) -> bool:
-        return self._open and step == self._at
+    def _over(self, step: int, now: float) -> tuple[PromptCommand, ...] | None:
+        """Return what is left to do where what a step says counts no more (it comes late); None where it counts."""
+        if not (self._open and step == self._at):
+            return ()
+        return self.tick(now) or None
 
     def _next(self, now: float) -> tuple[PromptCommand, ...]:
         self._at, self._asked = self._at + 1, now
