@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import signal
@@ -334,6 +335,37 @@ def test_a_session_that_is_closed_takes_its_answers_with_it_and_no_others(projec
     assert settled(process, project) is None, "it was answered before, and written late"
     process.remember([replace(here, created=CLOCK.wall + timedelta(microseconds=1))])
     assert settled(process, project) is effect
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO, errno.EACCES])
+def test_while_a_file_cannot_be_read_no_answer_allows_and_none_is_lost(
+    project: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    process, said = remembered(project), list[str]()
+    process.say = said.append
+    page, place = ASKED["a URL"], context(cwd=str(project))
+
+    def told(by: Remembered) -> Effect | None:
+        return by.bind(page, place)(asked(page.actions[0]))
+
+    process.remember([replace(grant(page, scope="user"), project="")])
+    assert told(process) is Effect.ALLOW
+    path = Path(put(project, grant(page, effect=Effect.DENY)).path)
+    before, real = path.read_bytes(), os.open
+
+    def failing(name: str, *more: int, **others: int) -> int:
+        if name == str(path):
+            raise OSError(number, os.strerror(number), name)
+        return real(name, *more, **others)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", failing)
+        for _ in range(2):
+            assert told(process) is told(remembered(project)) is None
+        with pytest.raises(GrantFileError):
+            process.remember([given(project)])
+    assert [text.count("no remembered answer allows") for text in said] == [1], "it is said, once"
+    assert path.read_bytes() == before and told(process) is Effect.DENY
 
 
 def test_a_clock_that_was_set_back_brings_no_answer_of_a_closed_session_back(project: Path) -> None:

@@ -203,8 +203,13 @@ class Shared:
         """Return the grants of a uid as one peer sees them: the files are shared, session grants are its own."""
         if who.uid not in self._grant_files:
             longest = timedelta(days=self.settings.grants_max_age)
-            shelf = shelf_in(self.ground.places.cache)
-            self._grant_files[who.uid] = Remembered(self.grants_of(who.uid), "", longest=longest, shelf=shelf)
+            self._grant_files[who.uid] = Remembered(
+                self.grants_of(who.uid),
+                "",
+                longest=longest,
+                shelf=shelf_in(self.ground.places.cache),
+                say=lambda text: self.say(safe(text), loud=True),
+            )
         return self._grant_files[who.uid].beside(run)
 
     def grants_of(self, uid: int) -> str:

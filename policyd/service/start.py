@@ -20,11 +20,12 @@ import policyd
 from policyd import audit
 from policyd.actions import Machine, Session
 from policyd.authorizer import Authorizer, Claims, check_examples
+from policyd.display import safe
 from policyd.policy import Policy, PolicyError
 from policyd.service.book import PolicyBook
 from policyd.service.performer import Performer
 from policyd.service.service import Service
-from policyd.session import Connection, Settings
+from policyd.session import Connection, Note, Settings
 from policyd.session.judge import Judge
 from policyd.storage import places as where
 from policyd.storage import settings as settings_files
@@ -106,6 +107,7 @@ def open_service(choices: Choices, note: Callable[[str], None]) -> Service:
         raise StartError([f"policyd: {error}"]) from error
     service = Service(ground.book, ground.loaded, authorizer, remembered, note, choices.command)
     service.inbox = places.inbox
+    remembered.say = lambda text: service.say(Note(safe(text), loud=True))
     service.use(Performer(connection, log=ground.log, note=service.say, remember=service.remember, fs=ground.fs))
     return service
 

@@ -7,7 +7,9 @@ Rules of this module:
 2. A change holds a lock (the kernel frees it when its holder dies), reads what is there, writes a temporary file in the
    same directory, flushes it, renames it, flushes the directory. A reader sees the old file or the new one.
 3. Only a regular file of this user that nobody else may write counts, checked on the descriptor that is read.
-4. A damaged file is set aside and replaced by what could be saved: denials. Its allows are gone.
+4. A damaged file is set aside and replaced by what could be saved: denials. Its allows are gone. One that cannot be
+   read just now (no descriptor is left, a disk fails) is `unread`, not damaged: it stays, nothing is written over it,
+   and what it denies is not known.
 5. A reader looks at the file's identity before each use, so that others' changes count at the next decision.
 6. What a large file held may be kept on a shelf, named by the digest of its bytes. The file itself is looked at and
    read all the same, and every rule above holds.
@@ -41,6 +43,8 @@ NOTED = timedelta(minutes=10)
 LARGE = 64 * 1024
 DIGEST = 32
 USER = "user"
+NO_FILE = frozenset({errno.ELOOP, errno.ENXIO})
+"""Why no file can be opened there: it is a link, or a socket."""
 
 Identity = tuple[int, int, int, int, int] | None
 Change = Callable[[tuple[Grant, ...]], Iterable[Grant]]
@@ -58,9 +62,12 @@ class GrantFile(Struct):
     """Real path of the project; empty for the file of user scope."""
     clock: Callable[[], Clock] = clocks.now
     problems: list[str] = field(default_factory=list)
-    """What was found wrong, in words, until somebody takes it (`take_problems`)."""
+    """What was found wrong, in words, each once, until somebody takes it (`take_problems`)."""
     shelf: Readings | None = None
     """Where what was read of a large file is kept."""
+    unread: bool = False
+    """It is there and could not be read."""
+    _reported: set[str] = field(default_factory=set)
     _identity: Identity = None
     _loaded: Loaded = field(default_factory=Loaded)
     _read: bool = False
@@ -78,6 +85,8 @@ class GrantFile(Struct):
         loaded = self.current()
         if not loaded.grants:
             return ()
+        if self.unread:
+            return denials(loaded.grants)
         view = loaded, self._same_place(loaded), _behind(loaded, clock)
         if self._view is None or view[0] is not self._view[0] or view[1:] != self._view[1:]:
             kept = (one for one in loaded.grants if _may_count(one, *view[1:], clock) and self._belongs(one))
@@ -85,7 +94,7 @@ class GrantFile(Struct):
         return self._grants
 
     def current(self) -> Loaded:
-        """Return what the file holds, read again if it changed."""
+        """Return what the file holds, read again if it changed; what it held where it is `unread`."""
         if self.changed():
             self._refresh()
             if self._loaded.damage:
@@ -109,6 +118,8 @@ class GrantFile(Struct):
         try:
             with self._locked():
                 self._refresh()
+                if self.unread:
+                    raise GrantFileError(errno.EIO, "what is there cannot be read", self.path)
                 if self._loaded.damage:
                     self._set_aside()
                 old, clock = self._loaded, self.clock()
@@ -138,8 +149,13 @@ class GrantFile(Struct):
     def _refresh(self) -> None:
         if not self.changed():
             return
-        self._identity, self._loaded = self._load()
-        self._read = True
+        try:
+            self._identity, self._loaded = self._load()
+        except OSError as error:
+            self.unread, self._read = True, False
+            self._report(f"{self.path} cannot be read ({error.strerror}): until it can be, no remembered answer allows")
+            return
+        self.unread, self._read = False, True
         if self._loaded.damage:
             self._report(f"{self.path} is damaged ({self._loaded.damage[0]}): what it allowed is void")
 
@@ -164,11 +180,14 @@ class GrantFile(Struct):
         return found.st_dev, found.st_ino
 
     def _load(self) -> tuple[Identity, Loaded]:
+        """Return what is there; OSError where that cannot be told."""
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
             return None, Loaded()
         except OSError as error:
+            if error.errno not in NO_FILE:
+                raise
             return identify(self.path), Loaded(damage=(f"it cannot be opened: {error.strerror}",))
         try:
             status = os.fstat(descriptor)
@@ -177,8 +196,6 @@ class GrantFile(Struct):
                 return identity, Loaded(damage=(why,))
             loaded = _recalled(read_some(descriptor, LONGEST_TEXT + 1), self.shelf)
             return identity, _only_denials(loaded, why) if why else loaded
-        except OSError as error:
-            return identify(self.path), Loaded(damage=(f"it cannot be read: {error.strerror}",))
         finally:
             os.close(descriptor)
 
@@ -186,7 +203,7 @@ class GrantFile(Struct):
         """Keep the damaged file under another name and put its denials in its place; the lock is held."""
         self._refresh()
         loaded = self._loaded
-        if not loaded.damage:
+        if self.unread or not loaded.damage:
             return
         aside = f"{self.path}.damaged-{os.getpid()}-{os.urandom(4).hex()}"
         os.rename(self.path, aside)
@@ -221,7 +238,8 @@ class GrantFile(Struct):
         self._identity, self._read = identify(self.path), True
 
     def _report(self, text: str) -> None:
-        if text not in self.problems:
+        if text not in self._reported:
+            self._reported.add(text)
             self.problems.append(text)
 
 
@@ -308,9 +326,13 @@ def _parse(data: bytes) -> Loaded:
         return _only_denials(load(data.decode(errors="replace")), f"it is no UTF-8: {error.reason}")
 
 
+def denials(grants: Iterable[Grant]) -> tuple[Grant, ...]:
+    """Return what is denied among grants."""
+    return tuple(one for one in grants if one.effect is Effect.DENY)
+
+
 def _only_denials(loaded: Loaded, why: str) -> Loaded:
-    denials = tuple(one for one in loaded.grants if one.effect is Effect.DENY)
-    return replace(loaded, grants=denials, damage=(why, *loaded.damage))
+    return replace(loaded, grants=denials(loaded.grants), damage=(why, *loaded.damage))
 
 
 def _behind(loaded: Loaded, clock: Clock) -> bool:

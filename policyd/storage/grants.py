@@ -22,7 +22,7 @@ from policyd.grants.grant import SESSION_LIFE
 from policyd.model import Context, Effect, Judged, Request
 from policyd.storage import clock as clocks
 from policyd.storage.filesystem import real_path
-from policyd.storage.grantfile import GrantFile, GrantFileError, name_of, project_of
+from policyd.storage.grantfile import GrantFile, GrantFileError, denials, name_of, project_of
 from policyd.storage.readings import Readings
 
 CLOSED_KEPT = 1_000
@@ -43,6 +43,8 @@ class Remembered(Struct):
     """`grants.max_age`."""
     shelf: Readings | None = None
     """Where what was read of large files is kept."""
+    say: Callable[[str], None] = lambda text: None
+    """Takes what is found wrong with a file, in words."""
     _files: dict[str, GrantFile] = field(default_factory=dict)
     _books: dict[str, tuple[tuple[tuple[Grant, ...], ...], GrantBook]] = field(default_factory=dict)
     _memory: dict[str, tuple[Grant, ...]] = field(default_factory=dict)
@@ -52,7 +54,7 @@ class Remembered(Struct):
 
     def beside(self, run: str) -> Remembered:
         """Return the same files as another connection sees them: session grants are its own, under `run`."""
-        return Remembered(self.directory, run, self.clock, self.longest, self.shelf, self._files, {})
+        return Remembered(self.directory, run, self.clock, self.longest, self.shelf, self.say, self._files)
 
     def bind(self, request: Request, context: Context, *, allows: bool = True) -> Settle:
         """Return what is remembered of each action of `request`; see `GrantBook.bind`.
@@ -79,8 +81,11 @@ class Remembered(Struct):
 
     def book(self, root: str, clock: Clock) -> GrantBook:
         """Return the grants that may count in the project at `root` now."""
-        own = self._file(root).grants(clock) if root else ()
-        parts = (self._memory.get(root, ()), self._file("").grants(clock), own)
+        files = [self._file(place) for place in (("", root) if root else ("",))]
+        parts = (self._memory.get(root, ()), *[file.grants(clock) for file in files])
+        if any(file.unread for file in files):  # what they deny is not known
+            parts = tuple(map(denials, parts))
+        self._tell(files)
         known = self._books.get(root)
         if known is None or known[0] != parts:
             held = tuple(grant for grant in sum(parts, ()) if not self._over(grant))
@@ -133,9 +138,10 @@ class Remembered(Struct):
         """
         return any(file.changed() for file in [*self._files.values()])
 
-    def problems(self) -> tuple[str, ...]:
-        """Return and forget what was found wrong with the files, in words."""
-        return tuple(text for file in self._files.values() for text in file.take_problems())
+    def _tell(self, files: Iterable[GrantFile]) -> None:
+        for file in files:
+            for text in file.take_problems():
+                self.say(text)
 
     def _file(self, root: str) -> GrantFile:
         if root not in self._files:
