@@ -104,7 +104,26 @@ def test_no_escape_becomes_a_mark_of_the_reader() -> None:
 
 def test_a_word_that_some_shells_divide_is_not_understood_wherever_it_stands_again() -> None:
     assert [bool(reading(text).opaque) for text in ("echo voilà", "echo b voilà", "echo b | cat voilà")] == [True] * 3
+    assert reading("echo voilà b").opaque == ("`à` is divided into two words by some shells; quote it",)
     assert not reading("echo 'voilà'").opaque
+
+
+@pytest.mark.parametrize("text", ["✅ x", "х Харків", "完了 été", "données/été.csv"])
+def test_letters_of_any_script_are_words(text: str) -> None:
+    seen = reading(f"echo {text}")
+    assert (seen.opaque, [word.text for word in seen.commands[0].argv[1:]]) == ((), text.split())
+
+
+@pytest.mark.parametrize("text", ["! { a; b; }", "! ( a; b )", "! { a; b; } | c", "x && ! { a\nb\n}"])
+def test_a_group_may_be_negated(text: str) -> None:
+    seen = reading(text)
+    assert seen.opaque == ()
+    assert {"a", "b"} <= set(programs(seen))
+
+
+@pytest.mark.parametrize("text", ["x | ! { a; }", "!{ a; }", "! {a; }", "! ! { a; }", "! { a }"])
+def test_what_is_nearly_a_negated_group_is_not_understood(text: str) -> None:
+    assert reading(text).opaque
 
 
 @settings(deadline=None)

@@ -73,6 +73,8 @@ class Part(Struct):
     """The commands of a group."""
     negated: bool = False
     """`!` stands before it."""
+    mixed: bool = False
+    """What it says of errors goes where what it prints goes, or the other way round."""
     after: str = ""
     """What ends it: an operator, the end of a line, or nothing."""
 
@@ -133,6 +135,7 @@ def divide(source: str) -> list[Part] | None:
             if not operator or len(parts) > PARTS:
                 return parts if not documents else None
             part.after, before = _OPERATORS.get(operator) or (operator.rstrip(_BLANKS) or "\n", "")
+            part.mixed = part.mixed or operator == "|&"
         elif not operator:
             return parts if parts and not (before or documents) else None
         elif operator[0] != "\n" or before:
@@ -151,8 +154,8 @@ def _taken(source: str, found: re.Match[str], before: str, nests: bool) -> Part 
         if words[0] == "!" and not _negates(part):
             return None
     elif group is not None:
-        part = Part(before, inner, group=group, inner=divide(inner) or ())
-        if not part.inner or not _is_closed(source, found):
+        part = Part(before, inner, group=group[-1], inner=divide(inner) or (), negated=group[0] == "!")
+        if not part.inner or (part.negated and before == "|") or not _is_closed(source, found):
             return None
     else:
         return Part(before) if not behind else None
@@ -163,6 +166,7 @@ def _taken(source: str, found: re.Match[str], before: str, nests: bool) -> Part 
         if redirects is None or not (part.words or group):
             return None
         part.redirects = redirects
+        part.mixed = ">&" in behind
     return part
 
 
@@ -182,7 +186,7 @@ def _is_test(words: list[str]) -> bool:
 def _is_closed(source: str, found: re.Match[str]) -> bool:
     """Say whether what ends a group is what closes it, and stands where it does."""
     end = source[found.end(4)]
-    return end == ")" if found[3] == "(" else end == "}" and found[4].rstrip(" \t")[-1] in ";&\n"
+    return end == ")" if found[3][-1] == "(" else end == "}" and found[4].rstrip(" \t")[-1] in ";&\n"
 
 
 def _begins(source: str, found: re.Match[str], part: Part) -> bool:

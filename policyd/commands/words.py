@@ -23,7 +23,9 @@ from policyd.model import Word, WordKind
 
 QUICK = re.compile(r"[A-Za-z0-9_./@%+,:=-]+|'([^'\x04]*)'|\"([^\"$`\\\x04]*)\"").fullmatch
 """Words that are read at a glance: plain ones, and those in one pair of quotes (its group is the value)."""
-_RUN = re.compile(r"[^\\'\"$`<>;&|()\s\x01\x02]+")
+SPLITS = "\xa0"
+"""The byte that is a blank to bash where the C library takes bytes of UTF-8 for characters (macOS)."""
+_RUN = re.compile(rf"[^\\'\"`$<>;&|()\s{SPLITS}\x01\x02]+", re.ASCII)
 _QUOTED_RUN = re.compile(r"[^\"\\$`]+")
 _ANSI = re.compile(r"\$'((?:\\.|[^'\\])*)'", re.DOTALL)
 _SPLIT = re.compile(r"[\s*?\[\\]")
@@ -167,10 +169,20 @@ class Scanner:
 
     def _odd(self) -> None:
         """An operator or blank inside a word: the grammar and the shell may see different words here."""
-        shown = quoting.decoded(self.text[self.at : min(self.at + 160, self.end)])[:40]  # at most four bytes each
-        self.host.opaque(f"`{shown}` is read differently by shells")
+        split = self.text[self.at] == SPLITS
+        first = self._character() if split else self.at
+        shown = quoting.decoded(self.text[first : min(first + 160, self.end)])[:40]  # at most four bytes each
+        why = "is divided into two words by some shells; quote it" if split else "is read differently by shells"
+        self.host.opaque(f"`{shown}` {why}")
         self.buffer.append(MANY)
         self.at += 1
+
+    def _character(self) -> int:
+        """Return where the character begins that has the byte at hand in it."""
+        first = self.at
+        while first and "\x80" <= self.text[first] <= "\xbf":
+            first -= 1
+        return first
 
     def _escape(self) -> None:
         char = self.text[self.at + 1 : min(self.at + 2, self.end)]
