@@ -68,6 +68,8 @@ class Call(Struct):
     """`|`, or the source of what it is fed."""
     document: str | None = None
     """The here-document it is fed, where it is constant."""
+    files: Words = ()
+    """The files whose names it is fed, each with a NUL behind it, where they are known."""
 
 
 class _Level(Struct):
@@ -212,7 +214,7 @@ def _levels(run: Run, state: State, call: Call) -> tuple[list[_Level], Unwrapped
     while True:
         level = levels[-1]
         name = base(level.argv[0])
-        found = wrappers.unwrap(name, level.argv, fed=call.fed) if _wraps(name) else Unwrapped()
+        found = wrappers.unwrap(name, level.argv, fed=call.fed, files=call.files) if _wraps(name) else Unwrapped()
         for reason in found.reasons:
             run.opaque(reason)
         inner = found.transparent
@@ -296,7 +298,7 @@ def _inner(run: Run, state: State, call: Call, level: _Level, inner: Inner, scri
             if not inner.here:
                 inside.cwd = cwd
             source = " ".join([word.text for word in inner.argv])
-            call = Call(inner.argv, source, level.env + inner.env, via, call.fed, call.document)
+            call = Call(inner.argv, source, level.env + inner.env, via, "" if inner.alone else call.fed, call.document)
             return simple(run, inside, call, script)[1]
         return _script(run, state, level, inner, (cwd, via), script)
     finally:

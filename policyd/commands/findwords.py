@@ -70,7 +70,7 @@ def read_find(words: tuple[Word, ...]) -> FindWords:
         else:
             reads = word.text == "-exec" and _runs_reader(words, position)
             if reads and stands_for(words[:position]) is None:
-                found.harm = found.harm or "`-exec` of find may be handed a link; say `-type f`, and no `-o`"
+                found.harm = found.harm or "`-exec` of find may be handed a link; say `-type f` before it"
             position += 1 + _step(word.text, words[position + 1 :], starts, found, quiet=reads)
     found.uses.extend(("search", start, Reach.NAMES) for start in starts)
     if any(may_be_option(start) for start in starts):
@@ -118,37 +118,100 @@ def _step(text: str, rest: tuple[Word, ...], starts: tuple[Word, ...], found: Fi
 
 # ---- what is found ---------------------------------------------------------------------------------
 
-_PASSES = FLAGS - {"-prune", "-quit", "-o", "-or", "(", ")", ",", "!", "-not"}
-"""Flags that leave every test in front of an action a condition of it."""
+Test = tuple[str, str]
+"""A test or operator with its value."""
+
 _TYPE = Word("-type")
+_EITHER = frozenset({"-o", "-or", ","})
+_NOT = frozenset({"!", "-not"})
+_NAMES = frozenset({"-name", "-iname"})
+_PRINTS = frozenset({"-print", "-print0", "-printf", "-ls"})
 _GLOB = re.compile(r"(\*?)([\w.*-]*)").fullmatch
+_MOST = 64
+"""Globs that are told apart."""
+
+
+def printed(words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """Return globs for every file whose name `find` with these words prints with a NUL behind it; none: not known."""
+    if not words or words[-1].text != "-print0" or any(word.text in _PRINTS for word in words[:-1]):
+        return ()
+    return stands_for(words[:-1]) or ()
 
 
 def stands_for(words: tuple[Word, ...]) -> tuple[Word, ...] | None:
     """Return globs for every file that `{}` may be behind the words in front of `-exec`, None where that is not known.
 
-    Only regular files: what is a link may lead anywhere. Every test has to hold (`-o` makes them choices).
+    Only regular files: what is a link may lead anywhere.
     """
     if _TYPE not in words:
         return None
     end = _start(words)
     if any(word.kind is not WordKind.CONST for word in words) or (end and words[0].text.startswith("-")):
         return None
-    names, plain, at, negated = [""], False, end, False
-    while at < len(words):
-        text = words[at].text
-        value = words[at + 1].text if at + 1 < len(words) else ""
-        at += 2 if text in VALUES | FILES else 1
-        if text in {"!", "-not"}:
-            negated = True
-            continue
-        if text not in VALUES | FILES | _PASSES:
+    tests = _tests([word.text for word in words[end:]])
+    held = _held(tests) if tests is not None else None
+    if held is None or [("-type", "f")] not in held:
+        return None
+    starts = words[:end] or (Word("."),)
+    names = next(filter(None, map(_named, held)), [])
+    return tuple(_below(starts, names if names and len(names) * len(starts) <= _MOST else [""]))
+
+
+def _tests(texts: list[str]) -> list[Test] | None:
+    """Return the tests and operators of an expression, None where an action is among them that is no printing."""
+    found: list[Test] = []
+    at = 0
+    while at < len(texts):
+        valued = texts[at] in VALUES | FILES
+        if not valued and texts[at] not in FLAGS:
             return None
-        plain |= text == "-type" and value == "f" and not negated
-        if text == "-name" and not negated and names == [""] and (found := _GLOB(value)):
-            names = _names(found[1], found[2])
-        negated = False
-    return tuple(_below(words[:end] or (Word("."),), names)) if plain else None
+        found.append((texts[at], texts[at + 1] if valued and at + 1 < len(texts) else ""))
+        at += 1 + valued
+    return found
+
+
+def _held(tests: list[Test]) -> list[list[Test]] | None:
+    """Return the tests that hold where what stands behind them is reached, a group in parentheses as one.
+
+    Of `a -o b` that is `b`. None: it would be reached inside parentheses.
+    """
+    held: list[list[Test]] = []
+    group: list[Test] = []
+    depth, negated = 0, False
+    for test in tests:
+        if not depth and test[0] in _EITHER:
+            held, negated = [], False
+        elif not depth and test[0] in _NOT:
+            negated = True
+        else:
+            group = group if depth else []
+            if not depth and not negated:
+                held.append(group)
+            negated = False
+            depth += (test[0] == "(") - (test[0] == ")")
+            if depth < 0:
+                return None
+            group.append(test)
+    return held if not depth else None
+
+
+def _named(group: list[Test]) -> list[str]:
+    """Return shell globs for the names of which a group asks for one, nothing where it asks for more or else."""
+    choices = group[1:-1] if group[0][0] == "(" else group
+    if any(text not in _NAMES for text, _ in choices[::2]) or any(text not in _EITHER for text, _ in choices[1::2]):
+        return []
+    names: list[str] = []
+    for text, value in choices[::2]:
+        found = _GLOB(value) if text == "-name" or value.isascii() else None
+        if found is None:
+            return []
+        names += _names(found[1], "".join(map(_either_case, found[2])) if text == "-iname" else found[2])
+    return names
+
+
+def _either_case(char: str) -> str:
+    """Return a glob for a character in both cases; letters beyond ASCII have `i` and `k` for their small ones."""
+    return "?" if char in "iIkK" else f"[{char.lower()}{char.upper()}]" if char.isalpha() else char
 
 
 def _names(star: str, rest: str) -> list[str]:
@@ -158,6 +221,6 @@ def _names(star: str, rest: str) -> list[str]:
 
 def _below(starts: tuple[Word, ...], names: list[str]) -> Iterator[Word]:
     for start in starts:
-        yield start
         head = "".join("\\" + char if char in "*?[]\\" else char for char in start.text.rstrip("/"))
         yield from (Word(f"{head}/**" + (f"/{name}" if name else ""), WordKind.GLOB) for name in names)
+        yield start  # last: no program is made of it where a wrapper takes the first of them for one

@@ -9,10 +9,12 @@ Rules of this module:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from policyd.commands import redirects
 from policyd.commands.execute import Call, listed, simple
+from policyd.commands.findwords import printed
 from policyd.commands.plain import Part, divide
 from policyd.commands.quoting import decoded
 from policyd.commands.run import PARTS, FullError, Run
@@ -21,11 +23,13 @@ from policyd.commands.state import Pair, State, joined, union
 from policyd.commands.statements import environment, keyword
 from policyd.commands.tame import echoes
 from policyd.commands.text import Text
-from policyd.model import Assignment, Word
+from policyd.model import Assignment, SimpleCommand, Word
 
 _JOINED = frozenset({"&&", "||", "|"})
 _ENDS = frozenset({";", "\n", ""})
 _LEAVES = frozenset({"exit", "return"})
+_SORTS = re.compile(r"sort +-[urVfn]*z[urVfn]*").fullmatch
+"""What hands on the names it is fed as they are."""
 
 
 def script(run: Run, text: str, state: State, via: tuple[str, ...]) -> Pair:
@@ -117,11 +121,23 @@ def _pipeline(text: Text, parts: Sequence[Part], place: int) -> tuple[int, Pair]
     while True:
         before = state.known()
         state.cwd = here
+        first = len(text.run.commands)
         _command(text, parts[place])
         state.join(before)
         if parts[place].after != "|":
+            text.files = ()
             return place, (here, here)
+        text.files = _listed(text, text.run.commands[first:], parts[place])
         place += 1
+
+
+def _listed(text: Text, commands: Sequence[SimpleCommand], part: Part) -> tuple[Word, ...]:
+    """Return the files whose names, each with a NUL behind it, are all that a part of a pipeline prints."""
+    if len(commands) != 1 or part.mixed or part.assigned:
+        return ()
+    if text.files and not part.redirects and _SORTS(part.text):
+        return text.files
+    return printed(commands[0].argv[1:]) if part.words[:1] == ["find"] else ()
 
 
 def _command(text: Text, part: Part) -> Pair:
@@ -156,7 +172,7 @@ def _words(text: Text, part: Part) -> Pair:
     if not argv:
         return here, here
     source = part.text if part.text.isascii() else decoded(part.text)
-    if text.document is None and listed(text.run, state, argv, source, text.via, text.fed):
+    if text.document is None and not text.files and listed(text.run, state, argv, source, text.via, text.fed):
         return here, here
     return _run(text, argv, source)[1]
 
@@ -166,7 +182,8 @@ def _run(
 ) -> tuple[int, Pair]:
     """Run words; `prints`: what they print goes nowhere else. Return the index of the command and where it leaves."""
     keyword(text, argv[0])
-    call = Call(argv, source, env, text.via, text.fed, text.document)
+    files = text.files if text.fed == "|" else ()
+    call = Call(argv, source, env, text.via, text.fed, text.document, files)
     found = simple(text.run, text.state, call, text.script)
     if prints and text.document is not None and text.literal and echoes(argv, env):
         text.echoed = text.document

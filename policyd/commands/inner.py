@@ -29,6 +29,8 @@ class Inner(Struct, frozen=True):
     """It runs in a place that cannot be told."""
     here: bool = False
     """It runs in the same shell."""
+    alone: bool = False
+    """It reads nothing of what the wrapper is fed."""
     strict: bool = False
     """Only strict rules see it (another shell's text, one of two readings)."""
 

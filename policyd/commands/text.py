@@ -40,6 +40,8 @@ class Text(Struct):
     document: str | None = None
     literal: bool = False
     """Whether `document` is what a command is fed, with nothing in it to expand."""
+    files: tuple[Word, ...] = ()
+    """The files whose names come through the pipe, each with a NUL behind it, where they are known."""
     echoed: str | None = None
     """What a `cat` read last prints."""
     printed: str = ""

@@ -23,6 +23,8 @@ class Options(Struct):
 
     rest: list[Words] = field(default_factory=list)
     """The command, in every reading."""
+    names: set[str] = field(default_factory=set)
+    """The options that are given."""
     values: list[tuple[str, Word]] = field(default_factory=list)
     plain: bool = True
     known: bool = True
@@ -70,8 +72,7 @@ def _read_option(spec: Wrapper, words: Words, at: int, found: Options) -> int:
 
 
 def _long(spec: Wrapper, name: str, glued: Word | None, words: Words, at: int, found: Options) -> int:
-    found.plain &= name in spec.plain
-    found.empty |= name in spec.empty
+    _note(spec, name, found)
     if name in spec.valued:
         value = glued if glued is not None else words[at + 1] if at + 1 < len(words) else constant("")
         found.values.append((name, value))
@@ -81,6 +82,12 @@ def _long(spec: Wrapper, name: str, glued: Word | None, words: Words, at: int, f
     elif name not in spec.flags:
         found.known = False
     return at + 1
+
+
+def _note(spec: Wrapper, name: str, found: Options) -> None:
+    found.names.add(name)
+    found.plain &= name in spec.plain
+    found.empty |= name in spec.empty
 
 
 def _both(spec: Wrapper, words: Words, at: int, found: Options) -> None:
@@ -95,8 +102,7 @@ def _cluster(spec: Wrapper, words: Words, at: int, found: Options) -> int:
     text = words[at].text
     for place in range(1, len(text)):
         name = "-" + text[place]
-        found.plain &= name in spec.plain
-        found.empty |= name in spec.empty
+        _note(spec, name, found)
         if name in spec.valued:
             glued = text[place + 1 :]
             if glued:

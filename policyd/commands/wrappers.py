@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import re
 
+from msgspec.structs import replace
+
 from policyd.commands.inner import (
     MORE_INPUT,
     Inner,
@@ -61,30 +63,33 @@ def marks(name: str) -> frozenset[str] | None:
     return frozenset() if special else None
 
 
-def unwrap(name: str, argv: Words, *, fed: str) -> Unwrapped:
-    """Return what the command `argv`, whose program is called `name`, runs beside itself."""
+def unwrap(name: str, argv: Words, *, fed: str, files: Words = ()) -> Unwrapped:
+    """Return what the command `argv`, whose program is called `name`, runs beside itself.
+
+    `files`: those whose names it is fed, each with a NUL behind it, where they are known.
+    """
     found = Unwrapped()
     if name in FEEDS and fed:
         found.reasons.append(f"`{name}` runs what it reads from its input")
     if name in WRAPPERS:
-        _wrapper(name, WRAPPERS[name], argv[1:], found, fed)
+        _wrapper(name, WRAPPERS[name], argv[1:], found, files)
     elif name in OTHERS:
         OTHERS[name](name, argv[1:], found, fed)
     elif name in SCRIPT_OPTIONS:
         scripts(name, SCRIPT_OPTIONS[name], argv[1:], found)
     elif _LOADER(name):
-        _wrapper(name, Wrapper(valued=frozenset({"--library-path", "--preload", "--argv0"})), argv[1:], found, fed)
+        _wrapper(name, Wrapper(valued=frozenset({"--library-path", "--preload", "--argv0"})), argv[1:], found)
     elif language(name) in INTERPRETERS:
         interpreter(name, argv[1:], found, fed)
     if name in _HEADS:
-        _subcommand(name, argv[1:], found, fed)
+        _subcommand(name, argv[1:], found)
     return found
 
 
 # ---- wrappers --------------------------------------------------------------------------------------
 
 
-def _wrapper(name: str, spec: Wrapper, words: Words, found: Unwrapped, fed: str) -> None:
+def _wrapper(name: str, spec: Wrapper, words: Words, found: Unwrapped, files: Words = ()) -> None:
     options = read_options(spec, words)
     if options.empty and options.known:
         return
@@ -111,7 +116,8 @@ def _wrapper(name: str, spec: Wrapper, words: Words, found: Unwrapped, fed: str)
         return
     if spec.transparent and options.known and loose is None:
         found.reasons.append(f"`{name}` has an option that does more than run the command behind it")
-    found.inners += [_fed(inner, spec, options) for inner in inners]
+    handed = _handed(inners[0], options, files) if files and name in _XARGS and _takes_each(options) else []
+    found.inners += handed or [_fed(inner, spec, options) for inner in inners]
 
 
 def _before(words: Words, inner: Inner, spec: Wrapper) -> Words:
@@ -174,10 +180,39 @@ def _fed(inner: Inner, spec: Wrapper, options: Options) -> Inner:
     return _with(inner, (*argv, MORE_INPUT) if argv and not marks else argv, strict=strict)
 
 
-def _with(inner: Inner, argv: Words, *, strict: bool) -> Inner:
-    if argv == inner.argv and strict == inner.strict:
-        return inner
-    return Inner(inner.via, argv, inner.script, inner.env, inner.place, inner.away, inner.here, strict)
+_XARGS = frozenset({"xargs", "gxargs"})
+_EACH = frozenset({"-0", "--null"})
+_MANNERS = frozenset(
+    "-n -P -t -x -I --max-args --max-procs --verbose --exit -r --no-run-if-empty".split()  # noqa: SIM905
+)
+"""Options of `xargs` that change nothing of the words it reads."""
+_REPLACED = 5
+"""Words in which every `xargs` puts what it reads."""
+
+
+def _takes_each(options: Options) -> bool:
+    """Say whether what `xargs` reads is divided at every NUL, and nowhere else."""
+    return options.known and bool(options.names & _EACH) and options.names <= _EACH | _MANNERS
+
+
+def _handed(inner: Inner, options: Options, files: Words) -> list[Inner]:
+    """Return what `xargs` runs with the files it is told of, and, where it may be told of none, without."""
+    marks = [value for option, value in options.values if option == "-I"]
+    if marks:
+        mark = constant_text(marks[-1])
+        if not mark or sum(mark in word.text for word in inner.argv) > _REPLACED:
+            return []
+        return [_with(inner, tuple(file for word in inner.argv for file in _put(word, mark, files)))]
+    bare = [] if options.names & {"-r", "--no-run-if-empty"} else [_with(inner, inner.argv, alone=True)]
+    return [_with(inner, (*inner.argv, *files)), *bare]
+
+
+def _put(word: Word, mark: str, files: Words) -> Words:
+    return files if constant_text(word) == mark else replaced((word,), (mark,))
+
+
+def _with(inner: Inner, argv: Words, *, strict: bool = False, alone: bool = False) -> Inner:
+    return replace(inner, argv=argv, strict=strict, alone=alone)
 
 
 def _split_string(name: str, options: Options, found: Unwrapped) -> None:
@@ -191,7 +226,7 @@ def _split_string(name: str, options: Options, found: Unwrapped) -> None:
             found.inners.append(Inner("env", (), joined((value, *rest)), strict=True))
 
 
-def _subcommand(name: str, words: Words, found: Unwrapped, fed: str) -> None:
+def _subcommand(name: str, words: Words, found: Unwrapped) -> None:
     """`uv run rm x`: a wrapper that is a subcommand."""
     texts = [word.text if word.kind is WordKind.CONST else "" for word in words]
     for (program, sub), spec in SUBCOMMANDS.items():
@@ -200,7 +235,7 @@ def _subcommand(name: str, words: Words, found: Unwrapped, fed: str) -> None:
             continue
         for at in range(min(len(texts), 6)):
             if texts[at : at + len(parts)] == parts:
-                _wrapper(f"{name} {sub}", spec, words[at + len(parts) :], found, fed)
+                _wrapper(f"{name} {sub}", spec, words[at + len(parts) :], found)
                 return
 
 
