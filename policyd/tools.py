@@ -368,7 +368,8 @@ def _regex(key: str, text: object) -> Test:
     try:
         compiled = re2.compile(text, options)
     except re2.error as error:
-        raise ValueError(f"`input.{key}`: `{text}` is no RE2 expression: {error}") from error
+        why = error.args[0].decode(errors="replace") if error.args and isinstance(error.args[0], bytes) else error
+        raise ValueError(f"`input.{key}`: `{text}` is no RE2 expression: {why}") from error
     return lambda given: isinstance(given, str) and compiled.fullmatch(_text(given)) is not None
 
 

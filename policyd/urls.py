@@ -354,7 +354,7 @@ def _check(text: str) -> None:
     if not text.strip():
         raise ValueError("the URL pattern is empty; write `https://*` for every host")
     if "\\" in text or any(_hidden(char) for char in text):
-        raise ValueError(f"`{text!r}`: a URL pattern holds no backslash, blank or invisible character")
+        raise ValueError(f"`{text}`: a URL pattern holds no backslash, blank or invisible character; write `%20`")
     if text.startswith(("!", "re:", "/", "^")):
         raise ValueError(f"`{text}`: write a host or a URL; exceptions go under `unless`")
     if text.startswith("domain:"):

@@ -50,11 +50,12 @@ class Mistake(ValueError):  # noqa: N818 - the word of every message
         self.found, self.write, self.key, self.text = found, write, key, text
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """Return the known word that `word` most likely stands for, empty where none is near."""
+def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
+    """Return the known word that `word`, in whatever letter case, most likely stands for; empty where none is near."""
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(word, list(known), n=1, cutoff=0.6)), "")
+    words = {each.lower(): each for each in known}
+    return next((words[each] for each in get_close_matches(word.lower(), list(words), n=1, cutoff=cutoff)), "")
 
 
 def listed(words: Iterable[str]) -> str:

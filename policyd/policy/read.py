@@ -87,7 +87,8 @@ def broken(source: PolicySource, message: str) -> Diagnostic:
     place = re.search(r" ?\(at line (\d+), column (\d+)\)", message)
     line = int(place[1]) if place else source.data.count(b"\n") + 1
     words = message.replace(place[0], "") if place else message.replace(" (at end of document)", " at its end")
-    return unreadable(source, line, f"not TOML: {words[:1].lower()}{words[1:]}", "correct the syntax")
+    write = "each key and each table stands once" if words == "Cannot overwrite a value" else "correct the syntax"
+    return unreadable(source, line, f"not TOML: {words[:1].lower()}{words[1:]}", write)
 
 
 def fits_version(parsed: Parsed, version: str) -> bool:

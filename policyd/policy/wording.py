@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date, time
 from typing import Any
 
@@ -14,6 +14,9 @@ from policyd.policy.file import DefaultBlock, ExampleTable, Lock, Named, PolicyF
 from policyd.policy.hints import EFFECTS, KEYS, KINDS, TOP, unknown_key
 
 BLOCKS: dict[str, type[Named]] = {"rule": RuleBlock, "default": DefaultBlock}
+TABLES = ("defaults", "sets", "lock")
+TYPO = 0.75
+"""How near a word has to be to be told alone where only a few are known: `forever` is not `never`."""
 
 
 def said(error: ValidationError, raw: dict[str, Any]) -> Iterator[tuple[str, int | None, Mistake]]:
@@ -52,6 +55,8 @@ def at_top(
     place = ".".join(str(part) for part in where if isinstance(part, str))
     if name in BLOCKS and isinstance(raw.get(name), dict):
         return name, None, Mistake(f"`[{name}]` is one table", f"write `[[{name}]]`, one for each")
+    if name in TABLES and isinstance(raw.get(name), list):
+        return name, None, Mistake(f"`{name}` is a list", f"write one table, `[{name}]`")
     known, hints = list(PolicyFile.model_fields), TOP
     if name == "lock" and len(where) > 1:
         known, hints = list(Lock.model_fields), {"allow": 'write `refuse = ["user.allow", "project.allow"]`'}
@@ -76,6 +81,8 @@ def in_words(detail: ErrorDetails, key: str, known: list[str], hints: dict[str, 
             return Mistake(f"`{key}` is {empty}", "name at least one, or remove the key")
         case "timezone_aware" | "datetime_type":
             return Mistake(f"`{key}` is {described(value)}", "write a moment with its offset, `2026-12-01T18:00:00Z`")
+        case "string_pattern_mismatch" if value == "":
+            return Mistake(f"`{key}` is an empty text", "write a name, or remove the key")
         case "string_pattern_mismatch":
             return Mistake(f"`{key}` holds characters that a name cannot have", "use letters, digits, `-`, `.`")
     return Mistake(f"`{key}` is {described(value)}", wanted(kind, key))
@@ -83,6 +90,10 @@ def in_words(detail: ErrorDetails, key: str, known: list[str], hints: dict[str, 
 
 def wanted(kind: str, key: str) -> str:
     """Say what a value of the wrong type should have been."""
+    if key == "unless":
+        return "write a table of conditions, `unless = { path = … }`, or a list of them"
+    if kind == "list_type" and key == "refuse":
+        return 'write a list, `refuse = ["grants"]`'
     if kind == "list_type":
         return f'write a text in quotes, or a list of them: `{key} = ["…"]`'
     if kind == "string_type":
@@ -112,12 +123,20 @@ def described(value: object) -> str:
 def wrong_word(key: str, value: object, expected: str) -> Mistake:
     """Say what to write for a word that is none of those known."""
     words = [word.strip("'") for word in expected.replace(" or ", ", ").split(", ")]
-    if not isinstance(value, str):
-        write = "write `true`, or remove it" if words == ["True"] else f"write {listed(words)}"
-        return Mistake(f"`{key}` is {described(value)}", write)
-    near = EFFECTS.get(value.lower()) if key == "effect" else None
-    near = near or nearest(value.lower(), words)
-    return Mistake(f'`{key} = "{value}"` is not known', f'write `"{near}"`' if near else f"known are {listed(words)}")
+    found = f'`{key} = "{value}"` is not known' if isinstance(value, str) else f"`{key}` is {described(value)}"
+    if words in (["True"], ["1"]):
+        quotes = ", without quotes" if isinstance(value, str) else ""
+        return Mistake(found, f"remove it, or write `{key} = {words[0].lower()}`{quotes}")
+    near = ""
+    if isinstance(value, str):
+        near = (EFFECTS.get(value.lower(), "") if "allow" in words else "") or nearest(value, words, cutoff=TYPO)
+    return Mistake(found, f'write `"{near}"`' if near else f"write {quoted(words)}")
+
+
+def quoted(words: Sequence[str]) -> str:
+    """Return words of which one is to be written, in quotes."""
+    *most, last = [f'`"{word}"`' for word in words]
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 def default_mistake(key: str, value: object, known: tuple[str, ...]) -> Mistake | None:
@@ -131,4 +150,4 @@ def default_mistake(key: str, value: object, known: tuple[str, ...]) -> Mistake 
         return Mistake(f"unknown kind `{key}` in `[defaults]`", write)
     if isinstance(value, str) and value in {"allow", "ask", "deny"}:
         return None
-    return wrong_word("effect", value, "'allow', 'ask' or 'deny'")
+    return wrong_word(key, value, "'allow', 'ask' or 'deny'")
