@@ -267,6 +267,50 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
     ),
     (
         "@agentclientprotocol/codex-acp",
+        {"title": "Run command", "kind": "execute", "rawInput": {"command": "'ls -la $HOME '\"'x'\""}},
+        [
+            "execute $ ls -la /home/dev x",
+            "search /home/dev",
+            "search /home/dev/project/x",
+            "execute $ ls -la $HOME 'x'",
+        ],
+    ),
+    (
+        "@agentclientprotocol/codex-acp",
+        {"title": "ls 'a b'", "kind": "execute", "rawInput": {"command": "\"ls 'a b'\""}},
+        ["execute $ ls a b", "search /home/dev/project/a b to names (operand, carried by 0)"],
+    ),
+    (
+        "@agentclientprotocol/codex-acp",
+        {"title": "'make' 'all'", "kind": "execute", "rawInput": {"command": "'make' 'all'"}},
+        ["execute $ make all"],
+    ),
+    (
+        "nobody",
+        {"title": "ls 'a b'", "kind": "execute", "rawInput": {"command": "\"ls 'a b'\""}},
+        ["execute $ ls 'a b'"],
+    ),
+    (
+        "@agentclientprotocol/codex-acp",
+        {
+            "title": "https network access to example.com",
+            "kind": "execute",
+            "rawInput": {"command": "make", "cwd": "/home/dev/project", "url": "https://example.com"},
+            "content": [{"type": "content", "content": {"type": "text", "text": "https access to example.com"}}],
+        },
+        ["execute $ make", "fetch https://example.com"],
+    ),
+    (
+        "@agentclientprotocol/codex-acp",
+        {
+            "title": "socks5Tcp network access to example.com",
+            "kind": "execute",
+            "rawInput": {"command": "make", "cwd": "/home/dev/project"},
+        },
+        ["execute $ make", "fetch opaque: the text is no absolute URL"],
+    ),
+    (
+        "@agentclientprotocol/codex-acp",
         {
             "title": "touch x",
             "kind": "execute",

@@ -45,10 +45,21 @@ def commands_of(build: Builder, spec: ToolSpec) -> None:
             command, args, env = map(item.value.get, ("command", "args", "env"))
             vector_actions(build, command, args, env, item.origin, cwd, known=known)
         elif not (spec.table.argv and _vector(build, item, cwd, known=known)):
-            stdin = spec.table.stdin
-            shell.text_actions(build, item.value, item.origin, cwd, known=known, strict=strict, stdin=stdin)
+            for text in _texts(build, spec, item.value):
+                shell.text_actions(build, text, item.origin, cwd, known=known, strict=strict, stdin=spec.table.stdin)
     if found and build.kinds <= {"other"} and spec.table.kind != "execute":
         _unsaid(build)
+
+
+def _texts(build: Builder, spec: ToolSpec, text: object) -> tuple[object, ...]:
+    """Return the texts a command may be: of a quoted one what the quotes hold, and itself unless a title is just that.
+
+    Only the agent can tell them apart: a program may have any name, `rm -rf x` among them.
+    """
+    inner = shell.quoted_text(text) if spec.table.quoted and isinstance(text, str) else None
+    if inner is None:
+        return (text,)
+    return (inner,) if inner in build.evidence.titles else (inner, text)
 
 
 def _unsaid(build: Builder) -> None:

@@ -19,6 +19,7 @@ EXECUTE = frozenset({"execute"})
 READING = frozenset({"read", "search", "delete"})
 """What is done only to files that exist."""
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
+QUOTES = ("'", '"')
 META = frozenset("|&;<>()$`\\\"'*?[]#~=%{}!^\n\t ")
 
 
@@ -93,6 +94,16 @@ def _written(words: Sequence[str]) -> str:
     """Return `words` as a person would type them."""
     quoted = (word if word and not META & set(word) else "'" + word.replace("'", "'\\''") + "'" for word in words)
     return " ".join(quoted)
+
+
+def quoted_text(text: str) -> str | None:
+    """Return the text that `text` quotes as one word; None where it is no such word, or needed no quotes."""
+    if text[:1] not in QUOTES or text[-1:] not in QUOTES:
+        return None
+    reading = commands.read(text, cwd=(), home="")
+    argv = reading.commands[0].argv if len(reading.commands) == 1 else ()
+    alone = len(argv) == 1 and argv[0].kind is WordKind.CONST and reading.commands[0].text == text
+    return argv[0].text if alone and not reading.opaque and META & set(argv[0].text) else None
 
 
 def wrapped_text(words: Sequence[object]) -> str | None:

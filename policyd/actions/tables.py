@@ -26,6 +26,8 @@ class ToolTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """A command may be a table of `command`, `args` and `env`."""
     unwrap: bool = False
     """The command is a list of words, often a shell with `-c` around the text that counts."""
+    quoted: bool = False
+    """The command may be one quoted word that holds the text, as it stands behind a shell's `-c`."""
     stdin: str = ""
     """A made-up program whose last word is text typed into a running shell."""
     cwd: list[Reference] = []
