@@ -46,6 +46,10 @@ IDLE = frozenset(
     ]
 )
 MOVES = frozenset({"cd", "chdir"})
+_TOPLEVEL = frozenset(
+    Word(f'"$(git rev-parse --show-toplevel{quiet})"', WordKind.UNKNOWN) for quiet in ("", " 2>/dev/null")
+)
+"""Where the repository begins, in quotes: where there is none, `cd` stays where it is."""
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=)(.*)", re.DOTALL)
 _ACTIVATE = re.compile(r"(?:\./)?\.?venv/bin/activate").fullmatch
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
@@ -80,6 +84,8 @@ def directory(words: Words, state: State) -> Cwd | None:
         home = state.lookup("HOME")
         return enter(state.cwd, home.text) if home is not None and home.kind is WordKind.CONST else None
     target = rest[0]
+    if target in _TOPLEVEL and len(words) == 1 and state.cwd == state.start and not state.taint:
+        return state.above or None
     if len(rest) > 1 or target.kind is not WordKind.CONST or target.text == "-":
         return None
     return enter(state.cwd, target.text) or None

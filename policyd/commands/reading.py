@@ -11,6 +11,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
@@ -24,7 +25,7 @@ from policyd.commands.plain import constant, split
 from policyd.commands.rough import pieces
 from policyd.commands.run import LENGTH, PARTS, WORDS, FullError, Run, told
 from policyd.commands.source import odd_characters
-from policyd.commands.state import State
+from policyd.commands.state import PLACES, State
 from policyd.model import (
     READ_KINDS,
     Assignment,
@@ -41,6 +42,7 @@ _LINKERS = frozenset({"ln", "gln", "cp", "gcp"})
 _KEPT = 2_048
 _KEPT_LENGTH = 4_096
 _BLANKS = " \t\n"
+_TOPLEVEL = "--show-toplevel"
 _BASH = frozenset({"bash", "sh", "dash", "ksh", "ash", ""})
 
 
@@ -54,8 +56,33 @@ def read(text: str, *, cwd: tuple[str, ...], home: str, shell: str = "bash", fs:
         shell: which shell reads it; a path counts by its name.
         fs: asked what an operand is, where that decides what is done to it.
     """
-    bare = _kept(text, cwd, home, shell) if len(text) <= _KEPT_LENGTH else _read(text, cwd, home, shell)
-    return _filled(bare, home, fs)
+    above = _above(cwd, fs) if _TOPLEVEL in text else ()
+    look = _kept if len(text) <= _KEPT_LENGTH else _read
+    return _filled(look(text, cwd, home, shell, above), home, fs)
+
+
+def _above(cwd: tuple[str, ...], fs: Filesystem | None) -> tuple[str, ...]:
+    """Return every directory in which the repository around `cwd` may begin, and `cwd`; none: that cannot be told.
+
+    All from `cwd` up to the last that looks like one: what is nearer may be none, or be made in between.
+    """
+    if fs is None or len(cwd) != 1:
+        return ()
+    try:
+        places = [fs.resolve(cwd[0])]
+    except OSError:
+        return ()
+    while places[-1] != "/":
+        places.append(posixpath.dirname(places[-1]))
+    last = -1
+    for number, place in enumerate(places):
+        found = fs.is_dir(posixpath.join(place, ".git"))
+        if found is None:
+            return ()
+        if found or fs.identity(posixpath.join(place, ".git")) is not None:
+            last = number
+    found_places = tuple(dict.fromkeys((*cwd, *places[: last + 1])))
+    return found_places if len(found_places) <= PLACES else ()
 
 
 def _filled(bare: Reading, home: str, fs: Filesystem | None) -> Reading:
@@ -105,18 +132,18 @@ def _changes(use: FileUse) -> bool:
 
 
 @lru_cache(_KEPT)
-def _kept(text: str, cwd: tuple[str, ...], home: str, shell: str) -> Reading:
-    return _read(text, cwd, home, shell)
+def _kept(text: str, cwd: tuple[str, ...], home: str, shell: str, above: tuple[str, ...]) -> Reading:
+    return _read(text, cwd, home, shell, above)
 
 
-def _read(text: str, cwd: tuple[str, ...], home: str, shell: str) -> Reading:
+def _read(text: str, cwd: tuple[str, ...], home: str, shell: str, above: tuple[str, ...]) -> Reading:
     """Return the commands of a text, with the files of its redirections only."""
     usual = shell == "bash" and len(text) <= LENGTH
     words = split(text) if usual else None
     if words is not None and len(words) <= WORDS and not is_special(words[0].text.rpartition("/")[2], words):
         return Reading((SimpleCommand(words, text, cwd=cwd),))
     run = Run()
-    state = State(home, cwd)
+    state = State(home, cwd, start=cwd, above=above)
     try:
         if words is not None:
             _called(run, state, Call(words, text))
@@ -219,7 +246,8 @@ def read_argv(
     assignments = tuple(Assignment(name, constant(value), exported=True) for name, value in env.items())
     call = Call((*map(constant, argv), *rest), " ".join(argv), assignments)
     try:
-        _called(run, State(home, cwd), call)
+        above = _above(cwd, fs) if any(_TOPLEVEL in word for word in argv) else ()
+        _called(run, State(home, cwd, start=cwd, above=above), call)
     except FullError as full:
         run.opaque(f"the command is {full}; the rest was not read")
     except RecursionError:

@@ -95,6 +95,9 @@ class State(Struct):
     """Variables with an attribute (read-only, upper case): what is put into them is not what comes out."""
     fold_kept: bool = True
     """False once no value can be trusted any more."""
+    start: Cwd = ()
+    above: Cwd = ()
+    """Every directory that `cd "$(git rev-parse --show-toplevel)"` may lead to from `start`; none: not looked for."""
 
     def fork(self) -> State:
         """Return a state of its own, as a subshell has."""
@@ -102,7 +105,9 @@ class State(Struct):
 
     def fresh(self, cwd: Cwd) -> State:
         """Return the state of another shell started from this one: no variable of this one is known in it."""
-        return State(self.home, cwd, dict.fromkeys(self.names), self.taint, self.tainted)
+        return State(
+            self.home, cwd, dict.fromkeys(self.names), self.taint, self.tainted, start=self.start, above=self.above
+        )
 
     def lookup(self, name: str) -> Word | None:
         """Return the value of a variable where it is known."""
