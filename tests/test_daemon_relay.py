@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from policyd.proxy.denying import Local
 from policyd.proxy.options import UsageError, parse
+from policyd.session import Side
+from policyd.storage import places
 from tests.daemons import Daemon, answers, scene, until
 from tests.proxied import Client
 
@@ -130,6 +135,63 @@ def test_without_a_daemon_everything_judged_is_rejected_and_the_rest_passes(tmp_
     assert "cannot be reached" in answer["_meta"]["policyd"]["reason"]
     client.until(id=2)
     assert client.close() == 0 and "no daemon" in said(daemon)
+
+
+SERVERS = {"mcpServers": [{"name": "notes", "command": "npx", "args": ["notes"], "env": []}]}
+PROMPT = {"id": 3, "method": "session/prompt", "params": {"sessionId": "s1", "prompt": []}}
+
+
+def alone() -> Local:
+    """Return what stands in for a lost daemon."""
+    return Local(places.find(home="/home/dev", environ={}), "it ended", agent="", client="", note=print)
+
+
+def opening(more: Mapping[str, object]) -> bytes:
+    """Return a client's request for a session, as a line."""
+    return line({"id": 1, "method": "session/new", "params": {"cwd": "/work", "mcpServers": [], **more}})
+
+
+def opened(mode: str) -> bytes:
+    """Return an agent's answer to it that says which mode it is in; it has no other."""
+    modes = {"currentModeId": mode, "availableModes": [{"id": mode, "name": mode}]}
+    return line({"id": 1, "result": {"sessionId": "s1", "modes": modes}})
+
+
+def line(message: Mapping[str, object]) -> bytes:
+    """Return a message as it stands on the wire, without its newline."""
+    return json.dumps({"jsonrpc": "2.0", **message}).encode()
+
+
+def sent(local: Local, side: Side, *lines: bytes) -> list[tuple[Side, dict[str, Any]]]:
+    """Return what leaves, and to whom, when a side says something to it."""
+    found = local.feed(side, b"\n".join(lines) + b"\n")
+    return [(to, json.loads(one)) for to, data in found for one in data.splitlines()]
+
+
+def test_without_a_daemon_no_server_is_started_that_it_might_deny() -> None:
+    local = alone()
+    ((to, answer),) = sent(local, Side.CLIENT, opening(SERVERS))
+    assert to is Side.CLIENT and "cannot be reached" in answer["error"]["message"] and local.rejected == 1
+    assert [to for to, _ in sent(local, Side.CLIENT, opening({}))] == [Side.AGENT]
+
+
+def test_without_a_daemon_an_agent_that_may_not_ask_gets_no_prompt() -> None:
+    local = alone()
+    sent(local, Side.CLIENT, opening({}))
+    sent(local, Side.AGENT, opened("yolo"))
+    ((to, answer),) = sent(local, Side.CLIENT, line(PROMPT))
+    assert to is Side.CLIENT and "could not make this agent ask" in answer["error"]["message"]
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_what_passed_before_the_daemon_was_lost_is_not_judged_again(answered: bool) -> None:
+    local = alone()
+    if answered:
+        assert [*local.learn(Side.CLIENT, opening(SERVERS)), *local.learn(Side.AGENT, opened("default"))] == []
+    else:
+        local.adopt(Side.CLIENT, opening(SERVERS))
+        assert [to for to, _ in sent(local, Side.AGENT, opened("default"))] == [Side.CLIENT]
+    assert [to for to, _ in sent(local, Side.CLIENT, line(PROMPT))] == [Side.AGENT]
 
 
 def test_a_killed_daemon_means_rejection_until_another_is_there(daemon: Daemon) -> None:

@@ -95,14 +95,13 @@ class Relay:
     def _replay(self, side: Side, block: bytes, how: str) -> None:
         """Take in what passed before: nothing of it leaves again, but policyd's own settings may follow from it."""
         self._sends = []
-        if how == "open":
-            self._connection.adopt(side, block[:-1], moment(), self._shared.ground.fs)
-        elif how == "call":
+        if how == "call":
             self._learn(side, block[:-1])
+        elif how == "open" or side is Side.CLIENT:
+            self._connection.adopt(side, block[:-1], moment(), self._shared.ground.fs)
         else:
             self.performer.feed(side, block)
-        steps = side is Side.AGENT and how == "seen"
-        self._sends = [(to, data) for to, data in self._sends if steps and to is Side.AGENT]
+        self._sends = [(to, data) for to, data in self._sends if to is Side.AGENT]
 
     def _learn(self, side: Side, line: bytes) -> None:
         """Take in what was said of a call, as evidence only; what cannot be read makes the call opaque."""

@@ -1,8 +1,9 @@
 """What stands in for a lost daemon: everything that would be judged is rejected with the reason, the rest passes.
 
 It is the same enforcement over an empty policy: agents are still put into a mode that asks, unsafe switches are still
-refused, every request is still answered once. Nothing is recorded here; how much was rejected is told to the daemon
-when it is back.
+refused, every request is still answered once. A session that starts MCP servers is not opened, and an agent that could
+not be made to ask gets no prompt: what the lost daemon would say of these is not known. Nothing is recorded here; how
+much was rejected is told to the daemon when it is back.
 """
 
 from __future__ import annotations
@@ -42,6 +43,11 @@ class Denying(Judge):
         """Deny a call through a side door."""
         return self._denied(super().door(method, params, now, fs))
 
+    def servers(self, method: str, params: Message, now: Moment, fs: Filesystem | None) -> Verdict | None:
+        """Deny the MCP servers that a request to open a session starts."""
+        verdict = super().servers(method, params, now, fs)
+        return None if verdict is None else self._denied(verdict)
+
     def unasked(self, session_id: str, update: Message, now: Moment, fs: Filesystem | None) -> Verdict | None:
         """Say nothing: there is no policy to compare with."""
         return None
@@ -58,7 +64,7 @@ class Local:
         """Begin with nothing seen; `why` the daemon is lost is told with every rejection."""
         rules = policy.load([], home=places.home, tmpdir=places.tmpdir, version=__version__)
         authorizer = Authorizer(rules, machine=Machine(places.home, tmpdir=places.tmpdir), agent=agent)
-        settings = Settings(prompt=(), fs_read="policy", client=client)
+        settings = Settings(prompt=(), fs_read="policy", strict=True, client=client)
         self._connection = Connection(Denying(authorizer, REASON.format(why=why)), settings, nonce=secrets.token_hex(8))
         self._note = note
         self.rejected = 0
@@ -69,8 +75,10 @@ class Local:
 
     def learn(self, side: Side, line: bytes) -> list[tuple[Side, bytes]]:
         """Take a line that passed before; return what policyd itself asks the agent for because of it."""
-        sends = self.feed(side, line + b"\n")
-        return [(to, data) for to, data in sends if side is Side.AGENT and to is Side.AGENT]
+        if side is Side.CLIENT:
+            self.adopt(side, line)
+            return []
+        return [(to, data) for to, data in self.feed(side, line + b"\n") if to is Side.AGENT]
 
     def adopt(self, side: Side, line: bytes) -> None:
         """Take a request that has left and is not answered."""

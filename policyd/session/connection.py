@@ -127,14 +127,21 @@ class Connection:
     def adopt(self, side: Side, line: bytes, now: Moment, fs: Filesystem | None) -> None:
         """Take in a request that passed before this connection was there: its response may pass, and is read.
 
+        It is not judged: it has happened.
+
         Raises:
             NotJsonError, ProtocolError: it is no request.
         """
+        self._core.now, self._core.fs = now, fs
         message = acp.envelope(line)
-        if side is Side.CLIENT and message.method in UNDERSTOOD:
-            self.feed(side, line + b"\n", now, fs)
-        else:
-            self._core.track(side, message.key, Passing(message.method or ""))
+        method = message.method or ""
+        try:
+            if side is Side.CLIENT and method in UNDERSTOOD:
+                self._follow(method, message, self._object(message))
+                return
+        except Exception as error:  # of what it opens nothing is known: no prompt passes there
+            self._core.note(f"a request of before could not be read: {type(error).__name__}")
+        self._core.track(side, message.key, Passing(method))
 
     @property
     def unwatched(self) -> tuple[str, ...]:
@@ -340,6 +347,11 @@ class Connection:
             return
         if method in OPENINGS and self._servers.refused(method, params, ident):
             return
+        self._follow(method, message, params)
+        self._core.passes(Side.AGENT, line)
+
+    def _follow(self, method: str, message: acp.Envelope, params: Mapping[str, object]) -> None:
+        """Observe a request of the client's that passes, and wait for its response."""
         self._initialized = self._initialized or method == "initialize"
         self._observe(Side.CLIENT, message, params)
         passing = Passing(method, text_of(params, "sessionId"), understood=True)
@@ -348,7 +360,6 @@ class Connection:
             session.was_open = session.was_open if session.opening else session.opened
             session.opened, session.opening = False, session.opening + 1
         self._core.track(Side.CLIENT, message.key, passing)
-        self._core.passes(Side.AGENT, line)
 
     def _prompt(self, message: acp.Envelope, line: bytes, ident: bytes) -> None:
         session_id = text_of(self._object(message), "sessionId")
