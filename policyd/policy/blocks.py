@@ -34,7 +34,9 @@ SILENT = frozenset({"effect", "id", "reason", "match", "not_match"})
 PLAIN: Mapping[str, Callable[[str], object]] = {
     "kind": frozenset((*KINDS, "@read", "@write", "*")).__contains__,
     "path": re.compile(r"(?!.*(?:\.\.|\.\*|\*\*[^/]|[^/]\*\*))[A-Za-z0-9_.*-][A-Za-z0-9_.*/-]{0,199}").fullmatch,
-    "command": re.compile(r"(?!mcp__)[A-Za-z0-9_./*=,-][A-Za-z0-9_./*=, -]*").fullmatch,
+    "command": re.compile(
+        r"(?!mcp__|[A-Za-z0-9_]+=|/[^/]*\.\*[^/]*/$)[A-Za-z0-9_./*=,-][A-Za-z0-9_./*=, -]*"
+    ).fullmatch,
     "url": re.compile(
         r"(?:https?://)?(?:\*\.)?(?:[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?\.){1,6}[a-z]{2,20}(?:/[A-Za-z0-9_/*-]*)?"
     ).fullmatch,

@@ -6,6 +6,7 @@ used, because one mistake anywhere refuses the whole policy.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
@@ -44,6 +45,7 @@ Value = TypeVar("Value")
 Report = Callable[[Mistake], None]
 NO_SETS = Sets()
 EFFECTS = {effect.word: effect for effect in Effect}
+VARIABLE = re.compile(r"(?:\*|[A-Za-z_][A-Za-z0-9_]*(?:\[[^]]*\])?)(?:=|\Z)")
 
 
 class Compiler(Struct, dict=True):
@@ -115,9 +117,10 @@ class Compiler(Struct, dict=True):
             if key not in block:
                 continue
             texts = block[key]
-            found[key] = (
-                tuple(texts) if key == "env" else self.paths(key, list(sets.expand(key, texts, report)), report)
-            )
+            if key == "env":
+                found[key] = tuple(name for one in texts if (name := told(env_name, one, report)))
+            else:
+                found[key] = self.paths(key, list(sets.expand(key, texts, report)), report)
         return found
 
     def paths(self, key: str, texts: list[Any], report: Report) -> tuple[PathPattern, ...]:
@@ -237,6 +240,15 @@ def kinds_of(word: str) -> frozenset[str]:
     near = hints.KINDS.get(word.lower()) or nearest(word.lower(), (*KINDS, "@write", "@read"))
     wanted = f"write `{near}`" if near else f"known are {listed((*KINDS, '@write', '@read', '*'))}, or a custom `_kind`"
     raise Mistake(f"unknown kind `{word}`", wanted, key="kind", text=word)
+
+
+def env_name(word: str) -> str:
+    """Check an entry of `env`: the name of a variable, or `*` for all, and the value it may have."""
+    if not VARIABLE.match(word):
+        raise Mistake(
+            f"`{word}` names no variable", "write `NAME`, `NAME=pattern`, or `*` for all", key="env", text=word
+        )
+    return word
 
 
 def agent_name(word: str) -> str:

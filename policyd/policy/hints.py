@@ -124,6 +124,8 @@ KINDS = {
 CALL = re.compile(r"^[A-Z][A-Za-z_]{0,40}\((.*)\)$", re.DOTALL)
 REGEX = re.compile(r"^(?:re|regex|regexp):|^\^.*\$$|^/\^[^/]*/?", re.DOTALL)
 SLASHED = re.compile(r"^/[^/\s]*[$|+\\][^/\s]*/[gimsuy]{0,6}$")
+EXPRESSION = re.compile(r"\\[sdw][+*]|^/[^/]*(?:\.[*+]|\\[sdwb]|[$|^])[^/]*/[gimsuy]{0,6}$")
+ASSIGNMENT = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\+?=")
 VARIABLE = re.compile(r"^\$(?!HOME(?:/|$)|TMPDIR(?:/|$))\{?[A-Za-z_]+\}?/|^%[A-Za-z_]+%")
 
 
@@ -148,12 +150,28 @@ def refuse_foreign(key: str, text: str) -> None:
         server, _, tool = text[5:].partition("__")
         raise Mistake(f"`{text}` is a joined name", f'write `tool = "{server}/{tool or "*"}"`', key=key, text=text)
     if REGEX.search(text) or (key != "path" and SLASHED.search(text)):
-        wanted = 'patterns use `*`, `**`, `?`, `{a,b}`; only `input` takes `{ regex = "…" }`'
-        raise Mistake(f"`{text}` is a regular expression", wanted, key=key, text=text)
-    if key == "command" and re.search(r"\w:\*$", text):
-        raise Mistake(f"`{text}` is another tool's spelling", f"write `{text[:-2]} **`", key=key, text=text)
+        raise expression(key, text)
+    if key == "command":
+        refuse_foreign_command(key, text)
     if key in {"path", "cwd", "within"}:
         refuse_foreign_path(key, text)
+
+
+def expression(key: str, text: str) -> Mistake:
+    """Return the mistake of a pattern that is a regular expression."""
+    wanted = 'patterns use `*`, `**`, `?`, `{a,b}`; only `input` takes `{ regex = "…" }`'
+    return Mistake(f"`{text}` is a regular expression", wanted, key=key, text=text)
+
+
+def refuse_foreign_command(key: str, text: str) -> None:
+    """Raise Mistake for a command in another tool's words, or with a variable where its program should be."""
+    if EXPRESSION.search(text):
+        raise expression(key, text)
+    if re.search(r"\w:\*$", text):
+        raise Mistake(f"`{text}` is another tool's spelling", f"write `{text[:-2]} **`", key=key, text=text)
+    if found := ASSIGNMENT.match(text):
+        wanted = f'write the command alone; an allow rule tolerates the variable by `env = ["{found[1]}"]`'
+        raise Mistake(f"`{text}`: a pattern begins with a program, not with a variable", wanted, key=key, text=text)
 
 
 def refuse_foreign_path(key: str, text: str) -> None:

@@ -34,18 +34,29 @@ def in_block(detail: ErrorDetails, name: str, where: tuple[int | str, ...]) -> M
     """Say what is wrong inside a `[[rule]]` or `[[default]]`."""
     keys = [str(part) for part in where if isinstance(part, str)]
     text = detail["input"] if isinstance(detail["input"], str) and detail["type"] != "extra_forbidden" else ""
-    mistake = in_words(detail, keys[-1] if keys else name, known_keys(name, keys), KEYS)
+    mistake = in_words(detail, keys[-1] if keys else name, known_keys(name, keys), KEYS | elsewhere(name, keys))
     mistake.key, mistake.text = ".".join(keys), text
     return mistake
 
 
 def known_keys(name: str, keys: list[str]) -> list[str]:
     """Return the keys of the table a finding stands in."""
-    if keys[:1] == ["unless"]:
+    inner = keys[0] if len(keys) > 1 else ""
+    if inner == "unless":
         return list(Unless.model_fields)
-    if keys[:1] in (["match"], ["not_match"]):
+    if inner in {"match", "not_match"}:
         return list(ExampleTable.model_fields)
     return list(BLOCKS[name].model_fields)
+
+
+def elsewhere(name: str, keys: list[str]) -> dict[str, str]:
+    """Return, for the keys that other tables know, where they belong: a near word of this one is not what was meant."""
+    if len(keys) > 1:
+        rest = RuleBlock.model_fields.keys() - Unless.model_fields.keys()
+        return dict.fromkeys(rest, "put it beside `unless`: an exception holds conditions only")
+    other = "default" if name == "rule" else "rule"
+    rest = BLOCKS[other].model_fields.keys() - BLOCKS[name].model_fields.keys()
+    return dict.fromkeys(rest, f"it belongs in a `[[{other}]]`")
 
 
 def at_top(
