@@ -4,25 +4,29 @@ Rules of this module:
 
 1. Known output is one name without `/` that begins with a letter, a digit or `_`: no option, no hidden file, no way
    out of a directory. `quoting.SURE` stands where it surely is, `quoting.FRAIL` where nothing may come out instead.
-2. `cat` with nothing but a constant here-document prints that, and needs no allow of its own where it only does that
+2. `dirname` and `basename` print a part of the plain path they are given, whatever lies there.
+3. `cat` with nothing but a constant here-document prints that, and needs no allow of its own where it only does that
    inside `$(…)`: it is how a text of several lines is written (`git commit -m "$(cat <<'EOF' …)"`).
-3. Words of the command that are not constant, or not in the closed table here, say nothing about what it prints.
+4. Words of the command that are not constant, or not in the closed table here, say nothing about what it prints.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
 
 from policyd.commands.patterns import plain_name
 from policyd.commands.plain import constant
-from policyd.commands.quoting import FRAIL, SURE
+from policyd.commands.quoting import FRAIL, SURE, quoted
 from policyd.model import Assignment, SimpleCommand, Word, WordKind
 
 HERE = "\x10"
 """What `mark` returns for the command that prints the directory."""
 
-_PRINTERS = frozenset({"date", "git", "id", "nproc", "pwd", "seq", "uname"})
+_PRINTERS = frozenset({"basename", "date", "dirname", "git", "id", "nproc", "pwd", "seq", "uname"})
 """What the expressions below begin with."""
+_PLAIN = r"(?!-)[A-Za-z0-9_.@%+,:=/-]*[A-Za-z0-9_.@%+,:=-]"
+_PARTS = re.compile(rf"(dirname|basename) ({_PLAIN})(?: (\.[A-Za-z0-9_.]+))?").fullmatch
 _REV = r"(?:HEAD|@)(?:[~^]\d*)*"
 _BRANCH = r"[A-Za-z@][\w@~^-]*(?:/[\w@~^-]+)*"
 _STAMP = r"\+%[YymdHMSsFj](?:%[YymdHMSsNjF]|[\w.:-])*"
@@ -45,8 +49,21 @@ def mark(command: SimpleCommand) -> str:
     name = plain_name(argv[0])
     if name not in _PRINTERS or [word for word in argv if word.kind is not WordKind.CONST]:
         return ""
+    if [word for word in argv if " " in word.text]:
+        return ""
     text = " ".join([name, *[word.text for word in argv[1:]]])
+    if name in {"basename", "dirname"}:
+        return "" if command.tainted or command.taint else _part(text)
     return HERE if text == "pwd" else SURE if _SURE(text) else FRAIL if _FRAIL(text) else ""
+
+
+def _part(text: str) -> str:
+    """Return what `dirname PATH` and `basename PATH [SUFFIX]` print, nothing where that takes more to tell."""
+    found = _PARTS(text)
+    if found is None or "//" in found[2] or (found[3] and found[1] == "dirname"):
+        return ""
+    directory, name = posixpath.split(found[2])
+    return quoted(directory or "." if found[1] == "dirname" else name.removesuffix(found[3] or "") or name)
 
 
 def echoes(argv: tuple[Word, ...], env: tuple[Assignment, ...]) -> bool:

@@ -40,6 +40,8 @@ _PARAMETER = re.compile(r"#?([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-])(?:\[([^\]]
 _LITERAL_SUBSCRIPT = re.compile(r"[@*]|\"[@*]\"|-?\d+")
 _LITERAL_SLICE = re.compile(r":\s*-?\d+\s*(?::\s*-?\d+\s*)?\}")
 _SPECIAL = "0123456789@*#?$!-"
+_WHOLE = re.compile(rf"{SURE}|{FRAIL}|(?:[A-Za-z0-9_/@%+,:=-]|\.|\\\.)+").fullmatch
+"""Output that stays one word where a shell may divide it."""
 
 
 def glance(text: str) -> Word | None:
@@ -268,7 +270,7 @@ class Scanner:
         """Put what a substitution prints, as far as it is known."""
         if printed == HERE:
             self._variable("PWD", inside)
-        elif inside or not self.splits or (printed in {SURE, FRAIL} and "IFS" not in self.host.state.names):
+        elif inside or not self.splits or (_WHOLE(printed) and "IFS" not in self.host.state.names):
             self.buffer.append(printed or ONE)
         else:
             self._unknown(inside)

@@ -1,11 +1,45 @@
-"""Where `cd "$(git rev-parse --show-toplevel)"` may lead."""
+"""What is known of what `$(…)` prints before it runs: a part of a path, the head of the repository."""
 
 from __future__ import annotations
 
 import pytest
 
 from policyd.commands import read
+from policyd.model import Word, WordKind
 from tests.fakes import FakeFilesystem
+
+PARTS = [
+    ("dirname src/app.py", "src"),
+    ("dirname a", "."),
+    ("dirname ../x/y", "../x"),
+    ("dirname /a", "/"),
+    ("basename a/.env", ".env"),
+    ("basename a/b.py .py", "b"),
+    ("basename .py .py", ".py"),
+]
+
+
+@pytest.mark.parametrize(("inner", "printed"), PARTS)
+def test_a_part_of_a_plain_path_is_known(inner: str, printed: str) -> None:
+    for text in (f"p $({inner})", f'p "$({inner})"', f"p `{inner}`", f"x=$({inner}); p $x"):
+        assert read(text, cwd=("/w",), home="/h").commands[-1].argv[1:] == (Word(printed),), text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "p $(dirname a b)", "p $(dirname -z a/b)", "p $(dirname a//b)", "p $(dirname a/b/)", "p $(dirname 'a b/c')",
+        "p $(dirname $X)", "p $(dirname a/b; x)", "p $(./dirname a/b)", "p $(dirname a/b | x)", "p $(A=1 dirname a/b)",
+        "alias dirname=x; p $(dirname a/b)", "PATH=/x; p $(dirname a/b)", "IFS=/; p $(dirname a/b)",
+        "p $(dirname 'a*/b')",
+        "dirname() { x; }; p $(dirname a/b)", "p $(timeout 1 dirname a/b)", "p $(basename -a a b)",
+        "p $(dirname a/b c)",
+    ],
+)  # fmt: skip
+def test_a_part_of_another_path_is_not_known(text: str) -> None:
+    seen = read(text, cwd=("/w",), home="/h").commands
+    assert [command.argv[1].kind for command in seen if command.argv[0].text == "p"] == [WordKind.UNKNOWN]
+
 
 TOP = 'cd "$(git rev-parse --show-toplevel)"'
 
