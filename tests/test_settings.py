@@ -76,6 +76,18 @@ def test_a_lock_of_a_managed_policy_file_counts_too(places: Places) -> None:
     assert load(places, environ={}, locks=frozenset({"agent_mode"})).settings.agent_mode == "enforce"
 
 
+def test_every_setting_can_be_locked(places: Places) -> None:
+    keys = [files.key_of(name) for name in files.field_names()]
+    write(places, managed=f"[lock]\nsettings = {keys}")
+    assert loaded(places, color="never").settings.color == "auto"
+    assert all(files.is_locked(name, frozenset({files.key_of(name)})) for name in files.field_names())
+
+
+def test_an_audit_path_below_the_home_directory_lies_there(places: Places) -> None:
+    write(places, user='[audit]\npath = "~/logs/"')
+    assert loaded(places).settings.audit_path == f"{places.home}/logs/"
+
+
 def test_managed_labels_win_and_are_told_apart(places: Places) -> None:
     write(places, managed='labels = { env = "ci" }', user='labels = { env = "mine", team = "a" }')
     found = loaded(places, labels={"env": "other", "job": "7"})
@@ -115,8 +127,8 @@ MISTAKES = (
     ("human_ms = 4\nagent_mod = 1", ":2: unknown setting `agent_mod`; did you mean `agent_mode`?"),
     ('strict = "yes"', ":1: `strict`: input should be a valid boolean"),
     ('[audit]\nduribility = "fsync"', ":2: unknown setting `audit.duribility`; did you mean `durability`?"),
-    ('audit.path = "relative"', ":1: `audit.path`: "),
-    ('prompt = ["client", "web"]', ":1: `prompt.1`: "),
+    ('audit.path = "relative"', ":1: `audit.path`: write a full path, or one that begins with `~/`"),
+    ('prompt = ["client", "web"]', ":1: `prompt.1`: write `client`, `inbox` or `command:/path`"),
     ("prompt = [", ": is no TOML"),
     (f"prompt = {'[' * 5000}", ": is no TOML"),
     (f"human_ms = {'9' * 5000}", ": is no TOML"),

@@ -147,6 +147,7 @@ class DefaultBlock(Named):
 KIND_KEYS = ("read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other")
 SETTINGS = (
     "prompt",
+    "timeouts",
     "agent_mode",
     "strict",
     "fs_read",
@@ -162,6 +163,7 @@ SETTINGS = (
     "labels",
     "shell",
     "log_level",
+    "color",
     "details_after_ms",
     "human_ms",
 )

@@ -137,7 +137,11 @@ def load(
         raise SettingsError(problems)
     for _, values in managed:
         locks |= frozenset(values.pop("lock", ()))  # type: ignore[call-overload]
-    return merged([*managed], [*user, *variables, *given], defaults or {}, locks)
+    found = merged([*managed], [*user, *variables, *given], defaults or {}, locks)
+    audit = found.settings.audit_path
+    if audit.startswith("~/"):
+        found = replace(found, settings=replace(found.settings, audit_path=places.home + audit[1:]))
+    return found
 
 
 Layer = tuple[str, dict[str, object]]

@@ -92,6 +92,11 @@ NAMES = {
     "lock": tuple(LockTable.model_fields),
 }
 """Table -> the keys it may hold."""
+PATTERNS = {
+    "prompt": "write `client`, `inbox` or `command:/path`",
+    "audit": "write a full path, or one that begins with `~/`",
+}
+"""Setting with a pattern -> what it should be."""
 
 
 def parse(path: str, data: bytes, problems: list[str], *, managed: bool) -> dict[str, object]:
@@ -136,6 +141,8 @@ def in_words(path: str, data: bytes, place: tuple[int | str, ...], message: str,
     if kind == "extra_forbidden":
         names = NAMES.get(str(place[0]) if len(place) > 1 else "", NAMES[""])
         return f"{where}: unknown setting `{key}`{hint(str(place[-1]), names)}"
+    if kind == "string_pattern_mismatch":
+        message = PATTERNS[str(place[0])]
     return f"{where}: `{key}`: {message[:1].lower()}{message[1:]}"
 
 
