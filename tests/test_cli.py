@@ -165,6 +165,7 @@ def trust_on_a_terminal(project: Path, home: Path, answer: bytes) -> int:
 
 def test_a_person_trusts_exactly_these_bytes(home: Path, project: Path) -> None:
     assert trust_on_a_terminal(project, home, b"n\n") == 1
+    assert trust_on_a_terminal(project, home, b"\x04") == 1
     assert policyd("trust", "--show", cwd=project, home=home).returncode == 1
     assert trust_on_a_terminal(project, home, b"y\n") == 0
     assert policyd("trust", "--show", cwd=project, home=home).returncode == 0

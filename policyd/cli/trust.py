@@ -95,13 +95,23 @@ def asked(args: argparse.Namespace, where: Places, store: TrustStore, project: P
     say(*lines)
     if why := presence.refusal():
         return failed("trust", f"nothing was trusted: {why}")
-    if input("Trust exactly these files? Any change of a byte voids it. [y/N] ").strip().lower() not in {"y", "yes"}:
+    if not agreed("Trust exactly these files? Any change of a byte voids it. [y/N] "):
         say("not trusted")
         return NO
     store.add(project, datetime.now(UTC))
     facts = {"project": project.root, "trusted": True, "digest": project.digest}
     say_or_tell([facts], [f"trusted: {project.digest}"], as_json=args.json)
     return DONE
+
+
+def agreed(question: str) -> bool:
+    """Ask the person; an end of input is no answer, and so no yes."""
+    try:
+        answer = input(question)
+    except EOFError:
+        say("")
+        return False
+    return answer.strip().lower() in {"y", "yes"}
 
 
 def summary(where: Places, project: ProjectFiles) -> tuple[list[str], str]:
