@@ -37,6 +37,7 @@ PARTS = (
         "-mx",
     ),
     *("x", "./x", "a/../x", "--message=x", "--tag", "-t", "-tx", "-vtx", "--", "-", "exec", "src/x", "--x-y", "-name"),
+    *("-forced", "--fo=x", "--forced=x"),
 )
 ONLY_PATTERNS = ("*", "**", "p*", "--*", "'x y'")
 ONLY_COMMANDS = ("$A", "$A.x", "p*", '"$B"', "'x y'", "-vfx", "-name=x")
@@ -54,10 +55,14 @@ def text(rng: Random) -> str:
     return " ".join([rng.choice(PROGRAMS), *words])
 
 
+def session_at(cwd: str) -> Context:
+    """Return a session that works in `cwd`."""
+    return Context(open_workspace(cwd, (), home="/home/dev", fs=FakeFilesystem()), datetime(2026, 11, 29, tzinfo=UTC))
+
+
 def missing(loaded: Policy, line: str) -> list[object]:
     """Return the rules that may hold for a command and are not named."""
-    workspace = open_workspace("/w", (), home="/home/dev", fs=FakeFilesystem())
-    context = Context(workspace, datetime(2026, 11, 29, tzinfo=UTC))
+    context = session_at("/w")
     found: list[object] = []
     for command in read(line, cwd=("/w",), home="/home/dev").commands:
         action = Action(frozenset({"execute"}), command=command, cwd=("/w",), cwd_inside=True)
@@ -97,10 +102,32 @@ def test_no_command_rule_that_may_hold_is_left_out(seed: int, effect: str) -> No
         ("git log x", "git log $X"),
         ("git log x", "git lx x"),
         ("mytool --xyz", "MYTOOL -x"),
+        ("mytool --xyz=now", "mytool --xyz now"),
+        ("mytool --xyz=now", "mytool --xy=now"),
+        ("git push --unknown", "git alias -v"),
+        ("terraform --unknown", "terraform -unknown"),
     ],
 )
 def test_each_spelling_finds_its_rule(rule: str, line: str) -> None:
     assert missing(written("deny", [rule, "git log other", "python -m other", "mytool --other"]), line) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "mytool --xyq",
+        "mytool -x",
+        "mytool --x9",
+        "mytool -xyz",
+        "mytool run HEAD -x --y=--xy",
+    ],
+)
+def test_a_rule_on_one_long_option_is_not_asked_about_another(line: str) -> None:
+    loaded = written("deny", ["mytool --xyzzy", "mytool --x1"])
+    session = session_at("/w")
+    for command in read(line, cwd=("/w",), home="/home/dev").commands:
+        action = Action(frozenset({"execute"}), command=command, cwd=("/w",), cwd_inside=True)
+        assert list(loaded.candidates(action, session)) == []
 
 
 def test_names_of_a_subcommand_at_any_depth_stand_for_one() -> None:
@@ -117,8 +144,7 @@ def test_no_tool_rule_that_may_hold_is_left_out(seed: int, effect: str) -> None:
     patterns = [*pairs, rng.choice(servers)]
     rules = "".join(f'[[rule]]\neffect = "{effect}"\ntool = "{one}"\n' for one in dict.fromkeys(patterns))
     loaded = load(source(rules))
-    workspace = open_workspace("/w", (), home="/home/dev", fs=FakeFilesystem())
-    context = Context(workspace, datetime(2026, 11, 29, tzinfo=UTC))
+    context = session_at("/w")
     for _ in range(20):
         splits = tuple((rng.choice(servers), rng.choice(names)) for _ in range(rng.randint(0, 2)))
         tool = Tool(rng.choice((*servers, "_".join(splits[0]) if splits else "x")), splits)
@@ -133,8 +159,7 @@ def test_a_glob_of_tools_is_filed_by_the_longest_text_in_it(glob: str) -> None:
     name = glob.format(123).replace("*", "a")
     tool = Tool(f"jira_{name}", (("jira", name),))
     action = Action(frozenset({"other"}), tool=tool, name=tool, mcp=True)
-    workspace = open_workspace("/w", (), home="/home/dev", fs=FakeFilesystem())
-    context = Context(workspace, datetime(2026, 11, 29, tzinfo=UTC))
+    context = session_at("/w")
     assert len(list(load(source(rules)).candidates(action, context))) == 1
 
 

@@ -41,15 +41,21 @@ def match(pattern: tuple[PatternWord, ...], view: View, *, widen: bool) -> Truth
 
 
 def _written(pattern: tuple[PatternWord, ...], view: View) -> bool:
-    """Say whether a command begins with the very words of a pattern: what most commands that match one do."""
+    """Say whether a command begins with the very words of a pattern: what most commands that match one do.
+
+    An option is the one meant only where the pattern says all that is written, or that anything may follow.
+    """
     program, words = pattern[0], view.words
-    if program.path or program.literal != view.program.text or view.program.kind is not WordKind.CONST:
+    if program.literal != view.program.text or program.path or view.program.kind is not WordKind.CONST:
         return False
     last = len(pattern) - 1 if pattern[-1].many else len(pattern)
     if last > len(words) + 1 or not program.literal:
         return False
+    whole = last < len(pattern) or last == len(words) + 1
     for word, given in zip(pattern[1:last], words, strict=False):
-        if word.literal != given.text or given.kind is not WordKind.CONST or word.option or word.literal == "--":
+        if word.literal != given.text or given.kind is not WordKind.CONST or word.literal == "--":
+            return False
+        if word.option and not whole:
             return False
     return True
 
@@ -71,7 +77,7 @@ def _match(pattern: tuple[PatternWord, ...], view: View, start: Truth, *, widen:
         return _walk(pattern, whole, {0: Truth.YES}, widen=widen)
     if view.program.kind is WordKind.UNKNOWN and view.program.many:
         return start
-    if widen and _anything(view) and not any(word.literal == "--" for word in pattern):
+    if widen and _anything(view) and not [word for word in pattern if word.literal == "--"]:
         return min(start, Truth.MAYBE)
     return _walk(pattern[1:], view, {0: start}, widen=widen)
 
@@ -196,6 +202,8 @@ def _program(pattern: PatternWord, view: View, *, widen: bool) -> Truth:
     if pattern.path:
         return _path_program(pattern, view)
     known = view.names if widen else {posixpath.basename(fold(word.text)) if "/" in word.text else word.text}
+    if pattern.literal in known:
+        return Truth.YES
     for name in known:
         if fits(pattern, name, cross=widen):
             return Truth.YES

@@ -26,6 +26,8 @@ BOXES = frozenset({"busybox", "toybox", "coreutils"})
 PYTHONS = frozenset({"python", "py", "pypy"})
 FAMILIES = ("git", "cargo", "docker")
 """Programs whose subcommand `x` is also a program `NAME-x`."""
+SEEN = 4
+"""Commands of which the views are remembered: each may hold thousands of words."""
 _VERSION = re.compile(r"[-.]?[0-9][0-9.]*$")
 
 
@@ -117,20 +119,22 @@ def alone(command: SimpleCommand) -> bool:
     return command.inner is None and len(views(command)) == 1
 
 
-_LAST: list[tuple[SimpleCommand | None, tuple[View, ...]]] = [(None, ())]
-"""The command that was asked about last, with its views: many rules ask about the same one."""
+_SEEN: dict[int, tuple[SimpleCommand, tuple[View, ...]]] = {}
+"""The commands that were asked about last, with their views: many rules ask about the same one and what it wraps."""
 
 
 def views(command: SimpleCommand) -> tuple[View, ...]:
     """Return every way to see one level of a command; wrappers that run another are not unwrapped here."""
-    known, seen = _LAST[0]
-    if known is command:
-        return seen
+    known = _SEEN.get(id(command))
+    if known is not None and known[0] is command:
+        return known[1]
     program, words = (command.argv[0], command.argv[1:]) if command.argv else (Word(""), ())
     ways = _ways(program.text) if program.kind is WordKind.CONST else None
     written = View(program, words, command.cwd)
     seen = (written,) if ways is None else (written, *_others(ways, program, words, command.cwd))
-    _LAST[0] = command, seen
+    if len(_SEEN) >= SEEN:
+        _SEEN.clear()
+    _SEEN[id(command)] = command, seen
     return seen
 
 

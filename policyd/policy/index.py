@@ -67,27 +67,79 @@ class Words:
                 found.update(numbers)
 
 
+class Uses:
+    """Rules on one program that hold only for commands with a certain word more: a filter by that word.
+
+    A word behind an option may be glued to it (`python -mNAME`), so it is looked for at the end of option words too.
+    A long option nobody knows may be abbreviated, or be written with one dash.
+    """
+
+    __slots__ = ("every", "glued", "options", "strict", "words")
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self.every: list[int] = []
+        self.strict: list[int] = []
+        """Those of them that deny or ask."""
+        self.words: dict[str, list[int]] = {}
+        """By word, in each of its spellings."""
+        self.options: dict[str, list[tuple[str, int]]] = {}
+        """By first letter: names of long options, without dashes."""
+        self.glued = False
+        """Some rule is filed under a word behind an option."""
+
+    def file(self, number: int, word: str, *, strict: bool, behind: bool) -> None:
+        """File a rule under a word, or an option as `long_name` gives it."""
+        self.every.append(number)
+        if strict:
+            self.strict.append(number)
+        if word.startswith("--"):
+            self.options.setdefault(word[2:3], []).append((word[2:], number))
+        else:
+            self.words.setdefault(word, []).append(number)
+            self.glued = self.glued or behind
+
+    def find(self, words: Iterable[str], found: set[int]) -> None:
+        """Add the rules that one of `words` may tell."""
+        table = self.words
+        for word in words:
+            if word in table:
+                found.update(table[word])
+            if word.startswith("-"):
+                self._option(word, found)
+            elif "/" in word:
+                found.update(table.get(fold(word), ()))
+
+    def _option(self, word: str, found: set[int]) -> None:
+        """Add the rules that an option word may tell, by its name, as a path, or by what may be glued to it."""
+        name, whole = long_name(word)[2:], not word.startswith("--")
+        for option, number in self.options.get(name[:1], ()):
+            if option == name or (option.startswith(name) and not whole):
+                found.add(number)
+        if "/" in word:
+            found.update(self.words.get(fold(word), ()))
+        if self.glued and len(word) > LONGEST_GLUED:
+            found.update(self.every)
+        elif self.glued:
+            for at in range(2, len(word)):
+                found.update(self.words.get(word[at:], ()), self.words.get(fold(word[at:]), ()))
+
+
 class Commands:
     """Command rules, filed under the program and, where a pattern writes more words out, the rarest of those.
 
-    A word behind an option may be glued to it (`python -mNAME`), so it is looked for at the end of option words
-    too. A subcommand stands for every name of it (`npm i`, `npm install`). A command with a word that is not
-    constant may be any of its program's strict rules; an allow believes what is constant only. A pattern's first
-    long option, if nobody knows it, is filed under its first letter, because it may be abbreviated; in a command
-    whose program is no exact name, a short option may be a spelling of any.
+    A subcommand stands for every name of it (`npm i`, `npm install`). A command with a word that is not constant may
+    be any of its program's strict rules; an allow believes what is constant only. In a command whose program
+    is the one meant in another case only, a short option may be a spelling of any long one.
     """
 
-    __slots__ = ("alone", "glued", "lettered", "met", "strict", "under", "worded")
+    __slots__ = ("alone", "met", "uses")
 
     def __init__(self, items: Sequence[tuple[int, CommandCondition]]) -> None:
         """File every rule under what its entries may hold for."""
-        self.alone, self.under, self.strict = Words(), Words(), Words()
-        self.worded: dict[str, dict[str, list[int]]] = {}
-        """By program, by word in each of its spellings, with the words behind options among them."""
-        self.glued: set[str] = set()
-        """Programs of which some rule is filed under a word behind an option."""
-        self.lettered = Words()
-        """By program, the rules that are filed under the letter of an option."""
+        self.alone = Words()
+        self.uses: dict[str, Uses] = {}
+        """By program."""
         self.met: dict[int, tuple[SimpleCommand, set[int]]] = {}
         """What was found for the last few commands: where nothing speaks about one, the same is asked again."""
         patterns: list[tuple[int, bool, str, list[tuple[str, bool]]]] = []
@@ -100,25 +152,14 @@ class Commands:
                     self.alone.file(number, entry.programs)
         often = Counter([(name, word) for *_, name, words in patterns for word, _ in words])
         for number, strict, name, words in patterns:
-            rarest = min(words, key=lambda each: often[name, each[0]], default=None)
-            self._file(number, name, rarest)
-            if strict and rarest is not None:
-                self.strict.file(number, [name])
-        for name, table in self.worded.items():
+            if words:
+                word, behind = min(words, key=lambda each: often[name, each[0]])
+                self.uses.setdefault(name, Uses()).file(number, word, strict=strict, behind=behind)
+            else:
+                self.alone.file(number, [name])
+        for name, uses in self.uses.items():
+            table = uses.words
             table.update({word: table[other] for word, other in synonyms(name).items() if other in table})
-
-    def _file(self, number: int, name: str, rarest: tuple[str, bool] | None) -> None:
-        """File one alternative of a pattern under its program and the rarest of its words."""
-        if rarest is None:
-            self.alone.file(number, [name])
-            return
-        word, behind = rarest
-        self.under.file(number, [name])
-        self.worded.setdefault(name, {}).setdefault(word, []).append(number)
-        if behind:
-            self.glued.add(name)
-        if word.startswith("--"):
-            self.lettered.file(number, [name])
 
     def find(self, command: SimpleCommand) -> set[int]:
         """Return the rules that may hold for `command`; the set is nobody's to change."""
@@ -135,38 +176,18 @@ class Commands:
     def _find(self, command: SimpleCommand, found: set[int]) -> None:
         names = program_names(command)
         self.alone.find(names, found)
+        some = [name for name in (self.uses if names is None else names) if name in self.uses]
         if names is None:
-            self.under.find(names, found)
-            return
-        told = [name for name in names if name in self.worded]
-        words, constant = later_words(command) if told else (set(), True)
-        if not constant:
-            self.strict.find(told, found)
-        for name in told:
-            self._look(name, self.worded[name], words, found)
-            if name in self.lettered.by_word and any(map(is_short, words)) and not exact(command):
-                self.lettered.find([name], found)
-
-    def _look(self, name: str, table: Mapping[str, list[int]], words: Iterable[str], found: set[int]) -> None:
-        """Add the rules of one program that one of `words` may tell."""
-        for word in words:
-            if word in table:
-                found.update(table[word])
-            if word.startswith("-"):
-                self._option(name, table, word, found)
-            elif "/" in word:
-                found.update(table.get(fold(word), ()))
-
-    def _option(self, name: str, table: Mapping[str, list[int]], word: str, found: set[int]) -> None:
-        """Add the rules of one program that an option word may tell, by its letter or by what may be glued to it."""
-        spellings = [word, fold(word)] if "/" in word else [word]
-        if name in self.glued and len(word) > LONGEST_GLUED:
-            self.under.find([name], found)
-        elif name in self.glued:
-            spellings += [part for at in range(2, len(word)) for part in (word[at:], fold(word[at:]))]
-        for spelling in spellings:
-            dashed = len(spelling) > 1 and spelling.startswith("-")
-            found.update(table.get(lettered(spelling) if dashed else spelling, ()))
+            found.update(*(self.uses[name].every for name in some))
+        elif some:
+            words, constant = later_words(command)
+            for name in some:
+                uses = self.uses[name]
+                uses.find(words, found)
+                if not constant:
+                    found.update(uses.strict)
+                if uses.options and any(map(is_short, words)) and doubted(command, name):
+                    found.update(number for each in uses.options.values() for _, number in each)
 
 
 def telling(words: tuple[PatternWord, ...]) -> tuple[str, list[tuple[str, bool]]]:
@@ -183,7 +204,7 @@ def telling(words: tuple[PatternWord, ...]) -> tuple[str, list[tuple[str, bool]]
         if not word.option:
             found.append((same.get(text, text), before.option))
         elif options == 1 and is_named(words[0]) and is_stranger(name, text):
-            found.append((lettered(text), False))
+            found.append((long_name(text), False))
     return name, found
 
 
@@ -197,9 +218,9 @@ def is_stranger(program: str, option: str) -> bool:
     return option.startswith("--") and option.partition("=")[0] not in known_options(program)
 
 
-def lettered(option: str) -> str:
-    """Return the key of a long option: its first letter."""
-    return "--" + option.lstrip("-")[:1]
+def long_name(option: str) -> str:
+    """Return an option without its value and with two dashes, however many it is written with."""
+    return "--" + option.partition("=")[0].lstrip("-")
 
 
 def is_short(word: str) -> bool:
@@ -207,9 +228,10 @@ def is_short(word: str) -> bool:
     return word.startswith("-") and not word.startswith("--") and word != "-"
 
 
-def exact(command: SimpleCommand) -> bool:
-    """Say whether every name the command's program may have is in lower case, as the names of programs are compared."""
-    return all(view.names == lower(view.names) for level in levels(command) for view in views(level))
+def doubted(command: SimpleCommand, name: str) -> bool:
+    """Say whether a command may be of a program only because the case of a name does not count."""
+    seen = (view.names for level in levels(command) for view in views(level))
+    return any(name in lower(names) and name not in names for names in seen)
 
 
 def later_words(command: SimpleCommand) -> tuple[set[str], bool]:
