@@ -302,10 +302,13 @@ def test_the_same_request_is_told_in_the_same_words() -> None:
         ('tool="jira"', call("jira", "list"), "ask"),
         ('tool="Bash"', replace(run("ls"), name=Tool("Bash")), "allow"),
         ('tool="Bash"', replace(odd(), name=Tool("Bash")), "ask"),
-        (
-            'command="**"',
-            replace(run("ls"), command=replace(run("ls").command or SimpleCommand((), ""), strict_only=True)),
-            "ask",
+        *(
+            (
+                rule,
+                replace(run("ls"), command=replace(run("ls").command or SimpleCommand((), ""), strict_only=True)),
+                want,
+            )
+            for rule, want in (('command="**"', "ask"), ('kind="execute"', "ask"), ('kind="*"\nopaque=true', "allow"))
         ),
     ],
 )

@@ -157,7 +157,7 @@ class Bench(Struct):
         found: list[str] = []
         if not action.cwd_inside and not any(rule.places for rule in allows):
             found.append("it runs outside the workspace" if action.cwd else "where it runs is not known")
-        if action.command is not None and action.command.strict_only:
+        if action.command is not None and action.command.strict_only and not any(rule.opaque for rule in allows):
             found.append("it may be read in more than one way")
         if action.strays and not any(rule.encloses for rule in allows):
             runs = all(rule.runs(action) for rule in allows)
