@@ -28,7 +28,18 @@ class Tree(FakeFilesystem):
         return super().is_dir(self.resolve(path))
 
 
-FILES = Tree({CWD: None, f"{CWD}/src": None})
+KEPT = "/home/dev/kept"
+"""A project that has a `.env`, with others below."""
+FILES = Tree(
+    {
+        CWD: None,
+        f"{CWD}/src": None,
+        f"{KEPT}/.env": "",
+        f"{KEPT}/.ci/.env": "",
+        f"{KEPT}/src/.env": "",
+        f"{KEPT}/lib/a": "",
+    }
+)
 OPTIONS = [
     {"optionId": "once", "name": "Allow", "kind": "allow_once"},
     {"optionId": "always", "name": "Always", "kind": "allow_always"},

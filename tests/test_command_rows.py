@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from policyd.model import Source
-from tests.commandrows import CWD, data, decide, rows, table
+from tests.commandrows import CWD, KEPT, data, decide, rows, table
 from tests.rowwise import in_groups
 
 EVERYDAY: dict[str, Any] = table("everyday.toml")
@@ -111,6 +111,27 @@ def test_code_from_elsewhere_runs_only_where_a_rule_says_so() -> None:
         assert {text: decide(policy, text).effect.word for text in commands} == dict.fromkeys(commands, word)
     assert decide(reads, f"pytest {CWD}/tests").effect.word == "allow"
     assert decide(reads, "cd src && pytest ../tests").effect.word == "allow"
+
+
+LET_IN = (
+    "rg -g '*' x", "rg -g '.e*' x", "rg --glob='.[e]nv' x", "rg --iglob '.E*' x", "rg -g '*nv' x", "rg -g 'src/*' x",
+    "rg -g 'src/**' x lib", "rg -t all x", "rg -t sh x", "rg --type-add 'py:.env' -t py x", "rg --ignore-file x y",
+    "rg -e x -g '.*' .", "rg -g '{a,.env}' x", "rg -g '[.]env' x", "git grep --untracked x",
+    "git grep --untracked --no-exclude-standard x", "git grep -e x --untracked -- src",
+    "git grep --untracked x '.e*'", "git grep --untracked x ':(icase).ENV'", "diff -N . lib", "diff lib .",
+    "diff a src",
+)  # fmt: skip
+KEPT_OUT = (
+    "rg x", "rg -g '*.py' x", "rg -g '!*.py' x", "rg -g '!.env' x", "rg -t py x", "rg -t json -t ts x",
+    "rg -g 'lib/**' x", "rg --files -g '.e*'", "git grep x", "git grep --untracked x lib",
+    "git grep --untracked x '*.py'", "diff lib/a README.md", "rg --iglob '*.MD' x",
+)  # fmt: skip
+
+
+@in_groups((word, text) for word, texts in (("ask", LET_IN), ("allow", KEPT_OUT)) for text in texts)
+def test_what_a_search_lets_in_is_looked_for_by_name(word: str, command: str) -> None:
+    found = decide(EVERYDAY["policy"], command, cwd=KEPT).effect.word
+    assert found == word or (word == "ask" and found == "deny")
 
 
 OTHER_WAYS = (

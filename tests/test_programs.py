@@ -96,6 +96,7 @@ def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
         "commit",
         "count",
         "names",
+        "order",
         *values.LISTS,
         "plugin",
     }

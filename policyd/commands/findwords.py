@@ -154,7 +154,7 @@ def stands_for(words: tuple[Word, ...]) -> tuple[Word, ...] | None:
         return None
     starts = words[:end] or (Word("."),)
     names = next(filter(None, map(_named, held)), [])
-    return tuple(_below(starts, names if names and len(names) * len(starts) <= _MOST else [""]))
+    return tuple(below(starts, names if names and len(names) * len(starts) <= _MOST else [""]))
 
 
 def _tests(texts: list[str]) -> list[Test] | None:
@@ -200,13 +200,19 @@ def _named(group: list[Test]) -> list[str]:
     choices = group[1:-1] if group[0][0] == "(" else group
     if any(text not in _NAMES for text, _ in choices[::2]) or any(text not in _EITHER for text, _ in choices[1::2]):
         return []
-    names: list[str] = []
-    for text, value in choices[::2]:
-        found = _GLOB(value) if text == "-name" or value.isascii() else None
-        if found is None:
-            return []
-        names += _names(found[1], "".join(map(_either_case, found[2])) if text == "-iname" else found[2])
-    return names
+    found = [globs(value, fold=text == "-iname") for text, value in choices[::2]]
+    return [name for names in found for name in names] if all(found) else []
+
+
+def globs(value: str, *, fold: bool) -> list[str]:
+    """Return shell globs for the names a glob matches whose `*` also takes a leading dot, none where it is not read.
+
+    `fold`: whatever their case.
+    """
+    found = _GLOB(value) if not fold or value.isascii() else None
+    if found is None:
+        return []
+    return _names(found[1], "".join(map(_either_case, found[2])) if fold else found[2])
 
 
 def _either_case(char: str) -> str:
@@ -219,7 +225,8 @@ def _names(star: str, rest: str) -> list[str]:
     return [star + rest, *([f".*{rest}"] if star else []), *([rest] if star and rest.startswith(".") else [])]
 
 
-def _below(starts: tuple[Word, ...], names: list[str]) -> Iterator[Word]:
+def below(starts: tuple[Word, ...], names: list[str]) -> Iterator[Word]:
+    """Yield globs for every file below the starting points, and them, whose name matches one of `names`."""
     for start in starts:
         head = "".join("\\" + char if char in "*?[]\\" else char for char in start.text.rstrip("/"))
         yield from (Word(f"{head}/**" + (f"/{name}" if name else ""), WordKind.GLOB) for name in names)

@@ -43,7 +43,7 @@ one_piece = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+%-]*").fullmatch
 def parts(word: Word, *, whole: bool = False) -> Iterator[Word]:
     """Yield what in a word may be a path; a last, unknown word if there is more than is looked at.
 
-    `whole`: it is of the form `NAME:PATH`, and not cut into pieces.
+    `whole`: it is of the form `NAME:PATH`, as git names what is in a commit, and not cut into pieces.
     """
     if word.kind is WordKind.UNKNOWN:
         if "/" in word.prefix and not word.prefix.startswith("-"):
@@ -69,7 +69,9 @@ def _pieces(word: Word, *, whole: bool) -> Iterator[Word]:
         yield path
     for start in _starts(text):
         yield tail(word, start)
-    if not whole:
+    if whole:
+        yield from (tail(word, end) for end in _path_starts(text))
+    else:
         yield from (Word(found[0], word.kind) for found in _PIECE.finditer(text))
 
 
@@ -84,6 +86,13 @@ def _starts(text: str) -> Iterator[int]:
         place = text.find(mark)
         if 0 <= place < len(text) - 1 and not (place == 0 and _COMMIT(text)):
             yield place + 1
+
+
+def _path_starts(text: str) -> Iterator[int]:
+    """Yield where the path begins in `:0:PATH` and `:(top)PATH`: behind what says which entry, or how it is meant."""
+    yield text.rfind(":") + 1
+    if text.startswith(":("):
+        yield text.find(")") + 1
 
 
 def _escaped(text: str) -> str:

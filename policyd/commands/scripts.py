@@ -10,13 +10,14 @@ A checker looks at the words of one program and returns a `Finding`. Rules of th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct
 
 from policyd.commands import sedscript
 from policyd.commands.awkscript import awk_harm
 from policyd.commands.findwords import read_find
+from policyd.commands.globwords import let_in, untracked
 from policyd.commands.options import Parsed, becomes_several, may_be_option
 from policyd.commands.patternwords import can_match
 from policyd.commands.programs import Called
@@ -110,6 +111,11 @@ def _find(called: Called, parsed: Parsed) -> Finding:
     return Finding(tuple(Use(*use) for use in found.uses), True, found.harm)
 
 
+def _searched(look: Callable[[Parsed], Iterator[tuple[Word, Reach]]]) -> Checker:
+    """Return a checker for a program that searches more than its operands say."""
+    return lambda _, parsed: Finding(tuple(Use("search", *found) for found in look(parsed)))
+
+
 def _test(called: Called, parsed: Parsed) -> Finding:
     harm, files = read_test(parsed.operands)
     return Finding(tuple(Use("search", word) for word in files), True, harm)
@@ -146,11 +152,8 @@ def _yq(called: Called, parsed: Parsed) -> Finding:
 
 
 def _date(called: Called, parsed: Parsed) -> Finding:
-    return Finding(harm="" if all(_starts(word, "+") for word in parsed.operands) else "it sets the clock")
-
-
-def _starts(word: Word, head: str) -> bool:
-    return word.kind is WordKind.CONST and word.text.startswith(head)
+    shows = all(word.kind is WordKind.CONST and word.text.startswith("+") for word in parsed.operands)
+    return Finding(harm="" if shows else "it sets the clock")
 
 
 def _none(called: Called, parsed: Parsed) -> Finding:
@@ -230,6 +233,11 @@ def _jar(called: Called, parsed: Parsed) -> Finding:
     if parsed.has("-x"):
         uses.append(Use("edit", Word("."), Reach.CONTENT))
     return Finding(tuple(uses), True, "" if known else "the archive is not known")
+
+
+def _go_list(called: Called, parsed: Parsed) -> Finding:
+    fetched = [word.text for word in parsed.operands if word.kind is not WordKind.CONST or "@" in word.text]
+    return Finding(harm=f"it may ask the network for `{fetched[0]}`" if fetched else "")
 
 
 def _first(*words: str) -> Checker:
@@ -333,10 +341,10 @@ GIT_KEYS = re.compile(
 _GIT_NAMES = frozenset(
     """
     commit.template init.templatedir gc.recentobjectshook log.mailmap push.gpgsign blame.ignorerevsfile
-    log.showsignature
+    log.showsignature grep.fallbacktonoindex
     """.split()  # noqa: SIM905
 )
-"""Keys of those that do."""
+"""Keys of those that do, or that make `git grep` a search of all files."""
 
 
 def git_config(word: Word) -> str:
@@ -346,8 +354,8 @@ def git_config(word: Word) -> str:
     key, _, value = word.text.partition("=")
     if key.lower() == "core.pager":
         return "" if value == "cat" else "`git -c core.pager` names a program"
-    if key.lower() in _GIT_NAMES:
-        return f"`git -c {key}` names a program or a file"
+    if key.lower() in _GIT_NAMES or "signature" in value:
+        return f"`git -c {key}` names a program or a file, or asks for one"
     return "" if GIT_KEYS.fullmatch(key) else f"`git -c {key}` may name a program"
 
 
@@ -400,6 +408,8 @@ CHECKERS: Mapping[str, Checker] = {
     "dd": _dd,
     "find": _find,
     "gitconfig": _git_config,
+    "gitgrep": _searched(untracked),
+    "golist": _go_list,
     "jar": _jar,
     "jest": _first("init", "create-config", "migrate"),
     "jq": _jq,
@@ -412,6 +422,7 @@ CHECKERS: Mapping[str, Checker] = {
     "python": _interpreter,
     "quoted": _quoted,
     "reflog": _reflog,
+    "rg": _searched(let_in),
     "sed": _sed,
     "single": _single,
     "tar": _tar,

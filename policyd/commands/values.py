@@ -90,6 +90,8 @@ _FILTER = re.compile(r"\A\.\.\.\^?|\^?\.\.\.\Z")
 _NAMES = re.compile(r"[A-Za-z0-9_ ()-]+").fullmatch
 """What holds no attribute where it is evaluated: names, `and`, `or`, `not`."""
 _COUNT = re.compile(r"[0-9]+%?").fullmatch
+_SIGNED = re.compile(r"%[-+ ]?G|%\(\*?signature").search
+"""What of a format asks a program whether a signature is good; so does an order by it."""
 
 
 def _below(text: str) -> bool:
@@ -112,7 +114,8 @@ _RULES: Mapping[str, Callable[[str], object]] = {
     "member": lambda text: not text.startswith(("/", "~", "-")) and ".." not in _FILTER.sub("", text),
     "place": _below,
     "plugin": lambda text: text.startswith("no:"),
-    "pretty": lambda text: "%G" not in text and "%(signature" not in text,
+    "order": lambda text: "signature" not in text,
+    "pretty": lambda text: not _SIGNED(text),
     "term": lambda text: text.startswith("term") or not text,
     "undotted": lambda text: "." not in text,
 }
