@@ -38,7 +38,7 @@ from policyd.session import (
 )
 from policyd.storage import places as where
 from policyd.storage import policies
-from policyd.storage.auditlog import AuditError, AuditLog
+from policyd.storage.auditlog import AuditLog
 from policyd.storage.auditsync import Syncer
 from policyd.storage.places import Places
 from policyd.storage.trust import TrustStore, read_project
@@ -150,15 +150,17 @@ def test_with_fsync_only_what_depends_on_the_record_waits(tmp_path: Path) -> Non
 def test_a_record_that_did_not_become_durable_counts_as_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = bench(tmp_path, [RECORD, ALLOW], [Send(Side.AGENT, b"no\n")])
 
-    def broken() -> None:
-        raise AuditError("EIO")
+    def broken(fd: int) -> None:
+        raise OSError(5, "EIO")
 
-    monkeypatch.setattr(here.log, "fsync", broken)
+    monkeypatch.setattr(os, "fdatasync", broken)
     performer = here.performer()
     syncer = performer.durable = Syncer(here.log, lambda keys, why: performer.post((keys, why)))
     performer.feed(Side.AGENT, b"x\n")
     until(performer, lambda: bool(here.sent))
-    assert here.sent == [(Side.AGENT, b"no\n")] and here.script.events == [Failed(1, "EIO")]
+    assert here.sent == [(Side.AGENT, b"no\n")]
+    (failed,) = here.script.events
+    assert isinstance(failed, Failed) and failed.command == 1 and failed.why.endswith("cannot be made durable: EIO")
     syncer.stop()
 
 

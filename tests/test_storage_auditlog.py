@@ -10,8 +10,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -241,6 +243,7 @@ def test_whatever_keeps_a_sync_from_being_made_its_records_are_not_durable(
         patch.setattr(os, name, broken)
         syncer.add(1)
         until(lambda: bool(said))
+    log.append(row(1), NOW)
     syncer.add(2)
     syncer.stop()
     assert said[0] and said[1] == ""
@@ -277,3 +280,97 @@ def test_a_record_before_a_failed_one_is_durable_only_if_it_was_made_so(
     else:
         with pytest.raises(AuditError, match="Input/output error"):
             log.fsync()
+
+
+def test_a_record_in_a_file_that_was_moved_away_is_durable_only_if_it_was_made_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "audit.jsonl"
+    log, inode = AuditLog(str(path)), 0
+    log.append(row(0), NOW)
+    inode = path.stat().st_ino
+    path.rename(tmp_path / "elsewhere")
+
+    def sync(fd: int) -> None:
+        if os.fstat(fd).st_ino == inode:
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fdatasync", sync)
+    first = log.begun
+    log.append(row(1), NOW)
+    log.sync()
+    assert "Input/output error" in log.doubt(first)
+
+
+@pytest.mark.parametrize("who", ["the thread", "a failed append", "a rotation"])
+def test_a_failure_the_kernel_tells_of_once_is_about_every_record_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, who: str
+) -> None:
+    """It tells whoever asks first; the others hear that all is well, and one of them asks for each record."""
+    log = AuditLog(str(tmp_path / "audit.jsonl"), rotate=1_000_000)
+    log.append(row(0), NOW)
+    failing = [OSError(5, "Input/output error")]
+
+    def sync(fd: int) -> None:
+        if failing:
+            raise failing.pop()
+
+    monkeypatch.setattr(os, "fdatasync", sync)
+    if who == "the thread":
+        log.append(row(1), NOW)
+        log.sync()
+    elif who == "a failed append":
+        with pytest.raises(AuditError):
+            log.append({"x": object()}, NOW)
+    else:
+        log._rotate = 1
+        with pytest.raises(AuditError):
+            log.append(row(1), NOW)
+        log._rotate = 1_000_000
+    log.sync()
+    assert all("Input/output error" in log.doubt(number) for number in (1, 2))
+    log.append(row(2), NOW)
+    log.fsync()
+    assert log.doubt(3) == ""
+
+
+def test_each_record_is_reported_as_what_is_known_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, said, begun, free = AuditLog(str(tmp_path / "audit.jsonl")), dict[int, str](), Event(), Event()
+
+    def sync(fd: int) -> None:
+        if not begun.is_set():
+            begun.set()
+            free.wait()
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fdatasync", sync)
+    syncer = Syncer(log, lambda keys, why: said.update(dict.fromkeys(keys, why)))
+    for number in (1, 2):
+        log.append(row(number), NOW)
+        syncer.add(number)
+        begun.wait()
+    free.set()
+    until(lambda: len(said) == 2)
+    log.append(row(3), NOW)
+    syncer.add(3)
+    syncer.stop()
+    assert [bool(said[number]) for number in (1, 2, 3)] == [True, True, False]
+
+
+def test_a_line_that_was_torn_in_a_pipe_is_ended_before_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    log, pieces = AuditLog(str(path)), list[bytes]()
+    while not log.lost:
+        with suppress(AuditError):
+            log.append({**row(0), "title": "x" * 10_000}, NOW)
+    with suppress(BlockingIOError):
+        while data := os.read(reader, 1 << 16):
+            pieces.append(data)
+    log.append(row(1), NOW)
+    lines = (b"".join(pieces) + os.read(reader, 1 << 16)).splitlines()
+    os.close(reader)
+    assert [json.loads(line)["event"] for line in lines[-2:]] == ["gap", "decision"]
+    with pytest.raises(ValueError, match="Unterminated"):
+        json.loads(lines[-3])

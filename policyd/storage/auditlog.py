@@ -6,11 +6,13 @@ Rules of this module:
    there, writes one line, and is done. A line that could not be written whole is taken back.
 2. `append` raises `AuditError` where the line is not in the file; whoever calls must then reject. After a failure the
    next line that can be written is a `gap` record with the count of what was lost.
-3. `fsync` means durable before it counts: `Syncer` does it in a thread of its own, one call for all that wait. What was
-   written to a file that is let go of after a failure is made durable first; if it cannot be, the next `fsync` fails.
+3. `fsync` means durable before it counts: `Syncer` does it in a thread of its own, one call for all that wait. A file
+   is made durable before it is let go of. The kernel tells of a failure to do so once, whoever asks: every record that
+   was begun before it stays in doubt.
 4. The file is the user's alone (0600 in 0700), opened without following links. Beyond `ROTATE` bytes it is renamed
    `audit-<number of its first line>.jsonl`; the chain goes on in the next file.
-5. A path that is no regular file (`/dev/full`, a pipe) is written as it is: chained, neither locked nor rotated.
+5. A path that is no regular file (`/dev/full`, a pipe) is written as it is: chained, neither locked nor rotated. A line
+   that was torn there is ended before the next.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import os
 import stat
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 
 from policyd import audit
@@ -36,7 +39,7 @@ class AuditError(Exception):
 
 
 class AuditLog:
-    """One process's hand on the log. `fsync` may be called from another thread, nothing else may."""
+    """One process's hand on the log. `sync` and `doubt` may be called from another thread, nothing else may."""
 
     def __init__(self, path: str, *, origin: Mapping[str, object] | None = None, rotate: int = ROTATE) -> None:
         """Open nothing yet: a log that cannot be opened is an error of the first append.
@@ -48,6 +51,8 @@ class AuditLog:
         """
         self.path = log_path(path)
         self.lost = 0
+        self.begun = 0
+        """How many records were begun, also those that failed; the last one's number."""
         self._origin = dict(origin or {})
         self._rotate = rotate
         self._fd: int | None = None
@@ -56,9 +61,10 @@ class AuditLog:
         """Device and inode of the open file."""
         self._head = Head()
         self._hold = threading.Lock()
-        """Held where the descriptor is closed or doubled: its number may be another file's a moment later."""
-        self._undurable = ""
-        """Why something that was written is not known to be durable."""
+        """Held where the descriptor is closed or doubled, since its number may be another file's a moment later, and
+        where a doubt is noted or asked for."""
+        self._doubted, self._why = 0, ""
+        """The last record that is not known to be durable, and why."""
 
     def append(self, record: Mapping[str, object], now: datetime) -> None:
         """Write one record.
@@ -66,6 +72,7 @@ class AuditLog:
         Raises:
             AuditError: it is not in the file, with the reason in words.
         """
+        self.begun += 1
         try:
             fd, size = self._lock()
             try:
@@ -78,26 +85,35 @@ class AuditLog:
                 self._unlock(fd)
         except (OSError, ValueError, TypeError) as error:
             self.lost += 1
-            self._give_up()
+            self._let_go()
             why = error.strerror if isinstance(error, OSError) else None
             raise AuditError(f"the audit log {self.path} cannot be written: {why or error}") from error
 
     def fsync(self) -> None:
         """Make what was written durable; AuditError where that fails, or is not known."""
+        self.sync()
+        if why := self.doubt(self.begun):
+            raise AuditError(why)
+
+    def sync(self) -> None:
+        """Make what was written durable; `doubt` says whether it is."""
         try:
             with self._hold:
                 fd = os.dup(self._fd) if self._fd is not None else None
-                why, self._undurable = self._undurable, ""
             try:
                 if fd is not None:
                     durable(fd)
             finally:
                 if fd is not None:
                     os.close(fd)
-        except OSError as error:
-            why = error.strerror or str(error)
-        if why:
-            raise AuditError(f"the audit log {self.path} cannot be made durable: {why}")
+        except Exception as error:  # whatever keeps it from being done, it is not done
+            with self._hold:
+                self._doubt(error)
+
+    def doubt(self, number: int) -> str:
+        """Say why a record (`begun`, as it was appended) is not known to be durable after a `sync`; empty if it is."""
+        with self._hold:
+            return self._why if number <= self._doubted else ""
 
     def close(self) -> None:
         """Let go of the file; the next append opens it again."""
@@ -109,14 +125,25 @@ class AuditLog:
             self._fd = self._note = None
         self._head = Head() if regular else self._head
 
-    def _give_up(self) -> None:
-        """Close after a failure; what was written before it may still wait for its `fsync`."""
-        try:
+    def _let_go(self) -> None:
+        """Close a file that is not written any more; what was written to it may still wait to be made durable."""
+        with suppress(OSError):
             if self._fd is not None and self._note is not None:
-                durable(self._fd)
-        except OSError as error:
-            self._undurable = error.strerror or str(error)
+                self._settle(self._fd)
         self.close()
+
+    def _settle(self, fd: int) -> None:
+        """Make a file durable before this returns; where that fails, what was begun is in doubt."""
+        with self._hold:
+            try:
+                durable(fd)
+            except OSError as error:
+                self._doubt(error)
+                raise
+
+    def _doubt(self, error: Exception) -> None:
+        why = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+        self._doubted, self._why = self.begun, f"the audit log {self.path} cannot be made durable: {why or error}"
 
     def _write(self, fd: int, record: Mapping[str, object]) -> Head:
         """Write one line after `self._head` and note the new end."""
@@ -129,6 +156,8 @@ class AuditLog:
         except OSError:
             if self._note is not None:
                 os.ftruncate(fd, head.size)
+            elif written:
+                self._head = Head(head.seq, head.prev, head.size, b"\n")
             raise
         end = Head(head.seq + 1, audit.digest(data), head.size + len(put))
         if self._note is not None:
@@ -151,7 +180,7 @@ class AuditLog:
             if size is not None and current:
                 return fd, size
             self._unlock(fd)
-            self.close()
+            self._let_go()
 
     def _unlock(self, fd: int) -> None:
         """Let others write: also while a thread holds a copy of the descriptor to make it durable."""
@@ -185,7 +214,7 @@ class AuditLog:
         """Rename a full file; its chain goes on in the next."""
         if size < self._rotate:
             return False
-        durable(fd)
+        self._settle(fd)
         os.rename(self.path, f"{self.path.removesuffix('.jsonl')}-{first_number(fd):012d}.jsonl")
         return True
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from policyd.storage.auditlog import AuditError, AuditLog
+from policyd.storage.auditlog import AuditLog
 
 
 class Syncer:
@@ -18,15 +18,16 @@ class Syncer:
         """`done(keys, why)` is called in the thread; `why` is empty where the records are durable."""
         self._log, self._done = log, done
         self._wake = threading.Condition()
-        self._waiting: list[int] = []
+        self._waiting: list[tuple[int, int]] = []
+        """What is reported, and the number of the record it is about."""
         self._stop = False
         self._thread = threading.Thread(target=self._run, name="policyd-fsync", daemon=True)
         self._thread.start()
 
     def add(self, key: int) -> None:
-        """Report `key` once everything written so far is durable."""
+        """Report `key` once the record that was appended last is durable, or cannot be."""
         with self._wake:
-            self._waiting.append(key)
+            self._waiting.append((key, self._log.begun))
             self._wake.notify()
 
     def stop(self) -> None:
@@ -40,15 +41,12 @@ class Syncer:
         while True:
             with self._wake:
                 self._wake.wait_for(lambda: self._waiting or self._stop)
-                keys, self._waiting = self._waiting, []
-            if not keys:
+                waiting, self._waiting = self._waiting, []
+            if not waiting:
                 return
-            self._done(keys, self._sync())
-
-    def _sync(self) -> str:
-        """Make durable; return why that failed. Whatever keeps it from being done, it is not done."""
-        try:
-            self._log.fsync()
-        except Exception as error:
-            return str(error) if isinstance(error, AuditError) else f"{type(error).__name__}: {error}"
-        return ""
+            self._log.sync()
+            found: dict[str, list[int]] = {}
+            for key, number in waiting:
+                found.setdefault(self._log.doubt(number), []).append(key)
+            for why, keys in found.items():
+                self._done(keys, why)
