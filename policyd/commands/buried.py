@@ -53,9 +53,11 @@ gh: codespace cs alias config
 aws: send-command execute-command
 az: run-command
 op: run
-tox nox: --
+tox: -- -x --override
+nox: --
 perf: stat record trace
 cmake: -E
+cargo: --config
 keyctl: session
 launchctl: submit asuser bsexec
 tcpdump: -z

@@ -2,8 +2,9 @@
 
 Rules of this module:
 
-1. The harmless list holds names that no usual program takes a path, a program or an option from. Their value is known
-   and holds nothing that make or a shell's arithmetic would run: make expands what it takes from variables.
+1. The harmless list holds names that no usual program takes a program or an option from. Their value is known, leads
+   nowhere as a path and holds nothing that make or a shell's arithmetic would run: make expands what it takes from
+   variables.
 2. `NAME` tolerates every value, `NAME=glob` the constant values that match (`*` crosses neither `/` nor `:`, `**`
    crosses all), `*` every name. A path in the directory the command runs in is written as if it were relative.
 """
@@ -39,11 +40,15 @@ HARMLESS = {name: source for source, names in _SOURCES.items() for name in names
 
 
 _RUNS = re.compile(r"[$`]").search
+_PATH = re.compile(r":?/|(?:.*/)?\.\.(?:/|$)").match
+"""What a language or a time zone may be a file by: messages read from it are formats."""
 
 
 def harmless(name: str, value: Word | None) -> bool:
     """Say whether setting `name` to `value` leaves what a command does alone."""
-    return name in HARMLESS and value is not None and value.kind is WordKind.CONST and not _RUNS(value.text)
+    if name not in HARMLESS or value is None or value.kind is not WordKind.CONST:
+        return False
+    return not _RUNS(value.text) and not _PATH(value.text)
 
 
 def tolerated(assignment: Assignment, env: Iterable[str], cwd: tuple[str, ...] = ()) -> bool:

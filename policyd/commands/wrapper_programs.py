@@ -84,7 +84,7 @@ def _shell(name: str, words: Words, found: Unwrapped, fed: str) -> None:
             script |= text in _COMMANDS
             at += 1 if script else _long_shell_option(name, text, found)
             continue
-        script |= ("c" in text[1:] and text[0] == "-") or (name, text) in _STARTS
+        script |= "c" in text[1:] or (name, text) in _STARTS  # `+c` is no less than `-c`
         stdin |= "s" in text[1:]
         at += 1 + text.count("o") + text.count("O")
     if script:
@@ -213,6 +213,15 @@ def _alias(name: str, words: Words, found: Unwrapped, fed: str) -> None:
             found.inners.append(Inner(f"alias {head}", script=constant(text), strict=True))
 
 
+def _hash(name: str, words: Words, found: Unwrapped, fed: str) -> None:
+    """`hash -p FILE NAME`: the file may run under that name later; strict rules see it."""
+    for at, word in enumerate(words[:-1]):
+        text = constant_text(word) or ""
+        if text.startswith("-") and "p" in text:
+            file = constant(text.partition("p")[2]) if not text.endswith("p") else words[at + 1]
+            found.inners.append(Inner(name, (file, MORE_INPUT), strict=True))
+
+
 def _jobs(name: str, words: Words, found: Unwrapped, fed: str) -> None:
     if words and constant_text(words[0]) == "-x" and len(words) > 1:
         found.inners.append(Inner(name, words[1:]))
@@ -242,6 +251,7 @@ OTHERS = {
     "find": _find,
     "gfind": _find,
     "git": _git,
+    "hash": _hash,
     "jobs": _jobs,
     "source": _source_file,
     "trap": _trap,
