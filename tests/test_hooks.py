@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import queue
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -344,4 +346,23 @@ def test_an_answer_is_one_object() -> None:
 def test_a_link_to_a_good_program_is_good(tmp_path: Path) -> None:
     target = write(tmp_path / "hook", HEAD)
     (tmp_path / "link").symlink_to(target)
-    assert check(str(tmp_path / "link")).st_ino == os.stat(target).st_ino
+    real, status = check(str(tmp_path / "link"))
+    assert (real, status.st_ino) == (os.path.realpath(target), os.stat(target).st_ino)
+
+
+def test_a_link_that_leads_elsewhere_once_it_was_looked_at_is_not_followed(
+    tmp_path: Path, hooks: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, evil = (write(tmp_path / name, HEAD + GOOD[name][0]) for name in ("reject", "plain allow"))
+    link = tmp_path / "link"
+    link.symlink_to(good)
+
+    class Late(subprocess.Popen[bytes]):
+        def __init__(self, *words: Any, **more: Any) -> None:
+            link.unlink()
+            link.symlink_to(evil)
+            super().__init__(*words, **more)
+
+    monkeypatch.setattr(subprocess, "Popen", Late)
+    outcome = put_to(hooks, str(link))
+    assert (outcome.effect, outcome.by) == (Effect.DENY, "command")

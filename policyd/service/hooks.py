@@ -2,8 +2,9 @@
 
 Rules of this module:
 
-1. No shell. The path is absolute and names a regular, executable file that, like every directory above it, only root or
-   this user can change; the file is checked on an open descriptor, and is still the same when it is started.
+1. No shell. The path is absolute and leads to a regular, executable file that, like every directory above it, only root
+   or this user can change; the file is checked on an open descriptor, and is still the same when it is started, by the
+   path without links: where a link leads by then does not matter.
 2. The question is on its standard input and nowhere else. Its environment is a short list of harmless names with a
    fixed search path, its directory is `/`: nothing a repository set reaches it.
 3. An answer is exit status 0 and exactly one JSON object of at most 64 KiB with no key twice. Everything else is a
@@ -188,8 +189,8 @@ def answer_of(output: bytes) -> Mapping[str, object]:
     return value
 
 
-def check(path: str) -> os.stat_result:
-    """Return the status of the hook at `path` if nobody but root and this user can change what is run.
+def check(path: str) -> tuple[str, os.stat_result]:
+    """Return the real path of the hook at `path`, and its status, if nobody but root and this user can change it.
 
     Raises:
         HookError: it may not be run, and why.
@@ -210,7 +211,7 @@ def check(path: str) -> os.stat_result:
         os.close(descriptor)
     if why:
         raise HookError(why)
-    return status
+    return real, status
 
 
 def ask_hook(run: _Run, environment: Mapping[str, str]) -> bytes:
@@ -219,7 +220,7 @@ def ask_hook(run: _Run, environment: Mapping[str, str]) -> bytes:
     Raises:
         HookError: it may not be run, could not be started, failed, or was ended.
     """
-    run.process = process = _spawn(run.path, check(run.path), environment)
+    run.process = process = _spawn(run.path, *check(run.path), environment)
     try:
         end = time.monotonic() + run.seconds + GRACE
         printed, complaint = _talk(process, run.payload, end, run.stopped)
@@ -232,15 +233,23 @@ def ask_hook(run: _Run, environment: Mapping[str, str]) -> bytes:
     return printed
 
 
-def _spawn(path: str, checked: os.stat_result, environment: Mapping[str, str]) -> Popen[bytes]:
+def _spawn(path: str, real: str, checked: os.stat_result, environment: Mapping[str, str]) -> Popen[bytes]:
     from subprocess import PIPE, Popen
 
     try:
-        found = os.stat(path)
+        found = os.lstat(real)
         if (found.st_dev, found.st_ino) != (checked.st_dev, checked.st_ino):
             raise HookError("it was replaced while it was looked at")
         return Popen(
-            [path], stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd="/", env=dict(environment), process_group=0, bufsize=0
+            [path],
+            executable=real,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            cwd="/",
+            env=dict(environment),
+            process_group=0,
+            bufsize=0,
         )
     except (OSError, ValueError) as error:
         raise HookError(f"it cannot be started: {error}") from error
