@@ -40,7 +40,7 @@ HARMLESS = {name: source for source, names in _SOURCES.items() for name in names
 
 
 _RUNS = re.compile(r"[$`]").search
-_PATH = re.compile(r":?/|(?:.*/)?\.\.(?:/|$)").match
+_PATH = re.compile(r":?/|(?:.*/)?\.\.(?:/|$)", re.DOTALL).match
 """What a language or a time zone may be a file by: messages read from it are formats."""
 
 
