@@ -6,7 +6,8 @@
 
 This is the advisory tier: only what the agent asks for is judged, by rules instead of a constant answer.
 
-1. What policy settles never reaches the wrapped client; an *ask* does, and its answer is judged once more.
+1. What policy settles never reaches the wrapped client; an *ask* does, and its answer is judged once more, by what is
+   known by then.
 2. The request is judged as it stood on the wire. An observer that failed, or was never passed, leaves less to judge
    by: until a `session/new` was seen no rule with `path` allows, and after a failure everything is denied.
 3. The agent is told `allow_once` where the person chose "always": memory belongs to the client, not to the agent.
@@ -23,7 +24,7 @@ from typing import Any
 
 from policyd.acp import answer, mislabelled, unsound
 from policyd.authorizer import Authorizer, Claims
-from policyd.model import Decision, Effect, Request
+from policyd.model import Decision, Effect, Request, Source
 from policyd.policy import Policy
 from policyd.storage import places
 from policyd.storage.filesystem import RealFilesystem
@@ -77,6 +78,16 @@ class Guard:
         """Decide a request at this moment."""
         return self.authorizer.settle(request, now=datetime.now(UTC))
 
+    def again(self, request: Request, params: Mapping[str, object]) -> Decision:
+        """Decide once more what a person was asked about: as it was shown, and by what is known by now of `params`."""
+        if self.broken:
+            return Decision(Effect.DENY, Source.ERROR, self.broken)
+        try:
+            now = self.request(params)
+        except Exception as error:
+            return Decision(Effect.DENY, Source.ERROR, unreadable(error))
+        return max(self.decide(request), self.decide(now), key=lambda decision: decision.effect)
+
     def _forget(self, ident: object) -> None:
         """Forget a request that was answered, or whose id is used anew."""
         for one in [one for one in self._waiting if one[0] == ident]:
@@ -118,36 +129,32 @@ class GuardedClient:
         if self._guard.broken:
             return respond(None, {"effect": "deny", "reason": self._guard.broken})
         try:
-            request = self._guard.request(self._guard.stated(session_id, tool_call.tool_call_id, dumped))
+            params = self._guard.stated(session_id, tool_call.tool_call_id, dumped)
+            request = self._guard.request(params)
         except Exception as error:
-            return respond(None, {"effect": "deny", "reason": f"the request cannot be read: {type(error).__name__}"})
+            return respond(None, {"effect": "deny", "reason": unreadable(error)})
         decision = self._guard.decide(request)
         chosen = answer(
             decision.effect, request.options, final=decision.final, plain=request.plain, refusal=request.refusal
         )
         if chosen.effect is not Effect.ASK:
             return respond(chosen.option, meta(decision, chosen.effect))
-        return await self._ask(request, decision, session_id, tool_call, options, extra)
-
-    async def _ask(
-        self,
-        request: Request,
-        decision: Decision,
-        session_id: str,
-        tool_call: Any,  # noqa: ANN401
-        options: Any,  # noqa: ANN401
-        extra: dict[str, Any],
-    ) -> Any:  # noqa: ANN401
         said = await self._client.request_permission(
             session_id=session_id, tool_call=tool_call, options=options, **extra
         )
         option = person_chose(request, getattr(getattr(said, "outcome", None), "option_id", None))
-        again = self._guard.decide(request)
-        if option is not None and again.effect is Effect.DENY and not refuses(request, option):
+        if option is None or refuses(request, option):
+            return respond(option, meta(decision, Effect.DENY))
+        again = self._guard.again(request, params)
+        if again.effect is Effect.DENY:
             rejected = answer(Effect.DENY, request.options, final=again.final, refusal=request.refusal)
             return respond(rejected.option, meta(again, Effect.DENY))
-        allowed = option is not None and not refuses(request, option)
-        return respond(option, meta(decision, Effect.ALLOW if allowed else Effect.DENY))
+        return respond(option, meta(decision, Effect.ALLOW))
+
+
+def unreadable(error: Exception) -> str:
+    """Return why a request is refused that could not be read."""
+    return f"the request cannot be read: {type(error).__name__}"
 
 
 def about(params: object, session_id: str, call_id: str) -> bool:

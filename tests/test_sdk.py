@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import acp
@@ -117,6 +118,36 @@ def test_a_message_that_could_not_be_taken_in_denies_what_follows(workspace: Pat
     guard = Guard(load(workspace.parent / "policy.toml"), home=str(workspace.parent))
     guard.observe(object())
     assert guard.broken
+
+
+def seen(update: Any) -> Any:
+    """Return what an observer is given of an update of the call `c`."""
+    params = {"sessionId": "s", "update": {"sessionUpdate": "tool_call_update", "toolCallId": "c", **update}}
+    message = {"jsonrpc": "2.0", "method": "session/update", "params": params}
+    return SimpleNamespace(direction=acp.connection.StreamDirection.INCOMING, message=message)
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "allowed"),
+    [
+        (seen({"status": "pending"}), True),
+        (seen({"locations": [{"path": "/work/.env"}]}), False),
+        (object(), False),
+    ],
+)
+def test_a_yes_is_judged_by_what_is_known_when_it_comes(workspace: Path, meanwhile: Any, allowed: bool) -> None:
+    guard = Guard(load(workspace.parent / "policy.toml"), home=str(workspace.parent / "home"))
+
+    class Reading(Person):
+        async def request_permission(self, session_id: str, tool_call: Any, options: Any, **more: Any) -> Any:
+            guard.observe(meanwhile)
+            return await super().request_permission(session_id, tool_call, options, **more)
+
+    call = acp.schema.ToolCallUpdate(tool_call_id="c", title="git push", raw_input={"command": "git push"})
+    kinds: tuple[Any, Any] = ("allow_once", "reject_once")
+    options = [acp.schema.PermissionOption(option_id=kind, name=kind, kind=kind) for kind in kinds]
+    answer = asyncio.run(guard.wrap(Reading("allow_once")).request_permission("s", call, options))
+    assert answer.outcome.option_id == ("allow_once" if allowed else "reject_once")
 
 
 def test_a_cancelled_question_leaves_nothing_behind(workspace: Path) -> None:
