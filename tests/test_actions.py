@@ -120,6 +120,39 @@ def test_old_paths_are_mentions_of_a_later_request() -> None:
     assert "any /etc/shadow (mention)" in ask(conversation, number=8, rawInput={"command": "true"})
 
 
+PLACES: list[tuple[list[dict[str, Any]], str]] = [
+    ([{}], ""),
+    ([{"cwd": None}, {"title": "x"}], ""),
+    ([{"cwd": "/home/dev/project"}], ""),
+    ([{"cwd": "/"}], " (in ?)"),
+    ([{"cwd": ["/"]}], " (in ?)"),
+    ([{}, {"cwd": "/home/dev/project/sub"}, {}], " (in ?)"),
+]
+
+
+@pytest.mark.parametrize(("told_of_it", "where"), PLACES)
+def test_a_subagents_session_works_where_its_parent_does(told_of_it: list[dict[str, Any]], where: str) -> None:
+    conversation = talk()
+    for fields in told_of_it:
+        made = {"sessionUpdate": "subagent_update", "sessionId": "child", "additionalDirectories": ["/"], **fields}
+        conversation.observe("a2c", {"method": "session/update", "params": {"sessionId": "s", "update": made}})
+    call = {"toolCallId": "c", "kind": "execute", "rawInput": {"command": "make"}}
+    actions = conversation.request({"sessionId": "child", "toolCall": call, "options": OPTIONS}).actions
+    assert [told(action) for action in actions] == [f"execute $ make{where}"]
+    assert conversation.workspace("child").roots == conversation.workspace("s").roots
+
+
+def test_who_is_no_subagent_is_moved_by_no_announcement() -> None:
+    conversation = talk()
+    conversation.observe("c2a", {"id": 2, "method": "session/new", "params": {"cwd": "/srv/other", "mcpServers": []}})
+    conversation.observe("a2c", {"id": 2, "result": {"sessionId": "other"}})
+    for parent, named in (("s", "other"), ("s", "s"), ("other", "unknown"), ("s", "unknown"), ("s", ["x"])):
+        made = {"sessionUpdate": "subagent_update", "sessionId": named, "cwd": "/"}
+        conversation.observe("a2c", {"method": "session/update", "params": {"sessionId": parent, "update": made}})
+    assert [conversation.workspace(ident).cwd for ident in ("s", "other")] == ["/home/dev/project", "/srv/other"]
+    assert conversation.workspace("unknown").roots == ("/srv/other",)
+
+
 def test_replayed_history_supports_no_request() -> None:
     conversation = talk()
     load = {"sessionId": "s", "cwd": "/home/dev/project", "mcpServers": []}

@@ -25,10 +25,10 @@ from policyd.actions.builder import MENTIONING, Builder, Surroundings
 from policyd.actions.evidence import Call, Evidence, merge, says_more
 from policyd.actions.fields import Found
 from policyd.actions.identity import identify
-from policyd.actions.messages import absolute, allows, current_mode, id_key, listed, name_version, options_of, tool_call
+from policyd.actions.messages import allows, current_mode, id_key, listed, name_version, options_of, tool_call
 from policyd.actions.profiles import Profile
 from policyd.actions.seen import Seen
-from policyd.actions.sessions import FORGOTTEN, Machine, Session
+from policyd.actions.sessions import FORGOTTEN, Machine, Session, stated
 from policyd.model import TABLE, Action, Agent, Mode, Request, Tool, Workspace
 
 MOST_SESSIONS = 1_000
@@ -151,7 +151,7 @@ class Conversation:
             done = isinstance(result, TABLE)
             known.loaded(done=done)
             known.lost |= self.profile.data.sticky_cwd and not done
-            if done and known.place[:3] != self._stated_in(asked.session, asked.params).place[:3]:
+            if done and known.place[:3] != stated(asked.session, asked.params, self._cwd).place[:3]:
                 known = self.open(asked.session, asked.params)  # another load came between, and elsewhere
         if not ident or not isinstance(result, TABLE):
             return
@@ -166,28 +166,18 @@ class Conversation:
         before = known.before if known.before is not None else known.place
         self.open(ident, params).loading(before)
 
-    def _stated_in(self, ident: str, params: Mapping[str, object]) -> Session:
-        cwd, more, servers = (params.get(key) for key in ("cwd", "additionalDirectories", "mcpServers"))
-        stated = self._cwd if cwd in (None, "") else cwd
-        stated = paths.posix(stated) if isinstance(stated, str) else stated
-        return Session(
-            ident,
-            stated if absolute(stated) else None,
-            tuple(filter(absolute, more)) if isinstance(more, list) else (),
-            tuple(str(item["name"]) for item in servers if isinstance(item, TABLE) and item.get("name"))
-            if isinstance(servers, list)
-            else (),
-        )
-
     def open(self, ident: str, params: Mapping[str, object]) -> Session:
         """Open session `ident` as the params of `session/new` say; one of this id that was known is forgotten."""
-        session = self._stated_in(ident, params)
+        return self._put(stated(ident, params, self._cwd))
+
+    def _put(self, session: Session) -> Session:
+        """Open `session`; one of its id that was known is forgotten."""
         session.workspace = self._workspace(session)
-        self.forget(ident)
+        self.forget(session.id)
         while len(self.sessions) >= MOST_SESSIONS:
             self.forget(next(iter(self.sessions)))
             self._forgot = True
-        self.sessions[ident] = session
+        self.sessions[session.id] = session
         return session
 
     def forget(self, ident: str) -> None:
@@ -278,12 +268,23 @@ class Conversation:
             self._stated(session, str(update.get("currentModeId", "")))
         elif sort == "config_option_update":
             self._stated(session, current_mode(update, self.profile.data.mode.option))
+        elif sort == "subagent_update":
+            self._adopt(session, update)
         elif sort in ("tool_call", "tool_call_update") and not session.replaying:
             call_id = update.get("toolCallId")
             if isinstance(call_id, str):
                 if self.profile.data.sticky_cwd:
                     session.follow(call_id, update, self.machine)
                 self._keep(session, session.told(call_id, update))
+
+    def _adopt(self, parent: Session, update: Mapping[str, object]) -> None:
+        """Take in that `parent` made a session; what was heard of that one before stays what it was."""
+        ident = update.get("sessionId")
+        if isinstance(ident, str) and ident:
+            if (child := self.sessions.get(ident)) is None:
+                child = self._put(parent.child(ident))
+                child.forgetful = child.bereft = self._forgot
+            child.placed(parent, update)
 
     def refuse(self, session_id: str, call_id: str, why: str) -> None:
         """Take in that an update of the call was refused: what is known of it no longer counts."""

@@ -4,6 +4,9 @@ A shell that keeps its directory between calls (the agent's profile says so) may
 directory a command that may have run has gone to. What may go to a place that cannot be told makes the place unknown: a
 `cd` to it, a program that is not constant, a file that `source` runs (but a virtual environment's `activate`, which by
 its nature stays where it is).
+
+A subagent may have a session of its own, which the agent announces: it works where its parent does. One that the agent
+says stands elsewhere stands nobody knows where, and its roots stay those that the client gave the parent.
 """
 
 from __future__ import annotations
@@ -12,10 +15,11 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from policyd import commands
+from policyd import commands, paths
 from policyd.actions.evidence import FINISHED, Call, table
+from policyd.actions.messages import absolute
 from policyd.actions.seen import Seen
-from policyd.model import Filesystem, SimpleCommand, WordKind, Workspace
+from policyd.model import TABLE, Filesystem, SimpleCommand, WordKind, Workspace
 
 MOST_CALLS = 10_000
 MOST_PLACES = 16
@@ -70,12 +74,27 @@ class Session(Struct):
     """Call id -> where its command would take the shell; None = nobody knows."""
     seen: Seen | None = None
     """The surroundings of its calls and what they stood for, as long as workspace and places are these."""
+    parent: str = ""
+    """The session that made it: a subagent's."""
     size: int = 0
     """About how many bytes are kept of its calls."""
     forgetful: bool = False
     """A call was forgotten of which more was known than its own request says: one that is not announced may be it."""
     bereft: bool = False
     """One of those had been announced and not yet asked about."""
+
+    def child(self, ident: str) -> Session:
+        """Return the session `ident` that this one made: it works where this one does."""
+        return Session(
+            ident, self.cwd, self.additional, self.servers, places=self.places, lost=self.lost, parent=self.id
+        )
+
+    def placed(self, parent: Session, told: Mapping[str, object]) -> None:
+        """Take in where the agent says that a session of `parent` stands: what is a root, only the client says."""
+        if self.parent != parent.id or told.get("cwd") in (None, "", self.cwd):
+            return
+        roots = (self.cwd, *self.additional) if self.cwd else self.additional
+        self.cwd, self.additional, self.workspace = None, roots, None
 
     def call(self, ident: str, *, announced: bool = False) -> Call:
         """Return the call `ident`, made on first sight; the oldest is forgotten past the cap."""
@@ -184,6 +203,21 @@ class Session(Struct):
         known = tuple(place for place in dict.fromkeys((*self.places, *(places or ()))) if place != self.cwd)
         self.lost = self.lost or places is None or len(known) > MOST_PLACES
         self.places = known[:MOST_PLACES]
+
+
+def stated(ident: str, params: Mapping[str, object], given: str | None) -> Session:
+    """Return session `ident` as the params that open it say; `given` is the directory where they say none."""
+    cwd, more, servers = (params.get(key) for key in ("cwd", "additionalDirectories", "mcpServers"))
+    told = given if cwd in (None, "") else cwd
+    told = paths.posix(told) if isinstance(told, str) else told
+    return Session(
+        ident,
+        told if absolute(told) else None,
+        tuple(filter(absolute, more)) if isinstance(more, list) else (),
+        tuple(str(item["name"]) for item in servers if isinstance(item, TABLE) and item.get("name"))
+        if isinstance(servers, list)
+        else (),
+    )
 
 
 def _astray(command: SimpleCommand) -> bool:
