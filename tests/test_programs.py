@@ -80,6 +80,7 @@ def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
     }
     more = {
         "rev",
+        "goal",
         "tests",
         "script",
         "own",

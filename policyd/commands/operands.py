@@ -352,7 +352,7 @@ def _operand(found: _Uses, role: str, word: Word, reach: Reach) -> None:
         found.file(role, word, reach)
     elif role in {"tests", "program"}:
         _code(found, _before(word, "::") if role == "tests" else word)
-    elif role in {"mention", "rev", "package"}:
+    elif role in {"mention", "rev", "package"} or (role == "goal" and "/" in constant(word)):
         found.mention(word, whole=role == "rev")
     elif role == "script" and constant(word).startswith("-"):
         found.mention(word)

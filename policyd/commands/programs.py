@@ -12,9 +12,9 @@ A table entry holds:
 - `source`: where its content was read; `names`: other names of it; `like`: other subcommands that are as it is; `sub`:
   its subcommands, which hold the same keys
 - `options`: in the notation of `options.py`; `with`: names of option groups of the program (`groups`)
-- `operands`: their roles in order, `*` behind the one that repeats (`data read*`, `read* edit`); `instead`: options
-  that stand in for the first; `target`: the option that stands in for the last; `empty`: what is done to what without
-  operands (`search .`)
+- `operands`: their roles in order, `*` behind the one that repeats (`data read*`, `read* edit`); what is named `goal`
+  is a file if it holds a `/`; `instead`: options that stand in for the first; `target`: the option that stands in for
+  the last; `empty`: what is done to what without operands (`search .`)
 - `reach` of the operands; `deep`, `shallow`: options that make it content, names; `deep_as`: their kind then;
   `hidden`: the options without which names with a leading dot below are skipped
 - `role`: `reader` carries reads, `writer` what its operands say; `verb`: it changes something whatever its options
