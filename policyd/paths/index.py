@@ -36,15 +36,19 @@ KEY, SHORT = 4, ""
 
 
 NAMES: dict[str, Node] = {}
+TABLE: Table = {}
 TEXTS: Tables = {}
 WILDS: dict[Segment, tuple[Matcher, Node]] = {}
 """Stand in for the tables of the many places where nothing is filed; never written to."""
 
 
 class Node:
-    """A place in a trie: where each kind of next component leads, and the patterns that match here and below."""
+    """A place in a trie: where each kind of next component leads, and the patterns that match here and below.
 
-    __slots__ = ("_all", "closing", "deep", "holding", "ids", "literals", "loops", "opening", "wild", "wilds")
+    Most names are in none of the tables of most places: so much is told by two look-ups, of how a name begins and ends.
+    """
+
+    __slots__ = ("_all", "closing", "deep", "holding", "ids", "literals", "loops", "opening", "rare", "wild", "wilds")
 
     def __init__(self, *, loops: bool = False) -> None:
         self.loops = loops
@@ -53,6 +57,8 @@ class Node:
         self.literals: dict[str, Node] = NAMES
         self.wild = False
         """Something is filed in one of the next four."""
+        self.rare = False
+        """Something is filed elsewhere than under the first or last characters of a text."""
         self.opening: Tables = TEXTS
         self.closing: Tables = TEXTS
         self.holding: Tables = TEXTS
@@ -75,7 +81,9 @@ class Node:
         if text:
             tables = self.opening if opens else self.closing if closes else self.holding
             key = SHORT if len(text) < KEY or not (opens or closes) else text[:KEY] if opens else text[-KEY:]
+            self.rare = self.rare or key == SHORT
             return tables.setdefault(key, {}).setdefault(len(text), {}).setdefault(text, Node())
+        self.rare = True
         return self.wilds.setdefault(segment, (segment.matches, Node()))[1]
 
     def named(self, name: str) -> Node:
@@ -98,23 +106,33 @@ class Node:
 
     def fitting(self, name: str, nodes: list[Node]) -> None:
         """Add the nodes behind wildcards that may fit `name`."""
-        opening, closing = self.opening, self.closing
-        for key in (SHORT, name[:KEY]) if opening else ():
-            for size, texts in opening[key].items() if key in opening else ():
+        key = name[:KEY]
+        if key in self.opening:
+            for size, texts in self.opening[key].items():
                 if name[:size] in texts:
                     nodes.append(texts[name[:size]])
-        for key in (SHORT, name[-KEY:]) if closing else ():
-            for size, texts in closing[key].items() if key in closing else ():
+        key = name[-KEY:]
+        if key in self.closing:
+            for size, texts in self.closing[key].items():
                 if name[-size:] in texts:
                     nodes.append(texts[name[-size:]])
-        if self.holding or self.wilds:
-            nodes += self._holding(name)
+        if self.rare:
+            self._rare(name, nodes)
 
-    def _holding(self, name: str) -> Iterator[Node]:
-        for size, table in self.holding.get(SHORT, {}).items():
-            texts = {name[at : at + size] for at in range(len(name) - size + 1)}
-            yield from (table[text] for text in texts if text in table)
-        yield from (node for matches, node in self.wilds.values() if matches(name))
+    def _rare(self, name: str, nodes: list[Node]) -> None:
+        """Add those behind short texts, behind texts inside and behind wildcards without any."""
+        for size, texts in self.opening.get(SHORT, TABLE).items():
+            if name[:size] in texts:
+                nodes.append(texts[name[:size]])
+        for size, texts in self.closing.get(SHORT, TABLE).items():
+            if name[-size:] in texts:
+                nodes.append(texts[name[-size:]])
+        for size, texts in self.holding.get(SHORT, TABLE).items():
+            held = {name[at : at + size] for at in range(len(name) - size + 1)}
+            nodes += [texts[text] for text in held if text in texts]
+        for matches, node in self.wilds.values():
+            if matches(name):
+                nodes.append(node)
 
     def everything(self) -> tuple[int, ...]:
         """The patterns of this node and all below it."""
