@@ -189,7 +189,24 @@ PLAIN_WORDS = (
     "*.py", "a?", "~/d", "~", "{}", "\\;", "\\(", '"a\\"b"', "'a;rm x'", '"a|b"', "x=1", "a=b", "a'b'c", "HEAD^",
     "HEAD~1", "é", "'é\n'", "2", "]", "!=", "=", "a,b", "@x", "+%s", "''", '""', "if", "done", "--", "-", "$HOME/x",
 )  # fmt: skip
-JOINS = (" && ", " || ", " | ", "; ", "\n", "&&", "|", ";", " & ", "&", "\n\n", "  # c 'x\n", ";\n", " &\n")
+JOINS = (
+    " && ",
+    " || ",
+    " | ",
+    "; ",
+    "\n",
+    "&&",
+    "|",
+    ";",
+    " & ",
+    " &&\n  ",
+    " |\n",
+    "&",
+    "\n\n",
+    "  # c 'x\n",
+    ";\n",
+    " &\n",
+)
 BEHIND = ("", "", "", " > o", " >> 'o p'", " 2>&1", " 2>/dev/null", " < f", " &> o", " >o 2>&1", " <<< x", ' <<< "$x"')
 COMMAND = st.builds(
     lambda head, words, behind: " ".join([head, *words]) + behind,
@@ -246,6 +263,48 @@ FED = st.builds(
     BODY,
     st.sampled_from(("E\n", "E", "E\nF\nls $x\n", "F\nE\n\nrm y", "E\n# c\nF")),
 )
+TESTED = st.lists(
+    st.sampled_from((*PLAIN_WORDS, "==", "!=", "=~", "&&", "||", "!", "-n", "-f", "-nt")), max_size=6
+).map(lambda words: f"[[ {' '.join(words)} ]]")
+SIMPLE = st.sampled_from(
+    (
+        "[[ -n $x ]]",
+        "[[ ! -f 'a b' && $x == \"y $z\" || a != b* ]]",
+        "break", "continue", "exit 1", "cd d", "cd ..", "x=$y", "x=a", "read x", "[ -f $x ]", "ls $x", 'ls "$x" "$y"',
+        "cat", "! a", "eval 'x=1'", "PATH=/x", "ls *.c x$x", 'cd "$x"', "a > $x", "sh", "sudo a $x",
+    )
+)  # fmt: skip
+INNER = st.builds(
+    lambda chain, last, end: "".join(part for pair in chain for part in pair) + last + end,
+    st.lists(
+        st.tuples(
+            SIMPLE, st.sampled_from((" && ", " || ", " | ", "; ", "\n", " & ", " # c\n", " &&\n", " | # c\n\n "))
+        ),
+        max_size=2,
+    ),
+    SIMPLE | NEST_COMMAND,
+    st.sampled_from((";", "\n", " ;\n", " &", " # c\n")),
+)
+VALUES = st.lists(st.sampled_from(PLAIN_WORDS) | NEST_WORD, max_size=3).map(" ".join)
+SHAPES = (
+    "if {0} then {1} fi", "if {0} then {1} else {2} fi", "if {0}\nthen\n{1}\nelif {2} then {3} fi",
+    "if {0} then {1} elif {2} then {3} else {0} fi", "while {0} do {1} done", "until {0} do {1} done",
+    "for x in {4}; do {0} done", "for x in {4}\ndo\n{0} done", "select x in {4}; do {0} done", "if ! {0} then {1} fi",
+    "for x in a 'b c' *.py; do {0} if {1} then {2} fi; {3} done", "while {0} do if {1} then break; fi; {2} done",
+    "for x in a {4} ; do for y in $x b; do {0} done; done", "(if {0} then {1} fi)", "ls $(for x in a; do {0} done)",
+)  # fmt: skip
+COMPOUND = st.builds(
+    lambda shape, one, two, three, four, values: shape.format(one, two, three, four, values),
+    st.sampled_from(SHAPES), INNER, INNER, INNER, INNER, VALUES,
+)  # fmt: skip
+COMPOUNDS = st.builds(
+    lambda chain, last, end: "".join(part for pair in chain for part in pair) + last + end,
+    st.lists(st.tuples(COMPOUND | SIMPLE, st.sampled_from((" && ", " || ", " | ", "; ", "\n", " & "))), max_size=2),
+    COMPOUND,
+    st.sampled_from(
+        ("", "\n", " > o", " 2>&1 | a", " < f; ls $x", " <<E\n$x\nE\n", " || ls $x", " && cd ..; a", "; ls *")
+    ),
+)
 ALMOST = st.text(alphabet=st.sampled_from(list("ab1 \n'\"\\$x{};&|<>#[]!,./-=~^*?é()`E")), max_size=30)
 
 
@@ -256,7 +315,9 @@ def alike(text: str) -> bool:
     return found == slow or slow is None or bool(slow.opaque)
 
 
-TEXTS = LIST | ALMOST | GROUPS | FED | st.integers(0, 10_000).map(lambda seed: Generator(seed).text())
+TEXTS = (
+    LIST | ALMOST | GROUPS | FED | COMPOUNDS | TESTED | st.integers(0, 10_000).map(lambda seed: Generator(seed).text())
+)
 
 
 @settings(deadline=None)
@@ -297,6 +358,13 @@ PLAIN = (
     "time make -j4; coproc cat",
     "{a,b} x; ! {c,d}e && A=1 {f,g}",
     'git commit -m "fix: \\"é\\"\n\nbody"',
+    "if [ -f .env ]; then source .env; elif ! a; then b; else touch .env; fi",
+    'for f in *.py "a b"; do black "$f" || break; done > o && ls',
+    "for i in $(seq 1 3)\ndo\n  echo $i; cd d\ndone | sort",
+    'ls | while read -r l; do echo "$l"; done; until a; do sleep 1; done &',
+    "if [[ ! -f $x && -n 'a b' ]] || [[ $y == a* ]]; then b &&\n c; fi",
+    "select x in a b; do echo $x; done < f",
+    "cat <<E; if a; then cat <<F; fi\n1\nE\n2\nF\nb",
 )
 
 
@@ -307,6 +375,39 @@ def test_an_everyday_list_is_read_without_the_tree_and_as_by_it(text: str) -> No
 
 NOT_PLAIN = (
     "if",
+    "if a; fi",
+    "if a; then b; else c; elif d; then e; fi",
+    "if a; then b; fi c",
+    "if a; then b; fi && ",
+    "if a; then b; done",
+    "if a && then b; fi",
+    "if then b; fi",
+    "for x; do a; done",
+    "for x in a; a; done",
+    "for x in a && do b; done",
+    "for x in a > o; do b; done",
+    "for 1 in a; do b; done",
+    "for $x in a; do b; done",
+    "while a; do b",
+    "while a; done",
+    "while a; do b; done; done",
+    "then a",
+    "[[ a",
+    "[[ a ]] b",
+    "[[ a ]] > o",
+    "[[ a &&\nb ]]",
+    "[[ a b ]]",
+    "[[ a && ]]",
+    "[[ $x -eq 1 ]]",
+    "[[ -v x ]]",
+    "[[ x[1] == a ]]",
+    "[[ (a) ]]",
+    "[[ $(a) ]]",
+    "[[ a < b ]]",
+    "[[ 'a (b' ]]",
+    "[[ a == \"`b`\" ]]",
+    "a; do b",
+    "for x in a; do " * 6 + "b" + "; done" * 6,
     "! ! ls",
     "a | ! b",
     "! a=1",
@@ -382,6 +483,8 @@ def test_anything_else_is_left_to_the_tree(text: str) -> None:
         "a <<E 'b\nE\n'\nE\n",
         "a <<E\nb E",
         "a <<E; b <<F\nE\n",
+        "until a; do b; done <<E",
+        "if a <<E; then b; fi\n",
     ],
 )
 def test_a_here_document_whose_end_is_not_plain_is_left_to_the_scan(text: str) -> None:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-from policyd.commands import redirects
+from policyd.commands import branching, redirects
 from policyd.commands.execute import Call, listed, simple
 from policyd.commands.findwords import printed
 from policyd.commands.plain import Part, divide
@@ -168,7 +169,7 @@ def _words(text: Text, part: Part) -> Pair:
     """Read a command that is words and nothing else."""
     state = text.state
     here = state.cwd
-    argv = text.words(part)
+    argv = text.words(part.words)
     if not argv:
         return here, here
     source = part.text if part.text.isascii() else decoded(part.text)
@@ -192,7 +193,7 @@ def _run(
 
 def _simple(text: Text, part: Part) -> Pair:
     """Read a command with what stands before and behind its words."""
-    argv = text.words(part)
+    argv = text.words(part.words)
     env = environment(text, part.assigned, prefix=bool(argv)) if part.assigned else ()
     uses = _redirects(text, part) if part.redirects else None
     here = text.state.cwd
@@ -224,8 +225,10 @@ def _group(text: Text, part: Part) -> Pair:
     pair: Pair = (here, here)
     if part.group == "{":
         pair = _nested(text, part)
-    else:
+    elif part.group == "(":
         text.apart(lambda: _nested(text, part))
+    else:
+        pair = _compound(text, part)
     if uses:
         redirects.add(text, uses, redirects.carrier(text, first), here)
     return pair
@@ -234,5 +237,31 @@ def _group(text: Text, part: Part) -> Pair:
 def _nested(text: Text, part: Part) -> Pair:
     inner = text.inside(part.text)
     pair = flat(inner, part.inner)
+    text.echoed = inner.echoed
+    return pair
+
+
+def _compound(text: Text, part: Part) -> Pair:
+    """Read `if`, `for`, `select`, `while` and `until`; `[[ … ]]` runs nothing."""
+    state, keyword = text.state, part.group
+    if keyword == "[[":
+        return state.cwd, state.cwd
+    lists = [(word, partial(_list, text, parts)) for word, parts in part.lists]
+    if keyword == "if":
+        return branching.branches(state, lists)
+    if keyword in {"while", "until"}:
+        (_, condition), (_, body) = lists
+        return branching.repeated(state, part.text, condition, body, until=keyword == "until")
+    name, words, body = part.words[1], text.words(part.words[3:]), lists[0][1]
+    state.assign(name, None)
+    if keyword == "for":
+        return branching.each(state, name, words, part.text, body)
+    return branching.repeat(state, part.text, body)
+
+
+def _list(text: Text, parts: Sequence[Part]) -> Pair:
+    """Read a list that stands in the same text."""
+    inner = text.inside(text.source)
+    pair = flat(inner, parts)
     text.echoed = inner.echoed
     return pair

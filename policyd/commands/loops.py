@@ -1,32 +1,28 @@
-"""`if`, `case`, `for`, `while`: what may have happened before, between and after.
+"""`if`, `case`, `for`, `while` in the tree; what they do to the shell is said by `branching`.
 
 Rules of this module:
 
-1. A loop over constants and globs is read once a value, its variable known; any other loop with its variable unknown.
-2. What a body sets or tampers with counts for its beginning too: a loop whose first reading changed something is read
-   a second time from there.
-3. `for ((i = 0; i < 3; i++))` over numbers as they stand is a loop over constants, if its body only looks at `$i`; any
+1. `for ((i = 0; i < 3; i++))` over numbers as they stand is a loop over constants, if its body only looks at `$i`; any
    other arithmetic may run something.
-4. After branches only that is known which is the same on every way.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
+from policyd.commands import branching
 from policyd.commands.plain import constant
 from policyd.commands.state import Cwd, Pair, union
 from policyd.commands.words import Scanner
-from policyd.model import Word, WordKind
+from policyd.model import Word
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
     from policyd.commands.grammar import Reader
 
-_VALUES = 1_000
 _NUMBER = r"(0|[1-9][0-9]{0,3})"
 """A decimal number: with a zero before it, it would be an octal one."""
 _COUNTS = re.compile(
@@ -34,7 +30,6 @@ _COUNTS = re.compile(
 )
 _COUNTED = 100
 _ITEM_ENDS = frozenset({";;", ";&", ";;&"})
-_JUMPS = re.compile(r"\b(?:break|continue)\b")
 _WORDS_OF_IF = frozenset({"if", "then", "elif", "else", "fi"})
 
 
@@ -54,32 +49,7 @@ def branches(reader: Reader, node: Node) -> Pair:
                 segments.append((part.type, []))
             elif segments:
                 segments[-1][1].append(part)
-    state, fall, success, other = reader.state, reader.state.cwd, reader.state.cwd, False
-    ends: list[Cwd] = []
-    names: list[dict[str, Word | None]] = []
-    for keyword, nodes in segments:
-        if keyword in {"if", "elif"}:
-            state.cwd = fall
-            success, fall = _sequence(reader, nodes)
-        elif keyword in {"then", "else"}:
-            before = dict(state.names)
-            state.cwd = success if keyword == "then" else fall
-            ends.append(union(*_sequence(reader, nodes)))
-            names.append(state.names)
-            state.names = before
-            other = other or keyword == "else"
-    if not other:
-        ends.append(fall)
-    for ending in names:
-        state.join(ending)
-    return _all(ends)
-
-
-def _all(ends: list[Cwd]) -> Pair:
-    result = ends[0]
-    for end in ends[1:]:
-        result = union(result, end)
-    return result, result
+    return branching.branches(reader.state, [(word, partial(_sequence, reader, nodes)) for word, nodes in segments])
 
 
 def cases(reader: Reader, node: Node) -> Pair:
@@ -96,9 +66,7 @@ def cases(reader: Reader, node: Node) -> Pair:
             state.names = before
         elif child.type not in {"case", "in", "esac", ";", "comment"}:
             _pattern(reader, child)
-    for ending in names:
-        state.join(ending)
-    return _all(ends)
+    return branching.after(state, ends, names)
 
 
 def _item(reader: Reader, node: Node) -> Pair:
@@ -136,24 +104,14 @@ def each(reader: Reader, node: Node) -> Pair:
     name = reader.text(variable.start_byte, variable.end_byte)
     words = reader.scan(reader.spans(values))
     reader.state.assign(name, None)
-    if listed and not select and words and all(word.kind is not WordKind.UNKNOWN for word in words[:_VALUES]):
-        return _unrolled(reader, name, words, body)
-    return _repeat(reader, node, lambda: reader.run_node(body))
+    text, once = _text(reader, node), partial(reader.run_node, body)
+    if listed and not select:
+        return branching.each(reader.state, name, words, text, once)
+    return branching.repeat(reader.state, text, once)
 
 
-def _unrolled(reader: Reader, name: str, words: list[Word], body: Node) -> Pair:
-    state, fold, start = reader.state, reader.state.fold, reader.state.cwd
-    state.fold = False
-    jumps = _JUMPS.search(reader.source, body.start_byte, body.end_byte) is not None
-    for word in words:
-        if fold:
-            state.bind(name, word)
-        state.cwd = union(*reader.run_node(body))
-        if jumps and state.cwd != start:
-            state.cwd = ()
-    state.fold = fold and state.fold_kept
-    state.names[name] = None
-    return state.cwd, state.cwd
+def _text(reader: Reader, node: Node) -> str:
+    return reader.source[node.start_byte : node.end_byte]
 
 
 def repeated(reader: Reader, node: Node) -> Pair:
@@ -162,16 +120,9 @@ def repeated(reader: Reader, node: Node) -> Pair:
     body = node.child_by_field_name("body")
     if body is None or not parts:
         return reader.hidden(node)
-    condition = [part for part in parts[1:] if part.start_byte < body.start_byte]
-
-    def once() -> Pair:
-        success, failure = _sequence(reader, condition)
-        if parts[0].type == "until":
-            success, failure = failure, success
-        reader.state.cwd = success
-        return union(failure, union(*reader.run_node(body))), failure
-
-    return _repeat(reader, node, once)
+    condition = partial(_sequence, reader, [part for part in parts[1:] if part.start_byte < body.start_byte])
+    once = partial(reader.run_node, body)
+    return branching.repeated(reader.state, _text(reader, node), condition, once, until=parts[0].type == "until")
 
 
 def counted(reader: Reader, node: Node) -> Pair:
@@ -190,9 +141,10 @@ def counted(reader: Reader, node: Node) -> Pair:
                 reader.state.assign(assigned[0], None)
     if body is None:
         return reader.hidden(node)
+    text, once = _text(reader, node), partial(reader.run_node, body)
     if steps:
-        return _unrolled(reader, steps[0].text, steps[1:], body)
-    return _repeat(reader, node, lambda: reader.run_node(body))
+        return branching.unrolled(reader.state, steps[0].text, steps[1:], text, once)
+    return branching.repeat(reader.state, text, once)
 
 
 def _steps(reader: Reader, node: Node, body: Node | None) -> list[Word]:
@@ -206,22 +158,3 @@ def _steps(reader: Reader, node: Node, body: Node | None) -> list[Word]:
         return []
     numbers = range(int(found[2]), int(found[4]) + (found[3] == "<="))
     return [constant(name), *(constant(str(number)) for number in numbers)] if 0 < len(numbers) <= _COUNTED else []
-
-
-def _repeat(reader: Reader, node: Node, once: Callable[[], Pair]) -> Pair:
-    """Read a body that runs any number of times."""
-    state, start, fold = reader.state, reader.state.cwd, reader.state.fold
-    state.fold = False
-    text = reader.source[node.start_byte : node.end_byte]
-    for name in state.names:
-        literal = re.escape(name)
-        if re.search(rf"(?<![$\w{{]){literal}\b|\{{{literal}:?=", text):
-            state.names[name] = None
-    before = (state.taint, state.tainted)
-    end = union(*once())
-    if (state.taint, state.tainted) != before or end != start:
-        state.cwd = start if end == start else ()
-        end = union(*once())
-    state.fold = fold and state.fold_kept
-    result = union(start, end)
-    return result, result

@@ -32,13 +32,15 @@ Span = tuple[int, int]
 Redirect = tuple[str, Span | Document]
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./@%+,:-][A-Za-z0-9_./@%+,:= \t-]*").fullmatch
-_NESTS = re.compile(r"[(`]|\{[ \t\n]").search
+_GROUP = re.compile(r"\{[ \t\n]").search
 _CASE = re.compile(r"\bcase\b").search
 _HARD = re.compile(r"['\"\\`(\x80-\xff]").search
 """What may hold a blank that divides no words, or is a blank to Python only."""
+_STRUCTURE = re.compile(r"[ \t]*+(if|then|elif|else|fi|for|select|while|until|do|done|\[\[)(?=[ \t\n;&|]|\Z)").match
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
 _ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=").match
 _REDIRECT = re.compile(r"[ \t]*+[12]?(>&[12]|>>?|&>>?|<<|<)[ \t]*+").match
-_OPERATORS = {"&&": ("&&", "&&"), "||": ("||", "||"), "|": ("|", "|"), "|&": ("|", "|"), "; ": (";", "")}
+_OPERATORS = {"&&": ("&&", "&&"), "||": ("||", "||"), "|": ("|", "|"), "|&": ("|", "|"), "; ": (";", ""), "": ("", "")}
 """Operators as they are written: what each is, and what joins the command behind it; of most others that is nothing."""
 _NEVER_FIRST = re.compile(r"[\\<>]|\{(?![^\s{}][^\s]*[,.])").match
 """How no first word begins: with what opens a group, or is another word to an alias."""
@@ -47,6 +49,26 @@ _DECLARES = frozenset({"declare", "export", "local", "readonly", "typeset", "uns
 _RUNNERS = frozenset({"coproc", "time"})
 """Words of the shell that stand before a simple command as a program would."""
 _HEADS = KEYWORDS | _DECLARES
+_OPENING = frozenset({"if", "for", "select", "while", "until"})
+_NAMING = frozenset({"for", "select"})
+_EVALUATES = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R"})
+"""Words of `[[ … ]]` behind which a number or a name is evaluated."""
+_CLOSING = frozenset({"fi", "done"})
+_NOTHING: frozenset[str] = frozenset()
+_BEHIND = {
+    "if": frozenset({"then"}),
+    "then": frozenset({"elif", "else", "fi"}),
+    "elif": frozenset({"then"}),
+    "else": frozenset({"fi"}),
+    "while": frozenset({"do"}),
+    "until": frozenset({"do"}),
+    "do": frozenset({"done"}),
+}
+"""What may end the list behind a word of the shell."""
+_DEPTH = 4
+"""How deep commands with lists in them may stand in each other."""
+_SEPARATORS = frozenset({";", "\n"})
+_NO_WORDS = (None, None, None)
 _BLANKS = " \t\n"
 _WORDS: dict[str, Word] = {}
 _WORDS_KEPT = 8_192
@@ -68,15 +90,27 @@ class Part(Struct):
     redirects: Sequence[Redirect] = ()
     """Operator without descriptor, and file or here-document."""
     group: str = ""
-    """`(` or `{` of a group."""
+    """`(` or `{` of a group, or the word of the shell that begins it (`if`, `for`)."""
     inner: Sequence[Part] = ()
     """The commands of a group."""
+    lists: list[tuple[str, list[Part]]] = field(default_factory=list)
+    """The lists inside it, each with the word of the shell before it."""
     negated: bool = False
     """`!` stands before it."""
     mixed: bool = False
     """What it says of errors goes where what it prints goes, or the other way round."""
     after: str = ""
     """What ends it: an operator, the end of a line, or nothing."""
+
+
+class _Divided(Struct):
+    """A text while it is taken apart."""
+
+    source: str
+    nests: bool
+    documents: list[Document] = field(default_factory=list)
+    """The here-documents whose text was not met yet."""
+    depth: int = 0
 
 
 def constant(text: str) -> Word:
@@ -107,44 +141,54 @@ def divide(source: str) -> list[Part] | None:
 
     Of more than `PARTS` one more is returned, and the rest is not looked at.
     """
-    nests = _NESTS(source) is not None
-    if nests and _CASE(source) is not None:  # a parenthesis may then belong to a pattern
+    nests = "(" in source or "`" in source or ("{" in source and _GROUP(source) is not None)
+    if nests and "case" in source and _CASE(source) is not None:  # a parenthesis may then belong to a pattern
         return None
-    match, before, at = plainwords.part(nests), "", 0
+    taken = _list(_Divided(source, nests), 0, _NOTHING)
+    return taken[0] if taken is not None else None
+
+
+def _list(whole: _Divided, at: int, ends: frozenset[str]) -> tuple[list[Part], re.Match[str]] | None:
+    """Return the commands from `at` up to a word of `ends` (to the end of the text where there are none), with it."""
+    source, documents = whole.source, whole.documents
+    match, before = plainwords.part(whole.nests), ""
     parts: list[Part] = []
-    documents: list[Document] = []
-    while (found := match(source, at)) is not None:
-        bare, behind, operator = found.group(1, 5, 7)
-        at = found.end()
-        words = bare.split() if bare and not behind else None
-        if words is not None and words[0] not in _HEADS:
-            part = Part(before, bare, words)
-        else:
-            taken = _taken(source, found, before, nests)
-            if taken is None:
+    while True:
+        found = match(source, at)
+        part: Part | None = None
+        if found is not None:
+            bare, behind, operator = found.group(1, 5, 7)
+            words = bare.split() if bare and not behind else None
+            if words is not None and words[0] not in _HEADS:
+                part = Part(before, bare, words)
+            else:
+                part = _taken(whole, found, before)
+        if part is None or found is None:
+            opened = _opened(whole, at, before, ends)
+            if opened is None:
                 return None
-            part = taken
-            if "<<" in behind:
-                documents += [what for _, what in part.redirects if isinstance(what, Document)]
-        if documents and "\n" in found[0]:
-            at = _bodies(source, found, documents)
-            if at < 0:
-                return None
+            part, found = opened
+            if part is None:
+                return (parts, found) if parts and not before else None
+            operator = found[7]
+        at = _bodies(source, found, documents) if documents and "\n" in found[0] else found.end()
+        if at < 0:
+            return None
         if part.text:
             parts.append(part)
-            if not operator or len(parts) > PARTS:
-                return parts if not documents else None
+            if len(parts) > PARTS:
+                operator = ""
             part.after, before = _OPERATORS.get(operator) or (operator.rstrip(_BLANKS) or "\n", "")
             part.mixed = part.mixed or operator == "|&"
-        elif not operator:
-            return parts if parts and not (before or documents) else None
-        elif operator[0] != "\n" or before:
+        elif operator[:1] != "\n" and (operator or before):
             return None
-    return None
+        if not operator:
+            return (parts, found) if parts and not (documents or ends) else None
 
 
-def _taken(source: str, found: re.Match[str], before: str, nests: bool) -> Part | None:
+def _taken(whole: _Divided, found: re.Match[str], before: str) -> Part | None:
     """Return the command that was matched, without text where there is none; None where it is not plain."""
+    source, nests = whole.source, whole.nests
     bare, run, group, inner, behind = found.group(1, 2, 3, 4, 5)
     if bare is not None:
         part = Part(before, bare, bare.split())
@@ -161,13 +205,81 @@ def _taken(source: str, found: re.Match[str], before: str, nests: bool) -> Part 
         return Part(before) if not behind else None
     if part.words and not _begins(source, found, part):
         return None
-    if behind:
-        redirects = _redirects(source, *found.span(5), nests)
-        if redirects is None or not (part.words or group):
-            return None
-        part.redirects = redirects
-        part.mixed = ">&" in behind
+    if behind and (not (part.words or group) or not _redirected(whole, found, part)):
+        return None
     return part
+
+
+def _redirected(whole: _Divided, found: re.Match[str], part: Part) -> bool:
+    """Give a command the redirections that were matched behind it; say whether they are plain."""
+    redirects = _redirects(whole.source, *found.span(5), whole.nests)
+    if redirects is None:
+        return False
+    part.redirects = redirects
+    part.mixed = ">&" in found[5]
+    if "<<" in found[5]:
+        whole.documents += [what for _, what in redirects if isinstance(what, Document)]
+    return True
+
+
+def _opened(whole: _Divided, at: int, before: str, ends: frozenset[str]) -> tuple[Part | None, re.Match[str]] | None:
+    """Return the command that a word of the shell opens at `at`, with what stands behind it; a word of `ends` alone."""
+    word = _STRUCTURE(whole.source, at)
+    if word is None:
+        return None
+    if word[1] in ends:
+        return None, word
+    part = Part(before, group=word[1])
+    end = _test(whole, word) if word[1] == "[[" else _compound(whole, word, part)
+    part.text = whole.source[word.start(1) : end]
+    found = plainwords.part(whole.nests)(whole.source, end)
+    if not end or found is None or found.group(1, 2, 3) != _NO_WORDS:
+        return None
+    if found[5] and (word[1] == "[[" or not _redirected(whole, found, part)):
+        return None
+    return part, found
+
+
+def _test(whole: _Divided, word: re.Match[str]) -> int:
+    """Return where the `[[ … ]]` ends that begins at a word, 0 where it may evaluate something."""
+    found = plainwords.test()(whole.source, word.start(1))
+    return found.end() if found is not None and _EVALUATES.isdisjoint(found[0].split()) else 0
+
+
+def _compound(whole: _Divided, word: re.Match[str], part: Part) -> int:
+    """Take the lists of the command that a word of the shell opens; return where it ends, 0 where it is not plain."""
+    keyword, at = word[1], word.end()
+    if keyword not in _OPENING or whole.depth >= _DEPTH:
+        return 0
+    whole.depth += 1
+    if keyword in _NAMING:
+        head = _header(whole, word, part)
+        if head is None:
+            return 0
+        keyword, at = "do", head.end()
+    while keyword not in _CLOSING:
+        taken = _list(whole, at, _BEHIND[keyword])
+        if taken is None:
+            return 0
+        part.lists.append((keyword, taken[0]))
+        keyword, at = taken[1][1], taken[1].end()
+    whole.depth -= 1
+    return at
+
+
+def _header(whole: _Divided, word: re.Match[str], part: Part) -> re.Match[str] | None:
+    """Take the variable and the words of `for NAME in WORDS`; return the match of the `do` behind them."""
+    source, nests = whole.source, whole.nests
+    found = plainwords.part(nests)(source, word.start(1))
+    if found is None or found[5] or found[6] or found[7][:1] not in _SEPARATORS:
+        return None
+    part.words = plainwords.spelling(nests).findall(source, found.start(), found.start(5))
+    if len(part.words) < 4 or part.words[2] != "in" or _NAME(part.words[1]) is None:
+        return None
+    if not _TESTS.isdisjoint(part.words):
+        return None
+    do = _STRUCTURE(source, found.end())
+    return do if do is not None and do[1] == "do" else None
 
 
 def _negates(part: Part) -> bool:

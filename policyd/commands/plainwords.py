@@ -78,6 +78,16 @@ def part(nests: bool) -> Callable[..., re.Match[str] | None]:
 
 
 @cache
+def test() -> Callable[..., re.Match[str] | None]:
+    """Return what matches `[[ … ]]` in which nothing is run: no substitution, subscript or parenthesis."""
+    double = rf'"(?:[\t !#%-\'*-\[\]-_a-~\x80-\xff]++|\\[\t -\'*-_a-~\x80-\xff]|{_VARIABLE})*+"'
+    single = r"'[\t -&*-_a-~\x80-\xff]*+'"
+    word = rf"(?:[{_BARE}~^*?-]++|{single}|{double}|{_VARIABLE})++[ \t]++"
+    term = rf"(?:![ \t]++)*+(?:-[A-Za-z][ \t]++)?+{word}(?:(?:!=|=[=~]?|-[a-z]{{2}})[ \t]++{word})?+"
+    return re.compile(rf"\[\[[ \t]++{term}(?:(?:&&|\|\|)[ \t]++{term})*+\]\]{_END}").match
+
+
+@cache
 def spelling(nests: bool) -> re.Pattern[str]:
     """Return what matches one word of a plain list; `nests`: with substitutions in it."""
     return re.compile(rf"{_word(nests)}|[\[\]]|!=?|{TOKEN}[0-9]++{TOKEN}|{STRING}{_word(nests)}")

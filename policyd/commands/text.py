@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from policyd.commands import plainwords
 from policyd.commands.execute import Script
-from policyd.commands.plain import Part, Span, constant
+from policyd.commands.plain import Span, constant
 from policyd.commands.quoting import FRAIL, SURE, decoded, working
 from policyd.commands.quoting import word as finished
 from policyd.commands.run import Run
@@ -56,13 +56,13 @@ class Text(Struct):
         text = self.source[start:end]
         return text if text.isascii() and text.isprintable() else decoded(text)
 
-    def words(self, part: Part) -> tuple[Word, ...]:
-        """Return the words of a command of a plain list."""
-        found = [*map(_SPELLED.get, part.words)]
+    def words(self, spellings: Sequence[str]) -> tuple[Word, ...]:
+        """Return the words of a plain list that are spelled so."""
+        found = [*map(_SPELLED.get, spellings)]
         if None not in found:
             return tuple(found)  # type: ignore[arg-type]
         words: list[Word] = []
-        for spelled, word in zip(part.words, found, strict=True):
+        for spelled, word in zip(spellings, found, strict=True):
             if word is None:
                 words += self._spell(spelled, 0)
             else:

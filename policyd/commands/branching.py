@@ -1,0 +1,108 @@
+"""`if`, `for`, `while`: what may have happened before, between and after, however the text was taken apart.
+
+Rules of this module:
+
+1. A loop over constants and globs is read once a value, its variable known; any other loop with its variable unknown.
+2. What a body sets or tampers with counts for its beginning too: a loop whose first reading changed something is read
+   a second time from there.
+3. After branches only that is known which is the same on every way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from policyd.commands.state import Cwd, Pair, State, union
+from policyd.model import Word, WordKind
+
+Read = Callable[[], Pair]
+"""Reads a list where `state.cwd` is; returns the directories after success and after failure."""
+
+_VALUES = 1_000
+_JUMPS = re.compile(r"\b(?:break|continue)\b").search
+
+
+def branches(state: State, segments: Iterable[tuple[str, Read]]) -> Pair:
+    """Read the lists of `if … elif … else … fi`, each given with the word before it."""
+    fall, success, other = state.cwd, state.cwd, False
+    ends: list[Cwd] = []
+    names: list[dict[str, Word | None]] = []
+    for keyword, read in segments:
+        if keyword in {"if", "elif"}:
+            state.cwd = fall
+            success, fall = read()
+        else:
+            before = dict(state.names)
+            state.cwd = success if keyword == "then" else fall
+            ends.append(union(*read()))
+            names.append(state.names)
+            state.names = before
+            other = other or keyword == "else"
+    if not other:
+        ends.append(fall)
+    return after(state, ends, names)
+
+
+def after(state: State, ends: list[Cwd], names: list[dict[str, Word | None]]) -> Pair:
+    """Return the directories after branches that end in `ends`, keeping the values that are the same in all."""
+    for ending in names:
+        state.join(ending)
+    result = ends[0]
+    for end in ends[1:]:
+        result = union(result, end)
+    return result, result
+
+
+def each(state: State, name: str, words: Sequence[Word], text: str, body: Read) -> Pair:
+    """Read the loop `text`, whose variable takes the values `words`."""
+    if words and all(word.kind is not WordKind.UNKNOWN for word in words[:_VALUES]):
+        return unrolled(state, name, words, text, body)
+    return repeat(state, text, body)
+
+
+def unrolled(state: State, name: str, words: Iterable[Word], text: str, body: Read) -> Pair:
+    """Read a body once for every value."""
+    fold, start = state.fold, state.cwd
+    state.fold = False
+    jumps = _JUMPS(text) is not None
+    for word in words:
+        if fold:
+            state.bind(name, word)
+        state.cwd = union(*body())
+        if jumps and state.cwd != start:
+            state.cwd = ()
+    state.fold = fold and state.fold_kept
+    state.names[name] = None
+    return state.cwd, state.cwd
+
+
+def repeated(state: State, text: str, condition: Read, body: Read, *, until: bool) -> Pair:
+    """Read `while … do … done` or `until …`, which `text` is."""
+
+    def once() -> Pair:
+        success, failure = condition()
+        if until:
+            success, failure = failure, success
+        state.cwd = success
+        return union(failure, union(*body())), failure
+
+    return repeat(state, text, once)
+
+
+def repeat(state: State, text: str, once: Read) -> Pair:
+    """Read the loop `text`, whose body runs any number of times."""
+    start, fold = state.cwd, state.fold
+    state.fold = False
+    for name in state.names:
+        literal = re.escape(name)
+        if re.search(rf"(?<![$\w{{]){literal}\b|\{{{literal}:?=", text):
+            state.names[name] = None
+    before = (state.taint, state.tainted)
+    end = union(*once())
+    if (state.taint, state.tainted) != before or end != start:
+        state.cwd = start if end == start else ()
+        end = union(*once())
+    state.fold = fold and state.fold_kept
+    result = union(start, end)
+    return result, result
