@@ -293,6 +293,45 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
     (
         "@agentclientprotocol/codex-acp",
         {
+            "title": "Edit files",
+            "kind": "edit",
+            "locations": [{"path": "/home/dev/project/a.py"}],
+            "content": [
+                {
+                    "type": "diff",
+                    "changes": [
+                        {"operation": "move", "oldPath": "/home/dev/project/a.py", "path": "/home/dev/project/b.py"}
+                    ],
+                }
+            ],
+        },
+        ["edit+move /home/dev/project/a.py", "edit+move /home/dev/project/b.py"],
+    ),
+    (
+        "@agentclientprotocol/codex-acp",
+        {
+            "title": "Edit files",
+            "kind": "edit",
+            "locations": [{"path": "/home/dev/project/a.py"}, {"path": "/home/dev/project/c.py"}],
+            "content": [
+                {
+                    "type": "diff",
+                    "changes": [
+                        {"operation": "move", "oldPath": "/home/dev/project/a.py", "path": "/home/dev/project/b.py"}
+                    ],
+                }
+            ],
+        },
+        [
+            "edit opaque: the change of a file it names is not shown",
+            "edit+move /home/dev/project/a.py",
+            "edit+move /home/dev/project/c.py",
+            "edit+move /home/dev/project/b.py",
+        ],
+    ),
+    (
+        "@agentclientprotocol/codex-acp",
+        {
             "title": "https network access to example.com",
             "kind": "execute",
             "rawInput": {"command": "make", "cwd": "/home/dev/project", "url": "https://example.com"},

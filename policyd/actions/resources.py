@@ -314,9 +314,14 @@ def _diffs(build: Builder, profile: Profile, targets: Targets) -> None:
 
 
 def _half_shown(build: Builder) -> None:
-    """Add an opaque change where a file is named but not shown, or the reverse: a deletion, perhaps, or half a move."""
-    places, shown = set(build.evidence.locations), {diff.path for diff in build.evidence.diffs}
-    if build.kinds & WRITE_KINDS and bool(places - shown) is not bool(shown - places):
+    """Add an opaque change where a file is named but not shown, or the reverse: a deletion, perhaps, or half a move.
+
+    A diff that says it is a move shows both of its ends, of which a location names the first.
+    """
+    places, diffs = set(build.evidence.locations), build.evidence.diffs
+    shown = {diff.path for diff in diffs}
+    alone = {diff.path for diff in diffs if STATED.get(diff.kind) != "move"} - places
+    if build.kinds & WRITE_KINDS and bool(places - shown) is not bool(alone):
         build.opaque("the change of a file it names is not shown", build.kinds, "locations")
 
 
