@@ -260,3 +260,32 @@ def test_a_pattern_that_lets_in_more_than_it_seems_is_advised_on(text: str, part
 def test_neighbours_of_the_showing_forms_ask(text: str) -> None:
     policy = '[[rule]]\neffect = "allow"\ncommand = ["@read-only", "@git-read", "@test-runners"]\n'
     assert decide("version = 1\n" + policy, text).effect.word == "ask"
+
+
+SECRETS = 'version = 1\n\n[defaults]\nread = "allow"\nsearch = "allow"\n\n[[rule]]\neffect = "deny"\npath = "@secrets"\n'
+SECRETS += '\n[[rule]]\neffect = "allow"\ncommand = "@read-only"\n'
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "credentials", "config/credentials", ".aws/credentials", "a/.aws/credentials", "~/.aws/credentials", "kubeconfig",
+        ".config/gh/credentials", "credentials/prod.json", "src/credentials/aws.yml", "a/credentials/x.env", "k8s/kubeconfig",
+        "config/credentials/production.key", "kubeconfig.yaml", "prod.kubeconfig", ".kube/config", "credentials.json",
+        "src/credentials/credentials.json", "credentials/service-account.json",
+    ],
+)  # fmt: skip
+def test_files_that_hold_secrets_are_denied(path: str) -> None:
+    assert decide(SECRETS, f"cat {path}").effect.word == "deny"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat src/credentials/index.ts", "cat packages/credentials/package.json", "ls src/credentials", "grep -rn foo src",
+        "cat lib/credentials/store.rb", "cat pkg/kubeconfig/kubeconfig.go", "ls pkg/kubeconfig", "cat src/credentials.ts",
+        "cat .env.example", "cat packages/credentials/tsconfig.json",
+    ],
+)  # fmt: skip
+def test_source_code_that_is_called_like_secrets_is_read(command: str) -> None:
+    assert decide(SECRETS, command).effect.word == "allow"
