@@ -134,8 +134,10 @@ def take(options: Options, word: str, rest: list[str]) -> None:
         if not rest:
             raise UsageError(f"`{name}` needs a value")
         value = rest.pop(0)
-    if name == "--label" and not value.partition("=")[1]:
+    if name == "--label" and value.find("=") < 1:
         raise UsageError(f"`--label {value}`: write --label KEY=VALUE")
+    if name == "--policy-digest" and not is_digest(value):
+        raise UsageError(f"`--policy-digest {value}`: write sha256: and the 64 hex digits that `sha256sum FILE` prints")
     if name == "--shell" and value not in SHELLS:
         raise UsageError(f"`--shell {value}`: write one of {', '.join(SHELLS)}")
     kept = getattr(options, VALUES[name])
@@ -143,6 +145,11 @@ def take(options: Options, word: str, rest: list[str]) -> None:
         kept.append(value)
     else:
         setattr(options, VALUES[name], value)
+
+
+def is_digest(text: str) -> bool:
+    """Say whether `text` is `sha256:` and a hash as policies are compared by."""
+    return text.startswith("sha256:") and len(text) == 71 and not text[7:].strip("0123456789abcdef")
 
 
 def socket_word(rest: list[str]) -> str:
