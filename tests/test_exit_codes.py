@@ -35,6 +35,10 @@ CODES = """
 0  audit replay --log LOG                       0 decisions
 0  audit suggest --log LOG                      nothing to suggest
 0  audit suggest --unused --log LOG             0 allow rules
+0  audit show --log MINE                        left out 4 lines that no record is
+0  audit verify --log EMPTY                     holds no record
+0  audit stats --log MINE                       left out 4 lines that no record is
+0  diff --requests 0 MINE OTHER                 not proved: none was tried
 0  check                                        no policy file was found
 
 # the answer is no: what is named by its id is not there, or there is something to mend
@@ -68,6 +72,13 @@ CODES = """
 2  decide gone                                  gone: No such file
 2  check gone.toml                              gone.toml: cannot be read
 2  diff gone.toml gone.toml                     gone.toml: cannot be read
+2  diff --managed-old gone.toml MINE MINE       gone.toml: no policy lies here
+2  diff --requests -1 MINE MINE                 `-1` is no number of requests
+2  check --cwd gone                             `gone` is no directory
+2  check --project gone                         `gone` is no directory
+2  status --cwd gone                            `gone` is no directory
+2  doctor --cwd gone                            `gone` is no directory
+2  explain --project gone --kind read           `gone` is no directory
 2  test                                         there is no suite
 2  test gone_test.toml                          gone_test.toml
 2  trust                                        there is no policy in
@@ -97,6 +108,8 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "log.jsonl").write_text(json.dumps(RECORD) + "\n")
     (tmp_path / "project/.policyd/team.toml").write_text(POLICY)
     (tmp_path / "mine.toml").write_text(POLICY)
+    (tmp_path / "empty").touch()
+    (tmp_path / "other.toml").write_text(POLICY.replace("status", "log"))
     for name in [name for name in os.environ if name.startswith(("XDG_", "POLICYD_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -118,7 +131,8 @@ def test_nothing_there_a_no_and_a_failure_end_alike_in_every_command(
     row: list[str], ground: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, words, *said = row
-    places = {"LOG": str(ground / "log.jsonl"), "PROJECT": str(ground / "project")}
+    places = {"LOG": "log.jsonl", "PROJECT": "project", "MINE": "mine.toml", "OTHER": "other.toml", "EMPTY": "empty"}
+    places = {word: str(ground / name) for word, name in places.items()}
     assert ended([places.get(word, word) for word in words.split()]) == int(code)
     out, err = capsys.readouterr()
     assert all(text in out + err for text in said), out + err

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -29,8 +29,8 @@ from policyd.cli.saying import say, say_or_tell, shown, tell
 from policyd.cli.shapes import listed, tables
 from policyd.storage import auditchain, places, settings
 
-MOST_DIGITS = 9
 NO_LOG = "there is no log at {}: nothing was recorded there yet"
+EMPTY = "holds no record: nothing was written, or all of it was taken away"
 ANALYSES = {"stats": "auditstats", "replay": "auditreplay", "suggest": "suggest"}
 """Commands that look at all records of a log together, and their modules."""
 COMMANDS = {
@@ -53,7 +53,8 @@ def add_arguments(parser: ArgumentParser) -> None:
             add_filters(command)
         options.add_json(command)
     how_many = "how many, the newest; 0 = all (default 20)"
-    commands.choices["show"].add_argument("-n", type=counting("records", 0), default=20, metavar="N", help=how_many)
+    count = options.counting("records", 0)
+    commands.choices["show"].add_argument("-n", type=count, default=20, metavar="N", help=how_many)
     for name in ("replay", "suggest"):
         options.add_policies(commands.choices[name])
         options.add_managed(commands.choices[name])
@@ -61,21 +62,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     changed = "1 if a decision changed or could not be decided"
     commands.choices["replay"].add_argument("--exit-code", action="store_true", help=changed)
     add = commands.choices["suggest"].add_argument
-    add(
-        "--min", type=counting("answers", 1), default=2, metavar="N", help="how often it was answered alike (default 2)"
-    )
+    often = "how often it was answered alike (default 2)"
+    add("--min", type=options.counting("answers", 1), default=2, metavar="N", help=often)
     add("--unused", action="store_true", help="the reverse: allow rules in force that nothing in the log used")
-
-
-def counting(things: str, least: int) -> Callable[[str], int]:
-    """Return what reads a number of things."""
-
-    def read(text: str) -> int:
-        if not text.isascii() or not text.isdigit() or len(text) > MOST_DIGITS or int(text) < least:
-            raise ArgumentTypeError(f"`{text}` is no number of {things}; write {least} or more")
-        return int(text)
-
-    return read
 
 
 def run(args: Namespace) -> int:
@@ -200,5 +189,6 @@ def verify(log: str, *, as_json: bool) -> int:
     found = list(auditchain.verify(log))
     facts = ({"file": file, "line": line, "wrong": wrong} for file, line, wrong in found)
     lines = [f"{file}:{line}: {wrong}" for file, line, wrong in found]
-    say_or_tell(facts, lines or [f"{log}: every line follows the one before it"], as_json=as_json)
+    whole = "every line follows the one before it" if any(map(os.path.getsize, auditchain.log_files(log))) else EMPTY
+    say_or_tell(facts, lines or [f"{log}: {whole}"], as_json=as_json)
     return NO if found else DONE

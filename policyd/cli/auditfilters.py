@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from policyd.cli import options
+from policyd.cli.ending import complain, counted
 from policyd.cli.shapes import listed, table, values
 from policyd.storage import auditchain
 
@@ -84,12 +85,17 @@ def chosen(log: str, want: Wanted) -> Iterator[Record]:
 
 
 def records(path: str) -> Iterator[Record]:
-    """Yield the records of one file; what is none is left out (`verify` finds it)."""
+    """Yield the records of one file; what is none is left out, and how much that was is said at its end."""
+    strange = 0
     with open(path, "rb") as file:
         for line in file:
             record = parsed(line)
             if record is not None:
                 yield record
+            else:
+                strange += 1
+    if strange:
+        complain("audit", f"{path}: left out {counted(strange, 'line')} that no record is; `audit verify` tells which")
 
 
 def parsed(line: bytes) -> Record | None:

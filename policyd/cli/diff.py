@@ -13,14 +13,14 @@ Rules of this command:
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import policyd
 from policyd.cli import options
 from policyd.cli.changes import MOST_REQUESTS, Change, Changes, changes, memory, try_recorded, where
-from policyd.cli.ending import UsageError, failed
+from policyd.cli.ending import UsageError, counted, failed
+from policyd.cli.loading import managed_in
 from policyd.cli.recorded import Log
 from policyd.cli.saying import say_or_tell
 from policyd.cli.tree import Tree
@@ -30,7 +30,6 @@ from policyd.model import Decision, Effect, Layer, RuleRef
 from policyd.policy import Policy, PolicyError, load
 from policyd.storage import policies
 from policyd.storage.places import PlaceError, Places, find
-from policyd.storage.strictfile import own_owners
 
 WIDTH = 200
 MOST_STRICTER = 10
@@ -45,7 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--managed-new", metavar="DIR", help="managed policies above NEW (default: those above OLD)")
     add("--layer", choices=("user", "managed"), default="user", help="the layer OLD and NEW belong to (default: user)")
     add("--log", action="append", default=[], metavar="FILE", help="also try what this audit log or transcript holds")
-    add("--requests", type=int, default=MOST_REQUESTS, metavar="N", help=f"drafted requests (default {MOST_REQUESTS})")
+    drafts = f"drafted requests (default {MOST_REQUESTS})"
+    add("--requests", type=options.counting("requests", 0), default=MOST_REQUESTS, metavar="N", help=drafts)
     add("--prove", action="store_true", help="what is not proved to be as strict counts as looser")
     add("--cwd", type=options.directory, metavar="DIR", help="workspace of the requests (default: one below home)")
     options.add_home(parser)
@@ -73,8 +73,7 @@ def loaded(name: str, managed: str | None, layer: str, here: Places) -> Policy:
     """
     found, disk = policies.given([name], Layer.MANAGED if layer == "managed" else Layer.USER), Tree()
     if managed:
-        above = os.path.abspath(managed)
-        found += policies.managed([above], own_owners(), start=above)
+        found += managed_in(managed)
     return load(found.sources, home=here.home, tmpdir=here.tmpdir, fs=disk, version=policyd.__version__)
 
 
@@ -92,7 +91,7 @@ def tried(args: argparse.Namespace, old: Policy, new: Policy, here: Places) -> C
 
 def lines(found: Changes, old: Policy, new: Policy) -> Iterator[str]:
     """Yield the answer for people."""
-    yield f"old {old.revision}, {len(old.rules)} rules; new {new.revision}, {len(new.rules)} rules"
+    yield "; ".join(f"{name} {each.revision}, {rules(each)}" for name, each in (("old", old), ("new", new)))
     differ = found.comparison
     yield from (f"  - {rule.ref.effect.word:5} {placed(rule.ref)}" for rule in differ.removed)
     yield from (f"  + {rule.ref.effect.word:5} {placed(rule.ref)}" for rule in differ.added)
@@ -108,6 +107,11 @@ def lines(found: Changes, old: Policy, new: Policy) -> Iterator[str]:
     if not found.loosenings and not found.proved:
         yield from (f"  not told by the texts: {why}" for why in differ.suspects)
     yield method(found)
+
+
+def rules(policy: Policy) -> str:
+    """Return how many rules a policy has."""
+    return counted(len(policy.rules), "rule")
 
 
 def placed(ref: RuleRef) -> str:
@@ -149,7 +153,7 @@ def method(found: Changes) -> str:
         return f"answered by requests: {' and '.join(tries)}, each decided under both"
     if found.proved:
         return "answered by comparing the rules" + (f"; {' and '.join(tries)} agree" if tries else "")
-    return f"answered by requests, not proved: {' and '.join(tries)}"
+    return f"answered by requests, not proved: {' and '.join(tries) or 'none was tried'}"
 
 
 # ---- as JSON ---------------------------------------------------------------------------------------

@@ -84,13 +84,22 @@ def managed(args: argparse.Namespace, where: Places) -> Found:
     if args.no_managed:
         return Found()
     if args.managed:
-        folder = os.path.abspath(args.managed)
-        found = policies.managed([folder], own_owners(), start=folder)
-        if not found.sources:
-            said = "no policy lies here; name the directory that holds the *.toml files itself"
-            raise PolicyError([Diagnostic(folder, 0, "", said)])
-        return found
+        return managed_in(args.managed)
     return policies.managed(where.managed_policies)
+
+
+def managed_in(directory: str) -> Found:
+    """Return a managed layer to try, which anybody may own.
+
+    Raises:
+        PolicyError: there is none: what is tried without it would not tell.
+    """
+    folder = os.path.abspath(directory)
+    found = policies.managed([folder], own_owners(), start=folder)
+    if not found.sources:
+        said = "no policy lies here; name the directory that holds the *.toml files itself"
+        raise PolicyError([Diagnostic(folder, 0, "", said)])
+    return found
 
 
 def user(args: argparse.Namespace, where: Places) -> Found:

@@ -22,6 +22,7 @@ DIGEST = "sha256:… of a policy file that lies in the workspace: it may loosen 
 LABEL = "a label that rules may name (repeatable)"
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 NO_PROJECT = "leave the project layer out"
+MOST_DIGITS = 9
 
 
 def add_deciding(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +62,8 @@ def add_managed(parser: argparse.ArgumentParser) -> None:
 def add_project(parser: argparse.ArgumentParser, usual: str) -> None:
     """Add what stands in for the project layer, offline; `usual` is whose root counts without."""
     group = parser.add_mutually_exclusive_group()
-    group.add_argument("--project", metavar="DIR", help=f"project root whose .policyd counts, instead of {usual}")
+    whose = f"project root whose .policyd counts, instead of {usual}"
+    group.add_argument("--project", type=project, metavar="DIR", help=whose)
     group.add_argument("--no-project", action="store_true", help=NO_PROJECT)
 
 
@@ -101,6 +103,24 @@ def subcommands(
 def directory(text: str) -> str:
     """Return the absolute path of `text`, links unresolved."""
     return os.path.normpath(os.path.join(os.getcwd(), os.path.expanduser(text)))
+
+
+def project(text: str) -> str:
+    """Return the absolute path of a directory that is looked at: of one that is not there nothing could be told."""
+    if not os.path.isdir(path := directory(text)):
+        raise argparse.ArgumentTypeError(f"`{text}` is no directory; name one that is there")
+    return path
+
+
+def counting(things: str, least: int) -> Callable[[str], int]:
+    """Return what reads a number of things."""
+
+    def read(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or len(text) > MOST_DIGITS or int(text) < least:
+            raise argparse.ArgumentTypeError(f"`{text}` is no number of {things}; write {least} or more")
+        return int(text)
+
+    return read
 
 
 def span(text: str) -> timedelta | None:

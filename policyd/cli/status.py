@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_place(parser: argparse.ArgumentParser) -> None:
     """Add the options that say whose policies and which project are looked at."""
-    parser.add_argument("--cwd", type=options.directory, metavar="DIR", help="the project (default: here)")
+    parser.add_argument("--cwd", type=options.project, metavar="DIR", help="the project (default: here)")
     parser.add_argument("--policy", action="append", default=[], metavar="FILE", help=options.POLICY)
     options.add_home(parser)
 
