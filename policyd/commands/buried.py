@@ -1,13 +1,15 @@
-"""Programs among the words of another: of one nobody knows, of `docker exec`, in text of a language with a `system`.
+"""Programs among the words of another: of a stranger, of `docker exec`, in code with a `system`, in variables.
 
 Rules of this module:
 
 1. Every constant word that may name a program is taken for one, with the words behind it; so is what stands behind the
    first `=` of an option.
 2. A word with blanks is read as shell text, cut at every operator; words that only lead to a program are left out.
-3. In code, and in commands of an editor, a debugger or a database's shell, that name a way to run programs, every name
+3. So is the value of a variable in front of a command, of one that is exported, and of one whose name says that it is
+   run (`PAGER`, `PS4`).
+4. In code, and in commands of an editor, a debugger or a database's shell, that name a way to run programs, every name
    may be one.
-4. Behind `MOST` words, pieces or names, and behind what is read of a long text, anything may stand. Whatever is found
+5. Behind `MOST` words, pieces or names, and behind what is read of a long text, anything may stand. Whatever is found
    here is suspected, never known.
 """
 
@@ -21,10 +23,12 @@ from policyd.commands import programs
 from policyd.commands.builtins import BUILTINS
 from policyd.commands.inner import MORE_INPUT
 from policyd.commands.rough import pieces
+from policyd.commands.taint import loose
+from policyd.commands.variables import HARMLESS
 from policyd.commands.wrapper_programs import has_code, language
 from policyd.commands.wrapper_table import INTERPRETERS
 from policyd.commands.wrappers import marks
-from policyd.model import Word, WordKind
+from policyd.model import SimpleCommand, Word, WordKind
 
 MOST = 256
 _ELSEWHERE = """
@@ -97,6 +101,11 @@ _NAME = re.compile(r"[A-Za-z0-9_.~/@+][\w.~/@+-]*").fullmatch
 _TEXT = re.compile(r"[\s;&|]").search
 _NAMED = re.compile(r"[\w.:-]+=").match
 _LEADS = frozenset({"do", "shell", "script", "spawn", "exec", "system", "run", "send", "silent"})
+_RUN = re.compile(
+    r".*(?:PAGER|EDITOR|BROWSER|COMMAND|ASKPASS|SSH|RSH|DIFF|WRAPPER|RUNNER)|VISUAL|SHELL|PS[0-4]|LESS(?:OPEN|CLOSE)|"
+    r"(?:BASH_)?ENV"
+).fullmatch
+"""Variables whose value a shell or a program runs; one of the environment is exported again wherever it is set."""
 _SIGILS = "!:+%@["
 """What a language of its own puts before a program to run it."""
 _LONGEST = 16_384
@@ -151,6 +160,15 @@ def _texts(text: str) -> Iterator[Found]:
         yield _ANYTHING
 
 
+def in_variables(command: SimpleCommand) -> Iterator[Found]:
+    """Yield what may be a program in the variables a command is given."""
+    given = [one for one in command.env if one.name not in HARMLESS and not loose(one.name)]
+    for one in (*given, *(one for one in command.taint if one.exported or _RUN(one.name))):
+        text = one.value.text if one.value.kind is WordKind.CONST else one.value.text.strip("\"'")
+        yield from among((Word(text),))
+        yield from _called(text)
+
+
 def speaks(known: frozenset[str]) -> bool:
     """Say whether a program of these names may run a program that is named in text it is given."""
     return not known.isdisjoint(SPEAKS | _CODED) or any(language(name) in INTERPRETERS for name in known)
@@ -165,13 +183,18 @@ def spoken(known: frozenset[str], words: tuple[Word, ...]) -> Iterator[Found]:
         text = word.text if word.kind is WordKind.CONST else word.prefix
         if commands and _TEXT(text):
             yield from _texts(text)
-        if _RUNS(text):
-            names = tuple(map(Word, _TOKEN(text)[: MOST + 1]))
-            yield from ((name, names[at + 1 : at + _BEHIND]) for at, name in enumerate(names[:MOST]))
-            if len(names) > MOST:
-                yield _ANYTHING
+        yield from _called(text)
     if len(given) > MOST:
         yield _ANYTHING
+
+
+def _called(text: str) -> Iterator[Found]:
+    """Yield every name in code that runs programs."""
+    if _RUNS(text):
+        names = tuple(map(Word, _TOKEN(text)[: MOST + 1]))
+        yield from ((name, names[at + 1 : at + _BEHIND]) for at, name in enumerate(names[:MOST]))
+        if len(names) > MOST:
+            yield _ANYTHING
 
 
 def _code(known: frozenset[str], words: tuple[Word, ...]) -> Iterator[Word]:

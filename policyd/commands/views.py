@@ -4,8 +4,9 @@ Rules of this module:
 
 1. A program is known by its base name behind any path, by its name without a version, as an applet of busybox, as
    `git-push` for `git push`, as `python -m name`.
-2. Words of a stranger, those behind `docker exec` and its like, names in code that runs programs may be a program (see
-   `buried.py`); a subcommand git does not have may be an alias: what follows from such a view is `MAYBE` at most.
+2. Words of a stranger, those behind `docker exec` and its like, names in code that runs programs and in variables may
+   be a program (see `buried.py`); a subcommand git does not have may be an alias: what follows from such a view is
+   `MAYBE` at most.
 """
 
 from __future__ import annotations
@@ -132,6 +133,8 @@ def views(command: SimpleCommand) -> tuple[View, ...]:
     ways = _ways(program.text) if program.kind is WordKind.CONST else None
     written = View(program, words, command.cwd)
     seen = (written,) if ways is None else (written, *_others(ways, program, words, command.cwd))
+    if command.env or command.taint:
+        seen += tuple(_suspected(buried.in_variables(command), command.cwd))
     if len(_SEEN) >= SEEN:
         _SEEN.clear()
     _SEEN[id(command)] = command, seen
