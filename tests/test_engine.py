@@ -69,6 +69,12 @@ def read(text: str, kind: str = "read") -> Action:
     return Action(frozenset({kind}), path=ref(text), cwd=("/w",), cwd_inside=True)
 
 
+def led_to(text: str, real: str) -> Action:
+    """A read of a path that the kernel walks to another."""
+    action, path = read(text), ref(text)
+    return replace(action, path=replace(path, forms=(*path.forms, real)))
+
+
 def run(text: str, *, cwd: str = "/w") -> Action:
     words = tuple(Word(w, WordKind.UNKNOWN if w.startswith("$") else WordKind.CONST) for w in text.split())
     command = SimpleCommand(words, text, cwd=(cwd,))
@@ -285,10 +291,15 @@ def test_the_same_request_is_told_in_the_same_words() -> None:
         ('kind="read"\npath="@outside"', read("/etc/passwd"), "allow"),
         ('kind="read"\npath="@outside"', read("src/a.py"), "ask"),
         ('kind="read"\npath="**"', read("link/passwd"), "ask"),
+        ('kind="read"\npath=["src/**", "lib/**"]', led_to("src/l", "/w/lib/l"), "allow"),
+        ('kind="read"\npath=["src/**", "docs/**"]', led_to("src/l", "/w/lib/l"), "ask"),
+        ('kind="read"\npath="src/**"', led_to("src/l", "/w/lib/l"), "ask"),
         ('command="ls"', run("ls", cwd="/etc"), "ask"),
         ('command="ls"\ncwd="/etc"', run("ls", cwd="/etc"), "allow"),
         ('command="ls"\ncwd="src/**"', run("ls", cwd="/w"), "ask"),
         ('command="ls"\ncwd="src/**"', run("ls", cwd="/w/src"), "allow"),
+        ('command="ls"\ncwd=["src", "lib"]', replace(run("ls"), cwd=("/w/src", "/w/lib")), "allow"),
+        ('command="ls"\ncwd=["src", "docs"]', replace(run("ls"), cwd=("/w/src", "/w/lib")), "ask"),
         ('kind="execute"', run("ls", cwd="/etc"), "ask"),
         ('command="make **"', replace(run("make -f /etc/m"), strays=("/etc/m",)), "ask"),
         ('kind="execute"', replace(run("ls"), escalate="sandbox off"), "ask"),

@@ -23,6 +23,7 @@ from functools import lru_cache
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from policyd.model import (
     Action,
@@ -35,6 +36,7 @@ from policyd.model import (
     Tool,
     Truth,
     Url,
+    Workspace,
 )
 from policyd.paths import PathPattern
 from policyd.tools import InputPattern, ToolPattern
@@ -177,12 +179,25 @@ class PathCondition(Struct, frozen=True):
         return best
 
     def sure(self, ref: PathRef, context: Context) -> bool:
-        """Say whether one pattern holds every form, or no form lies in any root."""
+        """Say whether the patterns hold every form, or no form lies in any root."""
         workspace = context.workspace
         for pattern in self.patterns:
             if pattern.sure(ref, workspace):
                 return True
-        return self.outside and lies_outside(ref, context)
+        return apart(self.patterns, ref, workspace) or (self.outside and lies_outside(ref, context))
+
+
+def surely(patterns: tuple[PathPattern, ...], ref: PathRef, workspace: Workspace) -> bool:
+    """Say whether the patterns hold every form of a path: one of them all forms, or each form another one."""
+    return any(pattern.sure(ref, workspace) for pattern in patterns) or apart(patterns, ref, workspace)
+
+
+def apart(patterns: tuple[PathPattern, ...], ref: PathRef, workspace: Workspace) -> bool:
+    """Say whether each of several forms of a path is held by one of several patterns."""
+    if len(ref.forms) == 1 or len(patterns) < 2:
+        return False
+    forms = [replace(ref, forms=(form,)) for form in ref.forms]
+    return all(any(pattern.sure(form, workspace) for pattern in patterns) for form in forms)
 
 
 def lies_outside(ref: PathRef, context: Context) -> bool:
@@ -250,7 +265,7 @@ class CommandCondition(Struct, frozen=True):
         if not action.cwd:
             return False
         ref = PathRef(action.cwd[0], action.cwd, inside=action.cwd_inside)
-        return any(pattern.sure(ref, context.workspace) for pattern in self.cwd)
+        return surely(self.cwd, ref, context.workspace)
 
     def files_fit(self, action: Action, context: Context) -> bool:
         """Say whether every file the command names or writes lies `within`; of one that names none it cannot be told.
@@ -263,10 +278,7 @@ class CommandCondition(Struct, frozen=True):
         return (
             bool(action.within)
             and context.resolved
-            and all(
-                ref is not None and any(pattern.sure(ref, context.workspace) for pattern in patterns)
-                for ref in action.within
-            )
+            and all(ref is not None and surely(patterns, ref, context.workspace) for ref in action.within)
         )
 
 
