@@ -134,6 +134,15 @@ def test_what_a_search_lets_in_is_looked_for_by_name(word: str, command: str) ->
     assert found == word or (word == "ask" and found == "deny")
 
 
+WHOLE = ("rg x", "grep -rn x .", "rg -t py x", "find . -type f -name '*.py' -exec cat {} +")
+
+
+@in_groups((command,) for command in WHOLE)
+def test_a_search_of_a_project_without_secrets_runs_under_the_policy_that_ships(command: str) -> None:
+    default = (Path(__file__).parents[1] / "policies" / "default.toml").read_text("utf-8")
+    assert decide(default, command).effect.word == "allow"
+
+
 OTHER_WAYS = (
     "python -m pytest /tmp/x", "coverage run -m pytest /tmp/x", "python -m unittest /tmp/x/t.py",
     "python manage.py test /tmp/x", "bun test /tmp/x/t.ts", "deno test /tmp/x/t.ts", "bats /tmp/x/t.bats",
