@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from policyd.cli import audit as command
+from policyd.cli.audit import show
 from policyd.storage.auditlog import AuditLog
 
 NOW = datetime.now(UTC)
@@ -66,7 +67,7 @@ def test_show_tells_what_was_decided_by_which_rule_without_touching_the_terminal
 def test_each_action_says_what_it_is_about() -> None:
     about = {"path": "/w/a.py", "url": "https://x.org/", "tool": "jira/get", "opaque": "`$X`", "command": ["make", "x"]}
     rows = [{"kind": "other", "effect": "ask", key: value} for key, value in about.items()]
-    *_, path, url, tool, opaque, words = command.in_words(record(1, actions=rows))
+    *_, path, url, tool, opaque, words = show.in_words(record(1, actions=rows))
     assert (path.split()[-1], url.split()[-1], tool.split()[-1]) == ("/w/a.py", "https://x.org/", "jira/get")
     assert opaque.endswith("not understood: `$X`") and words.endswith("make x")
 
@@ -93,7 +94,7 @@ def test_filters_narrow_what_is_shown(
 
 
 def test_follow_prints_what_is_written_from_then_on(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = command.lines_as_they_come(str(log), 0.01)
+    lines = show.lines_as_they_come(str(log), 0.01)
     assert isinstance(lines, Generator)
     found: list[bytes] = []
     reader = threading.Thread(target=lambda: found.extend(next(lines) for _ in range(3)), daemon=True)

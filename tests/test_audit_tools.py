@@ -21,9 +21,10 @@ from policyd.audit import rebuild
 from policyd.audit.actionrows import action_row
 from policyd.authorizer import Authorizer
 from policyd.cli import audit as command
-from policyd.cli import auditcases, auditreplay, auditstats
+from policyd.cli.audit import cases, replay, show
+from policyd.cli.audit import stats as counted
 from policyd.cli.replay import Replay
-from policyd.cli.suggestlog import collect
+from policyd.cli.suggest.log import collect
 from policyd.model import (
     Action,
     Assignment,
@@ -233,7 +234,7 @@ DAMAGED: tuple[object, ...] = (
 @pytest.mark.parametrize("row", DAMAGED, ids=str)
 def test_a_record_that_cannot_be_read_is_undecidable(row: dict[str, object]) -> None:
     with pytest.raises(rebuild.Undecidable):
-        auditcases.case({"event": "decision", "time": "2026-11-02T10:00:00Z", "cwd": "/w", **row})
+        cases.case({"event": "decision", "time": "2026-11-02T10:00:00Z", "cwd": "/w", **row})
 
 
 # ---- replay ----------------------------------------------------------------------------------------
@@ -329,11 +330,11 @@ FLAGS = ((50, 0, True), (49, 0, False), (48, 2, True), (47, 3, False), (95, 5, F
 
 @pytest.mark.parametrize(("yes", "no", "flagged"), FLAGS)
 def test_questions_that_are_clicked_away_are_flagged(yes: int, no: int, flagged: bool) -> None:
-    stats = auditstats.Stats()
+    stats = counted.Stats()
     for number in range(yes + no):
         stats.add(answered(number, "allow" if number < yes else "deny", rules=[{"rule": "user:ask"}]))
     assert stats.total.tired is flagged is stats.rules["user:ask"].tired
-    assert any("clicked away" in line for line in auditstats.lines(stats)) is flagged
+    assert any("clicked away" in line for line in counted.lines(stats)) is flagged
 
 
 NO_PROMPTS: tuple[dict[str, object], ...] = (
@@ -348,24 +349,24 @@ NO_PROMPTS: tuple[dict[str, object], ...] = (
 
 @pytest.mark.parametrize("fields", NO_PROMPTS, ids=str)
 def test_only_what_a_person_answered_is_a_prompt(fields: dict[str, object]) -> None:
-    stats = auditstats.Stats()
+    stats = counted.Stats()
     stats.add(answered(1, "allow", **fields))
     stats.add(answered(2, "allow", by="command:/usr/bin/ask"))
     assert stats.total.prompts == 1 and stats.total.decisions == 2
 
 
 def test_latencies_are_by_nearest_rank_and_unasked_calls_are_listed() -> None:
-    stats = auditstats.Stats()
+    stats = counted.Stats()
     for number in range(200):
         stats.add(answered(number, "allow"))
     stats.add({"event": "decision", "unasked": True, "title": "rm\x1b[2J", "seq": 9, "time": "2026-11-02"})
     stats.add({"event": "gap", "lost": 3})
-    said = auditstats.facts(stats)
+    said = counted.facts(stats)
     assert said["latency_ms"] == {
         "policy": {"p50": None, "p99": None, "count": 0},
         "people": {"p50": 100.0, "p99": 198.0, "count": 200},
     }
-    text = "\n".join(auditstats.lines(stats))
+    text = "\n".join(counted.lines(stats))
     assert "1 calls that policy denies ran" in text and "\x1b" not in text and "1 gap" in text
     assert stats.total.decisions == 200 and said["prompts_a_day"] == round(200 / len(stats.days), 2)
 
@@ -452,14 +453,14 @@ FIELDS = [
 @given(st.dictionaries(st.sampled_from(FIELDS), JSON))
 def test_no_record_however_damaged_ends_a_command(fields: dict[str, object]) -> None:
     record = {"event": "decision", **fields}
-    stats = auditstats.Stats()
+    stats = counted.Stats()
     stats.add(record)
-    list(auditstats.lines(stats))
+    list(counted.lines(stats))
     collect([record], lambda each: True)
-    list(auditcases.cases([record]))
+    list(cases.cases([record]))
     with suppress(rebuild.Undecidable):
-        auditreplay.said(record)
-    list(command.in_words(record))
+        replay.said(record)
+    list(show.in_words(record))
 
 
 # ---- the chain -------------------------------------------------------------------------------------

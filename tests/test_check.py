@@ -41,7 +41,7 @@ def test_patterns_are_held_against_the_files_of_the_project_that_is_named(
     text = 'version = 1\n[[rule]]\neffect = "deny"\nkind = "@read"\npath = "scr/**"\n'
     assert check(home, text, "--strict", "--cwd", str(home / "app")) == 1
     assert "did you mean `src`?" in capsys.readouterr().err
-    monkeypatch.setattr("policyd.cli.lintplaces.MOST", 0)
+    monkeypatch.setattr("policyd.cli.lint.places.MOST", 0)
     assert check(home, text, "--strict", "--cwd", str(home / "app")) == 0, "more files than are listed"
 
 

@@ -22,8 +22,8 @@ from policyd.actions.examples import example_actions
 from policyd.cli import audit as command
 from policyd.cli import main
 from policyd.cli import suggest as suggesting
-from policyd.cli.auditcases import Replayer
-from policyd.cli.suggestlog import Answers
+from policyd.cli.audit.cases import Replayer
+from policyd.cli.suggest.log import Answers
 from policyd.model import Context, Decision, Effect, Request, Source
 from policyd.policy import Policy
 from policyd.storage.auditlog import AuditLog

@@ -1,6 +1,6 @@
 """The `policyd` command: looks at its first word and imports only that command's module.
 
-Each command lives in a module of this package with `add_arguments(parser)` and `run(args) -> int`.
+Each command lives in a module or package of this one with `add_arguments(parser)` and `run(args) -> int`.
 `proxy` is apart: its agent is started before anything heavy is imported, so it parses its own few options.
 Exit codes: 0 done; 2 usage or policy errors; others as the command documents.
 
@@ -13,10 +13,11 @@ What the commands share, and what lies behind them:
     suite, tree                                 test; a disk that is described
     trial, drafting, standins, covering         policies tried on requests, and compared without any
     changes, comparing                          diff
-    findings, expand, hazards, lint*            check: lint, lintbroad, lintgaps, lintplaces, lintreach
-    auditfilters, auditcases                    which records; records as requests
-    auditreplay, auditstats, suggest*           audit: suggest, suggestlog, suggestrules, suggestwrite, suggesttext,
-                                                suggestproof
+    findings, expand, hazards                   check
+    lint/ reach, broad, gaps, places            its warnings, a module a kind
+    audit/ filters, cases                       which records; records as requests
+    audit/ show, stats, replay                  audit
+    suggest/ log, rules, write, text, proof     audit suggest: what was answered, the rules of it, and that they hold
     granttable, presence, calling, daemonstate  grants, prompts, status: a table, a person, a running daemon
     advice, agentfacts, tiers, wrapped, jsonc   doctor
     presets, recipes, programs, merging         init

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from policyd.audit.rebuild import Undecidable
-from policyd.cli import auditcases, auditfilters
-from policyd.cli.audit import NO_LOG, located, log_in_force
-from policyd.cli.auditfilters import Record
+from policyd.cli.audit import NO_LOG, cases, filters, log_in_force
+from policyd.cli.audit.filters import Record
+from policyd.cli.audit.show import located
 from policyd.cli.ending import MissingError, UsageError
 from policyd.cli.saying import shown
 from policyd.cli.shapes import tables
@@ -31,7 +31,7 @@ class Past(Struct, frozen=True):
     """A record of the audit log and the request it is about."""
 
     record: Record
-    case: auditcases.Case
+    case: cases.Case
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,14 +94,14 @@ def past(args: argparse.Namespace) -> Past:
     log = auditchain.log_path(args.log or log_in_force(args.home))
     if not auditchain.log_files(log):
         raise UsageError(NO_LOG.format(log))
-    records = auditfilters.chosen(log, lambda record: args.record in {str(record.get("seq")), str(record.get("id"))})
+    records = filters.chosen(log, lambda record: args.record in {str(record.get("seq")), str(record.get("id"))})
     record = next(records, None)
     if record is None:
         raise MissingError(f"{log} has no record `{args.record}`; `policyd audit show` lists them")
     if record.get("event") != "decision":
         raise UsageError(f"record {args.record} is no decision but `{record.get('event')}`")
     try:
-        return Past(record, auditcases.case(record))
+        return Past(record, cases.case(record))
     except Undecidable as error:
         raise UsageError(f"record {args.record} cannot be decided again: {error}") from error
 
@@ -115,7 +115,7 @@ def then(record: Record) -> str:
 def decided(record: Record, by: str) -> str:
     """Return what became of a record's request: what rules said, and who answered where they asked."""
     effect, who = record.get("effect"), record.get("by")
-    if auditfilters.answered(record):
+    if filters.answered(record):
         return f"ask by {by}, answered {effect} by {who}"
     if record.get("source") == "prompt":
         return f"ask by {by}, {effect} for nobody answered"

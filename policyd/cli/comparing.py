@@ -22,7 +22,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from policyd.cli.covering import Coverer
-from policyd.cli.lintreach import carries
+from policyd.cli.lint.reach import carries
 from policyd.cli.standins import globbed
 from policyd.engine.reasons import MEMORY
 from policyd.model import KINDS, Action, Effect, Layer

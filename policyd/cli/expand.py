@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import policyd
-from policyd.cli.lintgaps import references
+from policyd.cli.lint.gaps import references
 from policyd.commands.sets import SetEntry, ShippedSet, shipped
 from policyd.policy import PolicySource
 from policyd.policy.read import parse

@@ -20,7 +20,7 @@ from policyd.actions import Evidence
 from policyd.audit.rebuild import Undecidable
 from policyd.authorizer import Authorizer
 from policyd.cli import asked, colour, loading, options, shapes
-from policyd.cli.auditreplay import said
+from policyd.cli.audit.replay import said
 from policyd.cli.decide import opened, replaying, source
 from policyd.cli.ending import DONE, UsageError, complain, failed
 from policyd.cli.explaining import explain, nearly

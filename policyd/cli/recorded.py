@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from policyd.actions import Conversation
 from policyd.audit.rebuild import Undecidable
 from policyd.authorizer import Authorizer
-from policyd.cli import auditcases, auditfilters
+from policyd.cli.audit import cases, filters
 from policyd.cli.facts import resource, shown_kind
 from policyd.cli.replay import Replay
 from policyd.model import Action, Role, Workspace
@@ -46,20 +46,20 @@ class Log(Struct):
         """Return every request of the log."""
         path = auditchain.log_path(self.path)
         with open(path, "rb") as file:
-            first = auditfilters.parsed(file.readline()) or {}
+            first = filters.parsed(file.readline()) or {}
         self.requests = list(self.of_audit(path) if "schema" in first and "event" in first else self.of_transcript())
         return self.requests
 
     def of_audit(self, path: str) -> Iterator[Recorded]:
         """Yield the decisions of an audit log as requests."""
         home, tmpdir = self.talk.machine.home, self.talk.machine.tmpdir
-        for record in auditfilters.chosen(path, lambda record: record.get("event") == "decision"):
+        for record in filters.chosen(path, lambda record: record.get("event") == "decision"):
             try:
-                case = auditcases.case(record)
+                case = cases.case(record)
             except Undecidable:
                 self.left_out += 1
                 continue
-            space = auditcases.opened(case.cwd, case.roots, case.sound, home, tmpdir, self.heads)
+            space = cases.opened(case.cwd, case.roots, case.sound, home, tmpdir, self.heads)
             yield Recorded(titled(case.request.actions, case.request.title), case.request.actions, space)
 
     def of_transcript(self) -> Iterator[Recorded]:

@@ -18,8 +18,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from policyd.audit.rebuild import Undecidable
-from policyd.cli.auditcases import Case, case, signature
-from policyd.cli.auditfilters import PEOPLE, Record, Wanted, answered
+from policyd.cli.audit.cases import Case, case, signature
+from policyd.cli.audit.filters import PEOPLE, Record, Wanted, answered
 from policyd.cli.shapes import listed, table
 
 

@@ -18,11 +18,11 @@ from datetime import UTC, datetime
 from msgspec import Struct, field
 
 from policyd.audit.rebuild import Undecidable
-from policyd.cli.auditcases import Redecided, Replayer
+from policyd.cli.audit.cases import Redecided, Replayer
 from policyd.cli.lint import lint
-from policyd.cli.suggestlog import Question
-from policyd.cli.suggestrules import FILE, Candidate
-from policyd.cli.suggesttext import Page, beside_id
+from policyd.cli.suggest.log import Question
+from policyd.cli.suggest.rules import FILE, Candidate
+from policyd.cli.suggest.text import Page, beside_id
 from policyd.model import Effect, Layer
 from policyd.policy import PolicyError, PolicySource
 

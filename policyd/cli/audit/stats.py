@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, field
 
-from policyd.cli.auditfilters import Record, answered, chosen, kinds, wanted
+from policyd.cli.audit.filters import Record, answered, chosen, kinds, wanted
 from policyd.cli.ending import counted
 from policyd.cli.saying import say_or_tell, shown
 from policyd.cli.shapes import listed, values

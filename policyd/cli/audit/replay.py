@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 
 from policyd.audit.rebuild import Undecidable
-from policyd.cli.auditcases import Case, Redecided, Replayer, cases
-from policyd.cli.auditfilters import Record, chosen, wanted
+from policyd.cli.audit.cases import Case, Redecided, Replayer, cases
+from policyd.cli.audit.filters import Record, chosen, wanted
 from policyd.cli.ending import counted, failed
 from policyd.cli.saying import say_or_tell, shown
 from policyd.cli.shapes import listed, values

@@ -15,14 +15,14 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from policyd.cli.auditcases import Replayer
-from policyd.cli.auditfilters import chosen, wanted
+from policyd.cli.audit.cases import Replayer
+from policyd.cli.audit.filters import chosen, wanted
 from policyd.cli.ending import DONE, counted, failed
 from policyd.cli.saying import give, say_or_tell, tell
-from policyd.cli.suggestlog import Answers, collect, echoed
-from policyd.cli.suggestproof import Before, Proof
-from policyd.cli.suggestrules import Candidate, asked, candidates
-from policyd.cli.suggesttext import Page, evidence
+from policyd.cli.suggest.log import Answers, collect, echoed
+from policyd.cli.suggest.proof import Before, Proof
+from policyd.cli.suggest.rules import Candidate, asked, candidates
+from policyd.cli.suggest.text import Page, evidence
 from policyd.model import Effect
 from policyd.policy import PolicyError
 from policyd.storage.places import PlaceError

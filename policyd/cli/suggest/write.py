@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from policyd.cli.auditfilters import agent
-from policyd.cli.suggestlog import Question
+from policyd.cli.audit.filters import agent
+from policyd.cli.suggest.log import Question
 from policyd.grants import keys, literal
 from policyd.model import READ_KINDS, WRITE_KINDS, Action, Effect, Reach, Url
 

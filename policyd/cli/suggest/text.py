@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import tomli_w
 from msgspec import Struct, field
 
-from policyd.cli.suggestrules import Candidate
-from policyd.cli.suggestwrite import Ask, Table, example, likeness, near
+from policyd.cli.suggest.rules import Candidate
+from policyd.cli.suggest.write import Ask, Table, example, likeness, near
 from policyd.display import in_toml, safe
 from policyd.model import Effect
 

@@ -2,10 +2,9 @@
 
     lint(policy, sources, home=…, tmpdir=…, now=…, cwd=…) -> findings, ordered by file and line
 
-Each check is a function of the review in a module of its own kind: `lintreach` (rules that can never decide),
-`lintbroad` (allows broader than they look), `lintgaps` (what was left out), `lintplaces` (patterns against the files
-of a workspace). Two rules hold for all of them: a warning is true of this policy, tried where it can be tried, and it
-says what to write.
+Each check is a function of the review in a module of its own kind: `reach` (rules that can never decide), `broad`
+(allows broader than they look), `gaps` (what was left out), `places` (patterns against the files of a workspace). Two
+rules hold for all of them: a warning is true of this policy, tried where it can be tried, and it says what to write.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from collections.abc import Iterable
 from datetime import datetime
 
 import policyd
-from policyd.cli import lintbroad, lintgaps, lintplaces, lintreach
 from policyd.cli.findings import Finding, Review
+from policyd.cli.lint import broad, gaps, places, reach
 from policyd.policy import Policy, PolicySource
 from policyd.policy.read import parse
 
-CHECKS = (lintreach.check, lintbroad.check, lintgaps.check, lintplaces.check)
+CHECKS = (reach.check, broad.check, gaps.check, places.check)
 
 
 def lint(

@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from policyd.cli.suggestlog import Blind, Question
-from policyd.cli.suggestwrite import (
+from policyd.cli.suggest.log import Blind, Question
+from policyd.cli.suggest.write import (
     Ask,
     Table,
     Unwritable,

@@ -23,7 +23,7 @@ from policyd.actions import profiles
 from policyd.audit import rebuild
 from policyd.audit.rebuild import Undecidable
 from policyd.cli import loading
-from policyd.cli.auditfilters import Record
+from policyd.cli.audit.filters import Record
 from policyd.cli.shapes import listed, table, texts, values
 from policyd.model import Action, Agent, Context, Decision, Effect, Mode, Request, Workspace
 from policyd.policy import Policy, PolicySource, Rule
