@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -265,6 +266,31 @@ def test_a_policy_inside_the_workspace_is_the_projects(house: Path, capsys: pyte
     (house / "policy.toml").write_text("version = 1\n")
     _, (out,), _ = decide(house, [params("execute", command="touch x")], "--policy", str(inside), capsys=capsys)
     assert out["effect"] == "ask"
+    given = ["--policy", str(inside), "--policy-digest", f"sha256:{hashlib.sha256(POLICY.encode()).hexdigest()}"]
+    _, (out,), _ = decide(house, [params("execute", command="touch x")], *given, capsys=capsys)
+    assert out["effect"] == "allow"
+    inside.write_text(POLICY + "\n")
+    _, (out,), _ = decide(house, [params("execute", command="touch x")], *given, capsys=capsys)
+    assert out["effect"] == "ask"
+
+
+def test_the_settings_that_rules_see_count_as_in_a_proxy(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rule = '[[rule]]\neffect = "allow"\ncommand = "{} **"\n'
+    (house / "policy.toml").write_text(rule.format("make") + 'label = { team = "core" }\n' + rule.format("w"))
+    settings = house / "home/.config/policyd/policyd.toml"
+    settings.parent.mkdir(parents=True)
+    lines = [params("execute", command=command) for command in ("make x", "w =x")]
+
+    def effects(*more: str) -> list[str]:
+        return [line["effect"] for line in decide(house, lines, *more, capsys=capsys)[1]]
+
+    assert effects() == ["ask", "allow"]
+    settings.write_text('shell = "zsh"\n[labels]\nteam = "core"\n')
+    assert effects() == ["allow", "ask"]
+    assert effects("--shell", "bash", "--label", "team=web") == ["ask", "allow"]
+    settings.write_text("shel = 1\n")
+    code, out, said = decide(house, lines, capsys=capsys)
+    assert (code, out) == (2, []) and "policyd.toml:1: unknown setting `shel`" in said
 
 
 def test_managed_policies_are_read_from_the_directory_given(house: Path, capsys: pytest.CaptureFixture[str]) -> None:

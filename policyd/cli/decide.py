@@ -23,6 +23,7 @@ from policyd.cli.saying import tell
 from policyd.model import Effect
 from policyd.policy import PolicyError
 from policyd.storage.places import PlaceError
+from policyd.storage.settings import SettingsError
 
 CODES = {Effect.ALLOW: 0, Effect.DENY: 1, Effect.ASK: 3}
 
@@ -45,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
             tell(result_facts(result))
             sys.stdout.flush()
             effects.append(Effect.DENY if result.error else result.answer.effect)
-    except (PolicyError, PlaceError, UsageError, OSError) as error:
+    except (PolicyError, PlaceError, SettingsError, UsageError, OSError) as error:
         return failed("decide", error)
     return exit_code(effects, left_out) if args.exit_code else DONE
 

@@ -1,20 +1,24 @@
 """Policies for commands that decide offline: the layers the options name, put together for each session's roots.
 
-Every mistake of every file of every layer is told at once, on stderr, as exit code 2.
+Every mistake of every file of every layer is told at once, on stderr, as exit code 2. Of the settings those count that
+change what rules see (labels, shell, age of answers), as in a proxy; the managed ones only with the system's managed
+policies.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+from datetime import timedelta
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 import policyd
 from policyd.actions import Machine, Session
 from policyd.authorizer import Authorizer, Claims, Grants, broken_by, check_examples
 from policyd.policy import Diagnostic, Policy, PolicyError
-from policyd.storage import places, policies
+from policyd.storage import places, policies, settings
 from policyd.storage.filesystem import RealFilesystem
 from policyd.storage.places import Places
 from policyd.storage.policies import Found
@@ -34,7 +38,19 @@ class Loaded(Struct):
 
     def machine(self) -> Machine:
         """Return the machine as the core sees it."""
-        return Machine(self.places.home, self.fs, self.places.tmpdir, self.args.shell, self.places.reserved)
+        return Machine(self.places.home, self.fs, self.places.tmpdir, self.args.shell or "bash", self.places.reserved)
+
+    def in_force(self) -> settings.Loaded:
+        """Return the settings in force.
+
+        Raises:
+            SettingsError: everything wrong with the files.
+        """
+        where = replace(self.places, managed=()) if self.args.managed or self.args.no_managed else self.places
+        said = {"labels": dict(self.args.label), "shell": self.args.shell}
+        locks = self.of((self.args.cwd,) if self.args.cwd else ())[0].lock.settings
+        given = {name: value for name, value in said.items() if value}
+        return settings.load(where, options=given, environ={}, locks=locks)
 
     def session(self, session: Session) -> tuple[Policy, str]:
         """Return the policy of a session and why everything in it is at least ask."""
@@ -108,24 +124,25 @@ def user(args: argparse.Namespace, where: Places) -> Found:
 
 
 def authorizer(args: argparse.Namespace, loaded: Loaded) -> Authorizer:
-    """Return the decision point the options describe."""
+    """Return the decision point the options and the settings describe."""
     policy, _ = loaded.of((args.cwd,) if args.cwd else ())
     asks = bool(args.prompt) and not args.unattended
-    claims = Claims(dict(args.label), {}, *places.person(), interactive=asks)
+    found = loaded.in_force()
+    claims = Claims(found.settings.labels, found.managed_labels, *places.person(), interactive=asks)
     return Authorizer(
         policy,
         policies=loaded.session,
-        machine=loaded.machine(),
+        machine=replace(loaded.machine(), shell=found.settings.shell or "bash"),
         claims=claims,
-        grants=_grants(args, loaded),
+        grants=_grants(args, loaded, timedelta(days=found.settings.grants_max_age)),
         agent=args.agent,
         cwd=args.cwd,
     )
 
 
-def _grants(args: argparse.Namespace, loaded: Loaded) -> Grants | None:
+def _grants(args: argparse.Namespace, loaded: Loaded, longest: timedelta) -> Grants | None:
     if args.no_grants or not os.path.isdir(loaded.places.grants):
         return None
     from policyd.storage.grants import Remembered, shelf_in
 
-    return Remembered(loaded.places.grants, "", shelf=shelf_in(loaded.places.cache)).bind
+    return Remembered(loaded.places.grants, "", longest=longest, shelf=shelf_in(loaded.places.cache)).bind

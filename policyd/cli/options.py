@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from policyd.proxy.options import SHELLS
+from policyd.proxy.options import SHELLS, is_digest
 
 PROMPTS = ("none", "client", "inbox", "command:/path")
 STEPS = f"who is asked: {', '.join(PROMPTS)} (repeatable, in order)"
@@ -33,7 +33,7 @@ def add_deciding(parser: argparse.ArgumentParser) -> None:
     add("--agent", default="", metavar="NAME", help="which agent this is, until it names itself")
     add("--label", action="append", default=[], type=label, metavar="KEY=VALUE", help=LABEL)
     add("--prompt", action="extend", default=[], type=prompt, metavar="STEP", help=STEPS)
-    add("--shell", default="bash", choices=SHELLS, help="the shell the agent runs commands with (default: bash)")
+    add("--shell", default="", choices=SHELLS, help="the shell the agent runs commands with (default: the setting's)")
     add_home(parser)
     add("--no-grants", action="store_true", help="remembered answers count for nothing")
 
@@ -49,7 +49,7 @@ def add_offline(parser: argparse.ArgumentParser) -> None:
 def add_policies(parser: argparse.ArgumentParser) -> None:
     """Add what stands in for the user's policies."""
     parser.add_argument("--policy", action="append", default=[], metavar="FILE", help=POLICY)
-    parser.add_argument("--policy-digest", action="append", default=[], metavar="DIGEST", help=DIGEST)
+    parser.add_argument("--policy-digest", action="append", default=[], type=digest, metavar="DIGEST", help=DIGEST)
 
 
 def add_managed(parser: argparse.ArgumentParser) -> None:
@@ -127,6 +127,13 @@ def span(text: str) -> timedelta | None:
     """Read `30m`, `8h`, `7d`; None for anything else."""
     found = re.fullmatch(r"(\d{1,7})([smhdw])", text)
     return timedelta(seconds=int(found[1]) * UNITS[found[2]]) if found else None
+
+
+def digest(text: str) -> str:
+    """Read the digest of a policy file."""
+    if not is_digest(text):
+        raise argparse.ArgumentTypeError(f"`{text}` is no digest; write sha256: and the 64 hex digits of `sha256sum`")
+    return text
 
 
 def label(text: str) -> tuple[str, str]:
