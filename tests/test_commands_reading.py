@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from policyd.commands import read, read_argv, source
-from policyd.commands.flat import flat, script
+from policyd.commands.flat import flat, script, taken_apart
 from policyd.commands.grammar import Node, Reader
 from policyd.commands.mentions import PIECES
 from policyd.commands.plain import divide
@@ -167,15 +167,12 @@ def by_tree(text: str) -> Reading:
 
 def plainly(text: str) -> Reading | None:
     """Return the reading of a plain list, None for any other text."""
-    run = Run()
-    source = text.encode("utf-8", "replace").decode("latin-1")
-    parts = divide(source) if not odd_characters(text)[1] else None
-    if parts is None:
-        source = prepare(source, run.documents)[0]
-        parts = divide(source) if not odd_characters(text)[1] else None
+    source, run = text.encode("utf-8", "replace").decode("latin-1"), Run()
+    whole = Text(run, source, State(HOME, CWD), (), script)
+    parts, _ = taken_apart(whole) if not odd_characters(text)[1] else (None, None)
     if parts is None:
         return None
-    flat(Text(run, source, State(HOME, CWD), (), script), parts)
+    flat(whole, parts)
     return run.reading()
 
 
@@ -222,7 +219,17 @@ NESTS = (
     "$(! a)", "$(date +%s)", "$(a > f)", "$(if a)", "`a`", "`a $x | b`", "`pwd`", "`cd d; a`", "{a,b}", "x{1,2}.c",
     "$'a\\'b'", "{1..3}",
 )  # fmt: skip
-NESTING = st.sampled_from(NESTS)
+NESTING = st.sampled_from(NESTS) | st.builds(
+    lambda mark, lines, end: f"$(cat <<{mark}\n{''.join(lines)}{end})",
+    st.sampled_from(("'EOF'", '"EOF"', "EOF", " 'MSG'", "'EOF' ", "'E'", "-'EOF'", "'EOF' | sed a", "EOF <<'EOF'")),
+    st.lists(
+        st.sampled_from(
+            ("feat: it's (a \"x\n", "\n", "é `b` $(c) ${d}\n", "a {b,c} ~ * [\\\n", " EOF\n", "EOFS\n", "-\tx;&|\n")
+        ),
+        max_size=3,
+    ),
+    st.sampled_from(("EOF\n", "EOF\n\n ", "EOF", "E\n", "MSG\n", "EOF\nrm x\n", "EOF\nEOF\n")),
+)
 NEST_WORD = st.builds(str.format, st.sampled_from(("{}", '"{}"', "a{}", "v={}", '"x {} y"', "{}b")), NESTING)
 NEST_HEADS = (
     "ls",
@@ -363,6 +370,8 @@ PLAIN = (
     "for i in $(seq 1 3)\ndo\n  echo $i; cd d\ndone | sort",
     'ls | while read -r l; do echo "$l"; done; until a; do sleep 1; done &',
     "if [[ ! -f $x && -n 'a b' ]] || [[ $y == a* ]]; then b &&\n c; fi",
+    "git add -A && git commit -m \"$(cat <<'EOF'\nfeat: it's (a) `b` $c \\\n\n- é {d}\nEOF\n)\" && git push",
+    'gh pr create --body "$(cat <<EOF\n## a\n\nb\nEOF\n)"; x=$(cat <<"END"\na\nEND\n\n )',
     "select x in a b; do echo $x; done < f",
     "cat <<E; if a; then cat <<F; fi\n1\nE\n2\nF\nb",
 )

@@ -17,9 +17,9 @@ from policyd.commands import branching, redirects
 from policyd.commands.execute import Call, listed, simple
 from policyd.commands.findwords import printed
 from policyd.commands.plain import Part, divide
-from policyd.commands.quoting import decoded
+from policyd.commands.quoting import shown
 from policyd.commands.run import PARTS, FullError, Run
-from policyd.commands.source import Document, odd_characters, prepare
+from policyd.commands.source import Document, cut, odd_characters, prepare
 from policyd.commands.state import Pair, State, joined, union
 from policyd.commands.statements import environment, keyword
 from policyd.commands.tame import echoes
@@ -44,19 +44,34 @@ def script(run: Run, text: str, state: State, via: tuple[str, ...]) -> Pair:
 
 def whole(text: Text) -> Pair:
     """Read a whole text as it was written."""
-    parts = divide(text.source)
-    if parts is not None:
-        return flat(text, parts)
-    written = text.source
-    text.source, problems, ends = prepare(written, text.run.documents)
-    for problem in problems:
-        text.opaque(problem)
-    parts = divide(text.source) if text.source != written else None
+    parts, ends = taken_apart(text)
     if parts is not None:
         return flat(text, parts)
     from policyd.commands.grammar import tree
 
     return tree(text, ends)
+
+
+def taken_apart(text: Text) -> tuple[Sequence[Part] | None, Mapping[int, int] | None]:
+    """Return the commands of a whole text that is a plain list, of any other None and where its substitutions end.
+
+    Either is said of `text.source`, which is left without continuations and here-documents where that was needed.
+    """
+    written, documents = text.source, text.run.documents
+    if "$(cat <<" in written:
+        kept = len(documents)
+        text.source = cut(written, documents)
+        parts = divide(text.source)
+        if parts is not None:
+            return parts, None
+        del documents[kept:]
+    parts = divide(written)
+    if parts is not None:
+        return parts, None
+    text.source, problems, ends = prepare(written, documents)
+    for problem in problems:
+        text.opaque(problem)
+    return divide(text.source) if text.source != written else None, ends
 
 
 def flat(text: Text, parts: Sequence[Part]) -> Pair:
@@ -172,7 +187,7 @@ def _words(text: Text, part: Part) -> Pair:
     argv = text.words(part.words)
     if not argv:
         return here, here
-    source = part.text if part.text.isascii() else decoded(part.text)
+    source = shown(part.text)
     if text.document is None and not text.files and listed(text.run, state, argv, source, text.via, text.fed):
         return here, here
     return _run(text, argv, source)[1]
@@ -199,7 +214,7 @@ def _simple(text: Text, part: Part) -> Pair:
     here = text.state.cwd
     index, pair = -1, (here, here)
     if argv:
-        source = part.text if part.text.isascii() else decoded(part.text)
+        source = shown(part.text)
         index, pair = _run(text, argv, source, env, prints=not uses)
     if uses:
         redirects.add(text, uses, index, here)

@@ -34,6 +34,7 @@ _BRACES = rf"\{{[{_BARE}-]*+\}}"
 _IN_DOUBLE = r"[\t\n !#%-\[\]-_a-~\x80-\xff]++|\\[\t -~\x80-\xff]"
 _TICKS = rf"`(?:[{_BARE}~^*? \t|;&-]|{_VARIABLE})++`"
 _END = r"(?=[ \t\n;&|]|\Z)"
+_MARK = rf"{TOKEN}[0-9]++{TOKEN}"
 _DELIMITER = r"'[A-Za-z0-9_]++'|\"[A-Za-z0-9_]++\"|[A-Za-z0-9_]++"
 
 
@@ -41,13 +42,13 @@ def _inside(nested: str) -> str:
     """Return the expression of what may stand between parentheses, with `nested` in it."""
     within = rf"{_VARIABLE}{nested}"
     return (
-        rf"(?:[{_BARE}~^*?!\[\] \t\n|&;>-]|<(?!<)|{_BRACES}|{_SINGLE}|{_ANSI}|{_ESCAPE}"
+        rf"(?:[{_BARE}~^*?!\[\] \t\n|&;>-]|<(?!<)|{_MARK}|{_BRACES}|{_SINGLE}|{_ANSI}|{_ESCAPE}"
         rf'|"(?:{_IN_DOUBLE}|{within})*+"|{within})++'
     )
 
 
 _INNER = _inside(rf"|\$\({_inside('')}\)")
-"""Text that surely ends at the parenthesis behind it: no comment, here-document or deeper nesting is in it."""
+"""Text that surely ends at the parenthesis behind it: no comment, deeper nesting or here-document (but cut out)."""
 
 
 def _word(nests: bool) -> str:
@@ -68,7 +69,7 @@ def part(nests: bool) -> Callable[..., re.Match[str] | None]:
     opening = r"(?:!(?=[ \t])[ \t]*+)?(?:\(|\{(?=[ \t\n]))"
     group = rf"({opening})(?!\()({_INNER})[)}}]{_END}" if nests else "((?!))()"
     opened = rf"(?:[12]?>>?|&>>?|<{STRING}?)[ \t]*+{word}|<<[ \t]*+(?:{_DELIMITER})"
-    copied = rf"[12]?>&[12]|<{TOKEN}[0-9]++{TOKEN}"
+    copied = rf"[12]?>&[12]|<{_MARK}"
     return re.compile(
         rf"[ \t]*+(?:([{_ASCII[:-1]}~^*?-]++{_END}(?:[ \t]++[{_ASCII}~^*?-]++{_END})*+)"
         rf"|((?:[ \t]*+(?:{word}|[\[\]]|!=?){_END})++)|{group})?"
@@ -90,7 +91,7 @@ def test() -> Callable[..., re.Match[str] | None]:
 @cache
 def spelling(nests: bool) -> re.Pattern[str]:
     """Return what matches one word of a plain list; `nests`: with substitutions in it."""
-    return re.compile(rf"{_word(nests)}|[\[\]]|!=?|{TOKEN}[0-9]++{TOKEN}|{STRING}{_word(nests)}")
+    return re.compile(rf"{_word(nests)}|[\[\]]|!=?|{_MARK}|{STRING}{_word(nests)}")
 
 
 @cache

@@ -83,6 +83,11 @@ def decoded(text: str) -> str:
     return text if text.isascii() else text.encode("latin-1", "replace").decode("utf-8", "replace")
 
 
+def shown(text: str) -> str:
+    """Return latin-1 bytes as people read them."""
+    return text if text.isascii() and text.isprintable() else decoded(text)
+
+
 def is_glob(working: str) -> bool:
     """Say whether a bare glob character is left."""
     return bool(_GLOB.search(_PAIRS.sub("", working) if "\\" in working else working))

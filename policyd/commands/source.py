@@ -49,6 +49,9 @@ _ESAC = re.compile(r"\besac\b")
 _DESCRIPTOR = re.compile(r"(^|[\s;&|()])\d+\Z")
 _DOUBLE_RUN = re.compile(r"[^\\\"$`]+")
 _ANSI = re.compile(r"\$'(?:\\.|[^'\\])*'", re.DOTALL)
+_PRINTED = re.compile(
+    r"(\$\([ \t]*+cat[ \t]*+)<<[ \t]*+(['\"]?)([A-Za-z0-9_]++)\2([ \t]*+\n)((?:(?!\3\n)[^\n]*+\n)*+)\3\n(?=[ \t\n]*+\))"
+)
 _TAIL = 200
 
 
@@ -385,6 +388,24 @@ def prepare(text: str, documents: list[Document]) -> tuple[str, list[str], Mappi
     except UnsureError:
         del documents[kept:]
         return text, ["line continuations, here-documents or substitutions cannot be followed"], None
+
+
+def cut(text: str, documents: list[Document]) -> str:
+    """Return the text with marks in place of the here-documents of `$(cat <<'E' …)`, empty where there are others too.
+
+    What stands around them is not looked at: whoever takes the text apart must know a mark only where one may stand.
+    """
+    found: list[Document] = []
+
+    def mark(match: re.Match[str]) -> str:
+        found.append(Document(match[5], bool(match[2])))
+        return f"{match[1]}<{TOKEN}{len(documents) + len(found) - 1}{TOKEN}{match[4]}"
+
+    marked = _PRINTED.sub(mark, text)
+    if "<<" in marked or len(found) != text.count("<<") or any("\\" in one.body and not one.quoted for one in found):
+        return ""
+    documents += found
+    return marked
 
 
 def joined(text: str) -> str:

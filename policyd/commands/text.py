@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from policyd.commands import plainwords
 from policyd.commands.execute import Script
 from policyd.commands.plain import Span, constant
-from policyd.commands.quoting import FRAIL, SURE, decoded, working
+from policyd.commands.quoting import FRAIL, SURE, decoded, shown, working
 from policyd.commands.quoting import word as finished
 from policyd.commands.run import Run
 from policyd.commands.state import State
@@ -53,8 +53,7 @@ class Text(Struct):
 
     def text(self, start: int, end: int) -> str:
         """Return source text for people."""
-        text = self.source[start:end]
-        return text if text.isascii() and text.isprintable() else decoded(text)
+        return shown(self.source[start:end])
 
     def words(self, spellings: Sequence[str]) -> tuple[Word, ...]:
         """Return the words of a plain list that are spelled so."""
