@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from policyd.commands import read, read_argv, source
 from policyd.commands.flat import flat, script, taken_apart
-from policyd.commands.grammar import Node, Reader
+from policyd.commands.grammar import Node, Reader, body
 from policyd.commands.mentions import PIECES
 from policyd.commands.plain import divide
 from policyd.commands.run import A_PART, LENGTH, PARTS, REASONS, WORDS, Run
@@ -153,6 +153,10 @@ class ByTree(Reader):
         """Read statements by their nodes."""
         return self._statements(nodes, start, end)
 
+    def body(self, source: str) -> None:
+        """Read what is expanded in a here-document by the tree of each."""
+        body(self, source)
+
 
 def by_tree(text: str) -> Reading:
     run = Run()
@@ -260,7 +264,27 @@ GROUPS = st.lists(
     st.tuples(GROUP | NEST_COMMAND, st.sampled_from((*JOINS, " > o; ", " 2>&1 | "))), min_size=1, max_size=4
 ).map(lambda found: "".join(part for pair in found for part in pair))
 BODY = st.lists(
-    st.sampled_from(("a\n", "$x\n", "$(rm x)\n", "`y`\n", "\n", " E\n", "\\$(a)\n", "F\n", "é\n")), max_size=3
+    st.sampled_from(
+        (
+            "a\n",
+            "$x\n",
+            "$(rm x)\n",
+            "`y`\n",
+            "${y} $(a | b 'c)') $5 `d $x` $\n",
+            "${x:-$(y)}$((1))\n",
+            "$(case a in b) c;; esac)\n",
+            '"$(a "b" $(c))" \'`d`\'\n',
+            "$[1] $(a\n",
+            "$(a <<X\n",
+            "$(cd d; a > o)$(b)\n",
+            "\n",
+            " E\n",
+            "\\$(a)\n",
+            "F\n",
+            "é\n",
+        )
+    ),
+    max_size=3,
 )
 FED = st.builds(
     lambda head, mark, behind, body, end: f"{head} {mark}{behind}\n{''.join(body)}{end}",

@@ -52,6 +52,9 @@ def whole(text: Text) -> Pair:
     return tree(text, ends)
 
 
+Text.whole = whole
+
+
 def taken_apart(text: Text) -> tuple[Sequence[Part] | None, Mapping[int, int] | None]:
     """Return the commands of a whole text that is a plain list, of any other None and where its substitutions end.
 

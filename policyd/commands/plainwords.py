@@ -100,6 +100,14 @@ def substitution() -> Callable[..., re.Match[str] | None]:
     return re.compile(rf"[$<>]\(({_INNER})\)").match
 
 
+@cache
+def body() -> Callable[..., re.Match[str] | None]:
+    """Return what matches the text of a here-document in which only variables and plain substitutions are expanded."""
+    return re.compile(
+        rf"(?:[^\\$`]++|\\.|{_VARIABLE}|\$\({_INNER}\)|{_TICKS}|\$(?![\w({{\[?@*#$!]))*+", re.DOTALL
+    ).fullmatch
+
+
 _CONSTANT = re.compile(
     rf"""(?:[{_BARE}^*?!\[\]-]++|\{{\}}|{_SINGLE}|{_ANSI}|"(?:{_IN_DOUBLE})*+"|{_ESCAPE})++"""
 ).fullmatch

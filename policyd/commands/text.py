@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,7 +14,7 @@ from policyd.commands.plain import Span, constant
 from policyd.commands.quoting import FRAIL, SURE, decoded, shown, working
 from policyd.commands.quoting import word as finished
 from policyd.commands.run import Run
-from policyd.commands.state import State
+from policyd.commands.state import Pair, State
 from policyd.commands.tame import mark
 from policyd.commands.words import Scanner, glance
 from policyd.model import Word, WordKind
@@ -35,6 +36,8 @@ class Text(Struct):
     via: tuple[str, ...]
     script: Script
     """Reads the texts inside this one."""
+    whole: ClassVar[Callable[[Text], Pair]]
+    """Reads it (`flat.whole`)."""
     fed: str = ""
     """What it is fed with."""
     document: str | None = None
@@ -119,10 +122,15 @@ class Text(Struct):
 
     def body(self, source: str) -> None:
         """Read what is expanded in the text of a here-document."""
-        if "$" in source or "`" in source:
-            from policyd.commands.grammar import body
+        if "$" not in source and "`" not in source:
+            return
+        if "case" not in source and plainwords.body()(source) is not None:
+            inner = Text(self.run, source, self.state, self.via, self.script, self.fed, shown=False)
+            Scanner(inner).live(0, len(source), quotes=True)
+            return
+        from policyd.commands.grammar import body
 
-            body(self, source)
+        body(self, source)
 
     def inside(self, source: str) -> Text:
         """Return a text of the same shell, which is fed with the same."""
@@ -151,9 +159,7 @@ class Text(Struct):
 
     def backticks(self, inner: str) -> None:
         """Read the text between backticks."""
-        from policyd.commands.flat import whole
-
-        self.apart(lambda: whole(Text(self.run, inner, self.state, self.via, self.script, self.fed)))
+        self.apart(lambda: Text(self.run, inner, self.state, self.via, self.script, self.fed).whole())
 
     # ---- what a grammar would know -----------------------------------------------------------------
 
@@ -168,10 +174,8 @@ class Text(Struct):
         return found.end()
 
     def _substituted(self, source: str) -> None:
-        from policyd.commands.flat import whole
-
         text = self.inside(source)
-        whole(text)
+        text.whole()
         self.echoed = text.echoed
 
     def closing(self, start: int, end: int) -> int:
