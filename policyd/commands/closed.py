@@ -68,7 +68,8 @@ def options_reason(program: Program, parsed: Parsed, *, writes: bool) -> str:
             better = "; `find … -type f -exec … {} +` says which files" if word.text == "…" else ""
             return f"{unread(word)} is not known before it runs{better}"
         if program.can_harm:
-            return f"`{word.text}` may become an option"
+            better = f"; `./{word.text}` may not" if word.kind is WordKind.GLOB and word.text[0] in "*?[" else ""
+            return f"`{word.text}` may become an option{better}"
     return ""
 
 

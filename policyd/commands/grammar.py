@@ -39,7 +39,7 @@ _GAPS = frozenset({"", " ", "\n", "  ", "\t", "\n\n", "\n  ", "\n    "})
 _SUBSTITUTIONS = frozenset({"command_substitution", "process_substitution", "arithmetic_expansion"})
 _STATEMENT_ENDS = frozenset({";", "\n", "&", "comment"})
 _MARKS = re.compile(r"\$[(\[{]|`|[<>]\(")
-_LITERAL_ARITHMETIC = re.compile(r"[0-9\s+\-*/%()<>=!&|^~?:,]*")
+_LITERAL_ARITHMETIC = re.compile(r"(?:0[xX][0-9A-Fa-f]++|[0-9\s+\-*/%()<>=!&|^~?:,])*+")
 _ARITHMETIC_NAME = re.compile(r"\$?\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
 _CHUNK = 256
 

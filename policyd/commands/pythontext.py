@@ -15,7 +15,7 @@ import re
 _NAME = r"[A-Za-z][A-Za-z0-9_]*"
 _DOTTED = rf"{_NAME}(?:\.{_NAME})*"
 _AS = rf"(?: +as +{_NAME})?"
-_HOLDS = r"(?:__(?:version|file|path|name|doc)__|version|version_info|executable|prefix|platform)"
+_HOLDS = r"(?:__(?:version|version_info|file|path|name|doc)__|version|version_info|VERSION|executable|prefix|platform)"
 _ATTRIBUTE = rf"{_DOTTED}\.{_HOLDS}"
 _SHOWN = rf"(?:'[^'\\\n]*'|\"[^\"\\\n]*\"|{_ATTRIBUTE}|sys\.path|platform\.python_version\(\))"
 _IMPORTED = re.compile(rf"({_DOTTED})(?: +as +({_NAME}))?")

@@ -127,7 +127,7 @@ def harmless_value(role: str, value: Word | None) -> bool:
     if value is None or value.kind is not WordKind.CONST:
         return role in BARE and value is None
     if role in LISTS:
-        return value.text in LISTS[role]
+        return (value.text.removeprefix("./") if role == "conf" else value.text) in LISTS[role]
     if role == "config":
         return not scripts.git_config(value)
     rule = _RULES.get(role)
