@@ -254,6 +254,15 @@ def test_a_connection_has_one_agent_and_one_set_of_labels(peer: Peer) -> None:
         assert "error" in peer.until(id=ident)
 
 
+def test_an_agent_of_the_hello_is_assumed_until_a_session_names_it(daemon: Daemon) -> None:
+    peer, name = daemon.peer(agent="claude"), "@agentclientprotocol/claude-agent-acp"
+    for given in ({}, {"agent": {"name": name}}, {"agent": {"name": name}}):
+        peer.call("_policyd/session", {"sessionId": "s2", **given})
+    ident = peer.request("_policyd/session", {"sessionId": "s3", "agent": {"name": "claude"}})
+    assert "error" in peer.until(id=ident)
+    peer.close()
+
+
 def test_a_connection_has_so_many_labels_and_no_more(peer: Peer) -> None:
     for at in range(2):
         labels = {f"{at}.{number}": "x" for number in range(50)}

@@ -78,6 +78,8 @@ class Embedder:
         self._naming: set[object] = set()
         """Ids of `initialize` requests whose answer was not seen."""
         self._labels = dict(hello.labels)
+        self._assumed = hello.agent
+        """What stands for the agent's name until it is told."""
         self._sessions = 0
         shared.arrived(who)
         if hello.client:
@@ -184,9 +186,10 @@ class Embedder:
         ident = f"policyd:{self._sessions}"
         name, version = told.agent
         known = self._authorizer.conversation.agent
-        if name and known.name not in ("", name):
+        if name and known.name not in ("", name, self._assumed):
             raise WireError(f"this connection's agent is `{known.name}`; another needs a connection of its own")
         if name:
+            self._assumed = ""
             self._tell(Side.CLIENT, {"id": f"{ident}:agent", "method": "initialize", "params": self._info()})
             self._tell(
                 Side.AGENT, {"id": f"{ident}:agent", "result": {"agentInfo": {"name": name, "version": version}}}
