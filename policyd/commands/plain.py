@@ -154,7 +154,8 @@ def _list(whole: _Divided, at: int, ends: frozenset[str]) -> tuple[list[Part], r
     match, before = plainwords.part(whole.nests), ""
     parts: list[Part] = []
     while True:
-        found = match(source, at)
+        word = _STRUCTURE(source, at) if ends else None
+        found = match(source, at) if word is None else None
         part: Part | None = None
         if found is not None:
             bare, behind, operator = found.group(1, 5, 7)
@@ -164,12 +165,13 @@ def _list(whole: _Divided, at: int, ends: frozenset[str]) -> tuple[list[Part], r
             else:
                 part = _taken(whole, found, before)
         if part is None or found is None:
-            opened = _opened(whole, at, before, ends)
+            word = word or _STRUCTURE(source, at)
+            if word is not None and word[1] in ends:
+                return (parts, word) if parts and not before else None
+            opened = _opened(whole, word, before) if word is not None else None
             if opened is None:
                 return None
             part, found = opened
-            if part is None:
-                return (parts, found) if parts and not before else None
             operator = found[7]
         at = _bodies(source, found, documents) if documents and "\n" in found[0] else found.end()
         if at < 0:
@@ -222,13 +224,8 @@ def _redirected(whole: _Divided, found: re.Match[str], part: Part) -> bool:
     return True
 
 
-def _opened(whole: _Divided, at: int, before: str, ends: frozenset[str]) -> tuple[Part | None, re.Match[str]] | None:
-    """Return the command that a word of the shell opens at `at`, with what stands behind it; a word of `ends` alone."""
-    word = _STRUCTURE(whole.source, at)
-    if word is None:
-        return None
-    if word[1] in ends:
-        return None, word
+def _opened(whole: _Divided, word: re.Match[str], before: str) -> tuple[Part, re.Match[str]] | None:
+    """Return the command that a word of the shell opens, with what stands behind it; None where it is not plain."""
     part = Part(before, group=word[1])
     end = _test(whole, word) if word[1] == "[[" else _compound(whole, word, part)
     part.text = whole.source[word.start(1) : end]
