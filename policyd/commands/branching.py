@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from policyd.commands.state import Cwd, Pair, State, union
-from policyd.model import Word, WordKind
+from policyd.model import UNKNOWN, Word
 
 Read = Callable[[], Pair]
 """Reads a list where `state.cwd` is; returns the directories after success and after failure."""
@@ -56,7 +56,7 @@ def after(state: State, ends: list[Cwd], names: list[dict[str, Word | None]]) ->
 
 def each(state: State, name: str, words: Sequence[Word], text: str, body: Read) -> Pair:
     """Read the loop `text`, whose variable takes the values `words`."""
-    if words and all(word.kind is not WordKind.UNKNOWN for word in words[:_VALUES]):
+    if words and all(word.kind is not UNKNOWN for word in words[:_VALUES]):
         return unrolled(state, name, words, text, body)
     return repeat(state, text, body)
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from policyd.commands.plain import constant
 from policyd.commands.state import Cwd, Pair, State, enter
 from policyd.commands.taint import TAINTS_ALL
-from policyd.model import Word, WordKind
+from policyd.model import CONST, UNKNOWN, Word
 
 Words = tuple[Word, ...]
 Opaque = Callable[[str], None]
@@ -46,9 +46,7 @@ IDLE = frozenset(
     ]
 )
 MOVES = frozenset({"cd", "chdir"})
-_TOPLEVEL = frozenset(
-    Word(f'"$(git rev-parse --show-toplevel{quiet})"', WordKind.UNKNOWN) for quiet in ("", " 2>/dev/null")
-)
+_TOPLEVEL = frozenset(Word(f'"$(git rev-parse --show-toplevel{quiet})"', UNKNOWN) for quiet in ("", " 2>/dev/null"))
 """Where the repository begins, in quotes: where there is none, `cd` stays where it is."""
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=)(.*)", re.DOTALL)
 _ACTIVATE = re.compile(r"(?:\./)?\.?venv/bin/activate").fullmatch
@@ -68,25 +66,25 @@ def subscripted(name: str) -> str:
 
 def directory(words: Words, state: State) -> Cwd | None:
     """Return every directory that `cd` with these operands may lead to; None where it cannot be told."""
-    if len(words) == 1 and words[0].kind is WordKind.CONST and words[0].text[:1] != "-":
+    if len(words) == 1 and words[0].kind is CONST and words[0].text[:1] != "-":
         known = not state.tainted and "CDPATH" not in state.names
         return (enter(state.cwd, words[0].text) or None) if known else None
     rest = list(words)
-    while rest and rest[0].kind is WordKind.CONST and re.fullmatch(r"-[LPe@]+", rest[0].text):
+    while rest and rest[0].kind is CONST and re.fullmatch(r"-[LPe@]+", rest[0].text):
         physical = "P" in rest.pop(0).text
         if physical and any(".." in word.text for word in rest):
             return None
-    if rest and rest[0].kind is WordKind.CONST and rest[0].text == "--":
+    if rest and rest[0].kind is CONST and rest[0].text == "--":
         rest.pop(0)
     if state.tainted or "CDPATH" in state.names:
         return None
     if not rest:
         home = state.lookup("HOME")
-        return enter(state.cwd, home.text) if home is not None and home.kind is WordKind.CONST else None
+        return enter(state.cwd, home.text) if home is not None and home.kind is CONST else None
     target = rest[0]
     if target in _TOPLEVEL and len(words) == 1 and state.cwd == state.start and not state.taint:
         return state.above or None
-    if len(rest) > 1 or target.kind is not WordKind.CONST or target.text == "-":
+    if len(rest) > 1 or target.kind is not CONST or target.text == "-":
         return None
     return enter(state.cwd, target.text) or None
 
@@ -101,7 +99,7 @@ def apply(name: str, argv: Words, state: State, opaque: Opaque) -> Pair:
     step = _STEPS.get(name)
     if step is not None:
         step(argv[1:], state, opaque)
-    if name in {".", "source"} and len(argv) == 2 and argv[1].kind is WordKind.CONST and _ACTIVATE(argv[1].text):
+    if name in {".", "source"} and len(argv) == 2 and argv[1].kind is CONST and _ACTIVATE(argv[1].text):
         state.forget()
         state.assign("PATH", constant(argv[1].text.removeprefix("./").removesuffix("/activate")), exported=True)
         return here, here
@@ -120,7 +118,7 @@ def is_idle(name: str, argv: Words) -> bool:
 def _safe_set(words: Words) -> bool:
     option = False
     for word in words:
-        if word.kind is not WordKind.CONST:
+        if word.kind is not CONST:
             return False
         if option:
             if word.text not in _SAFE_OPTIONS:
@@ -136,7 +134,7 @@ def _safe_set(words: Words) -> bool:
 
 def _set_name(word: Word, state: State, opaque: Opaque, *, plain: bool) -> None:
     """Set the variable that `word` names to something unknown."""
-    if word.kind is not WordKind.CONST:
+    if word.kind is not CONST:
         if "[" in word.text:
             opaque(subscripted(word.text))
         state.taint_all(_UNKNOWN_NAME)
@@ -149,7 +147,7 @@ def _set_name(word: Word, state: State, opaque: Opaque, *, plain: bool) -> None:
 def _operands(words: Words, valued: str) -> Iterator[tuple[str, Word]]:
     """Yield (option letter, value) for options with a value, and ("", operand) for the rest."""
     at = 0
-    while at < len(words) and words[at].kind is WordKind.CONST and words[at].text.startswith("-"):
+    while at < len(words) and words[at].kind is CONST and words[at].text.startswith("-"):
         text = words[at].text
         at += 1
         if text == "--":
@@ -175,7 +173,7 @@ def _printf(words: Words, state: State, opaque: Opaque) -> None:
         name = constant(words[0].text[2:]) if words[0].text != "-v" else words[1] if len(words) > 1 else None
         if name is not None:
             _set_name(name, state, opaque, plain=False)
-    elif words and words[0].kind is WordKind.UNKNOWN and not words[0].prefix and words[0].many:
+    elif words and words[0].kind is UNKNOWN and not words[0].prefix and words[0].many:
         state.taint_all(_UNKNOWN_NAME)
 
 
@@ -214,21 +212,21 @@ def _let(words: Words, state: State, opaque: Opaque) -> None:
 
 def _test(words: Words, state: State, opaque: Opaque) -> None:
     for word in words:
-        if word.kind is WordKind.CONST and word.text in {"-v", "-R"}:
+        if word.kind is CONST and word.text in {"-v", "-R"}:
             opaque(f"`test {word.text}` evaluates a subscript, which may run something")
-        elif word.kind is WordKind.CONST and "[" in word.text and ("$(" in word.text or "`" in word.text):
+        elif word.kind is CONST and "[" in word.text and ("$(" in word.text or "`" in word.text):
             opaque(subscripted(word.text))
 
 
 def _runs_text(words: Words, state: State, opaque: Opaque) -> None:
     for word in words:
-        if word.kind is WordKind.CONST and re.match(r"-[A-Za-z]*[CFx]", word.text):
+        if word.kind is CONST and re.match(r"-[A-Za-z]*[CFx]", word.text):
             opaque(f"`{word.text}` runs its argument")
 
 
 def _declare(words: Words, state: State, opaque: Opaque, *, export: bool = False, flags: str = "") -> None:
     for word in words:
-        if word.kind is WordKind.CONST and word.text[:1] in "-+" and word.text[1:].isalpha():
+        if word.kind is CONST and word.text[:1] in "-+" and word.text[1:].isalpha():
             flags += word.text[1:]
     if "p" in flags or "f" in flags or "F" in flags:
         return
@@ -238,26 +236,26 @@ def _declare(words: Words, state: State, opaque: Opaque, *, export: bool = False
         opaque("a variable becomes another name for a variable, or for a subscript that is evaluated")
         state.taint_all("a variable becomes another name for a variable")
     for word in words:
-        if not (word.kind is WordKind.CONST and word.text[:1] in "-+" and word.text[1:].isalpha()):
+        if not (word.kind is CONST and word.text[:1] in "-+" and word.text[1:].isalpha()):
             _declared(word, state, opaque, exported=export or "x" in flags)
             if set(flags) & _ATTRIBUTES:
-                name = (word.text if word.kind is WordKind.CONST else word.prefix).split("=")[0].rstrip("+")
+                name = (word.text if word.kind is CONST else word.prefix).split("=")[0].rstrip("+")
                 if _NAME(name):
                     state.fixed |= {name}
                     state.bind(name, None)
 
 
 def _declared(word: Word, state: State, opaque: Opaque, *, exported: bool) -> None:
-    text = word.text if word.kind is WordKind.CONST else word.prefix
+    text = word.text if word.kind is CONST else word.prefix
     match = _ASSIGNMENT.fullmatch(text)
     if "[" in text.split("=")[0]:
         opaque(subscripted(text))
     elif match is not None:
-        if match[3].startswith("(") and word.kind is WordKind.CONST:
+        if match[3].startswith("(") and word.kind is CONST:
             opaque(f"`{text[:40]}` is evaluated as a list, which may run something")
-        value = constant(match[3]) if word.kind is WordKind.CONST and match[2] == "=" else None
+        value = constant(match[3]) if word.kind is CONST and match[2] == "=" else None
         state.assign(match[1], value, exported=exported)
-    elif word.kind is not WordKind.CONST:
+    elif word.kind is not CONST:
         state.taint_all(_UNKNOWN_NAME)
     elif _NAME(text):
         state.assign(text, state.lookup(text), exported=exported)

@@ -26,9 +26,9 @@ from policyd.commands.taint import TAINTS_ALL, loose
 from policyd.commands.variables import HARMLESS
 from policyd.commands.wrapper_programs import CONTAINERS
 from policyd.commands.wrapper_table import SHELLS
-from policyd.model import Assignment, SimpleCommand, Word, WordKind
+from policyd.model import CONST, UNKNOWN, Assignment, SimpleCommand, Word
 
-MORE = Word("…", WordKind.UNKNOWN, many=True)
+MORE = Word("…", UNKNOWN, many=True)
 """Words that were not read."""
 _CHAIN = 32
 _UNSEEN = frozenset({""})
@@ -95,7 +95,7 @@ def is_special(name: str, argv: Words) -> bool:
         return False
     if not marks:
         return True
-    return bool([word for word in argv if word.text in marks or word.kind is WordKind.UNKNOWN])
+    return bool([word for word in argv if word.text in marks or word.kind is UNKNOWN])
 
 
 @lru_cache(_MARKS_KEPT)
@@ -107,7 +107,7 @@ def _wraps(name: str) -> bool:
 def listed(run: Run, state: State, argv: Words, source: str, via: tuple[str, ...], fed: str) -> bool:
     """Add words that make a command which needs no more than to be listed; say whether they do."""
     head = argv[0]
-    if head.kind is not WordKind.CONST or len(argv) > WORDS:
+    if head.kind is not CONST or len(argv) > WORDS:
         return False
     name = head.text.rpartition("/")[2]
     if _MARKS.get(name, _UNSEEN) is not None and is_special(name, argv):
@@ -123,7 +123,7 @@ def simple(run: Run, state: State, call: Call, script: Script) -> tuple[int, Pai
     if len(call.argv) > WORDS:
         call = _cut(run, call)
     head = call.argv[0]
-    if head.kind is not WordKind.CONST:
+    if head.kind is not CONST:
         return _unknown_program(run, state, call)
     text = head.text
     if not is_special(text.rpartition("/")[2], call.argv):
@@ -222,7 +222,7 @@ def _levels(run: Run, state: State, call: Call) -> tuple[list[_Level], Unwrapped
             return levels, found, here
         here = here and inner.here
         levels.append(_Level(inner.argv, level.env + inner.env, _place(inner, level.cwd)))
-        if inner.argv[0].kind is not WordKind.CONST:
+        if inner.argv[0].kind is not CONST:
             run.opaque(f"the program in `{call.source[:60]}` is not constant")
         if len(levels) > _CHAIN:
             raise FullError(f"more than {_CHAIN} wrappers around a command")
@@ -233,7 +233,7 @@ def _place(inner: Inner, cwd: Cwd) -> Cwd:
         return ()
     if inner.place is None:
         return cwd
-    return enter(cwd, inner.place.text) if inner.place.kind is WordKind.CONST else ()
+    return enter(cwd, inner.place.text) if inner.place.kind is CONST else ()
 
 
 def _add(run: Run, state: State, call: Call, levels: list[_Level], builtin: str, alike: bool) -> int:
@@ -321,7 +321,7 @@ def _script(
             inside.assign(assignment.name, assignment.value, exported=True)
     if word is None:
         return cwd, cwd
-    if word.kind is WordKind.CONST:
+    if word.kind is CONST:
         return script(run, word.text, inside, via)
     run.opaque(f"the text that `{inner.via}` runs is not constant")
     run.strict = True

@@ -31,7 +31,7 @@ from policyd.commands.source import stand_in
 from policyd.commands.state import Pair, union
 from policyd.commands.text import Text
 from policyd.commands.words import Scanner
-from policyd.model import Word, WordKind
+from policyd.model import CONST, Word
 
 Node = tree_sitter.Node
 
@@ -280,7 +280,7 @@ class Reader(Text):
 
     def _number(self, name: re.Match[str]) -> str:
         value = self.state.lookup(name[1])
-        known = value is not None and value.kind is WordKind.CONST and re.fullmatch(r"\d{1,18}", value.text)
+        known = value is not None and value.kind is CONST and re.fullmatch(r"\d{1,18}", value.text)
         return value.text if known and value is not None else name[0]
 
 

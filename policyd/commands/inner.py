@@ -7,11 +7,11 @@ import re
 from msgspec import Struct, field
 
 from policyd.commands.plain import constant
-from policyd.model import Assignment, Word, WordKind
+from policyd.model import CONST, UNKNOWN, Assignment, Word
 
 Words = tuple[Word, ...]
 
-MORE_INPUT = Word("…", WordKind.UNKNOWN, "", many=True)
+MORE_INPUT = Word("…", UNKNOWN, "", many=True)
 """The words that `xargs` and its kin read."""
 
 
@@ -47,23 +47,23 @@ class Unwrapped(Struct):
 
 def base(word: Word) -> str:
     """Return the name of a constant program word, without its directory; empty if it is not constant."""
-    return word.text.rpartition("/")[2] if word.kind is WordKind.CONST else ""
+    return word.text.rpartition("/")[2] if word.kind is CONST else ""
 
 
 def constant_text(word: Word) -> str | None:
-    return word.text if word.kind is WordKind.CONST else None
+    return word.text if word.kind is CONST else None
 
 
 def joined(words: Words) -> Word:
     """Return the words joined with blanks, as `eval` and `ssh` join them; unknown if one is."""
-    if all(word.kind is WordKind.CONST for word in words):
+    if all(word.kind is CONST for word in words):
         return constant(" ".join([word.text for word in words]))
-    return Word(" ".join([_source(word) for word in words]), WordKind.UNKNOWN, "", many=True)
+    return Word(" ".join([_source(word) for word in words]), UNKNOWN, "", many=True)
 
 
 def _source(word: Word) -> str:
     text = word.text
-    if word.kind is WordKind.UNKNOWN and len(text) > 1 and text[0] == text[-1] == '"':
+    if word.kind is UNKNOWN and len(text) > 1 and text[0] == text[-1] == '"':
         return re.sub(r'\\(["\\$`])', r"\1", text[1:-1])
     return text
 
@@ -79,7 +79,7 @@ def replaced(argv: Words, marks: tuple[str, ...]) -> Words:
     for at, word in enumerate(argv):
         for mark in marks:
             if mark in word.text:
-                words[at] = Word(word.text, WordKind.UNKNOWN, word.text.split(mark, 1)[0])
+                words[at] = Word(word.text, UNKNOWN, word.text.split(mark, 1)[0])
                 break
     return tuple(words)
 
@@ -90,7 +90,7 @@ def scripts(name: str, names: frozenset[str], words: Words, found: Unwrapped) ->
     letters = "".join(option[1] for option in names if len(option) == 2)
     cluster = re.compile(rf"-[A-Za-z]*?[{letters}](.*)", re.DOTALL) if letters else None
     for at, word in enumerate(words):
-        text = word.text if word.kind is WordKind.CONST else word.prefix
+        text = word.text if word.kind is CONST else word.prefix
         head, equals, _ = text.partition("=")
         following = words[at + 1] if at + 1 < len(words) else constant("")
         if text in names:
@@ -98,7 +98,7 @@ def scripts(name: str, names: frozenset[str], words: Words, found: Unwrapped) ->
         elif equals and head in names:
             value = _tail(word, len(head) + 1)
         elif cluster and not text.startswith("--") and (match := cluster.fullmatch(text)):
-            value = _tail(word, match.start(1)) if match[1] or word.kind is WordKind.UNKNOWN else following
+            value = _tail(word, match.start(1)) if match[1] or word.kind is UNKNOWN else following
         else:
             continue
         found.inners.append(Inner(name, script=value))
@@ -106,6 +106,6 @@ def scripts(name: str, names: frozenset[str], words: Words, found: Unwrapped) ->
 
 
 def _tail(word: Word, start: int) -> Word:
-    if word.kind is WordKind.CONST:
+    if word.kind is CONST:
         return constant(word.text[start:])
-    return Word(word.text, WordKind.UNKNOWN, word.prefix[start:], word.many)
+    return Word(word.text, UNKNOWN, word.prefix[start:], word.many)

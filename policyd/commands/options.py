@@ -20,7 +20,7 @@ from functools import cache
 from msgspec import Struct, field
 
 from policyd.commands.quoting import NAME
-from policyd.model import Word, WordKind
+from policyd.model import CONST, GLOB, UNKNOWN, Word
 
 _DASH, _DASHES = Word("-"), Word("--")
 _SIGNS = ("", "-", "+")
@@ -125,21 +125,21 @@ class Parsed(Struct, frozen=True):
 
 def tail(word: Word, length: int) -> Word:
     """Return `word` without its first `length` constant characters (which hold no backslash)."""
-    if word.kind is WordKind.UNKNOWN:
-        return Word(word.text, WordKind.UNKNOWN, word.prefix[length:], word.many)
+    if word.kind is UNKNOWN:
+        return Word(word.text, UNKNOWN, word.prefix[length:], word.many)
     return Word(word.text[length:], word.kind)
 
 
 def constant(word: Word) -> str:
     """Return the constant beginning of `word` as its program will see it."""
-    if word.kind is WordKind.CONST:
+    if word.kind is CONST:
         return word.text
-    return word.prefix if word.kind is WordKind.UNKNOWN else glob_head(word.text)
+    return word.prefix if word.kind is UNKNOWN else glob_head(word.text)
 
 
 def key(words: tuple[Word, ...]) -> tuple[str | Word, ...]:
     """Return what tells two command lines apart, quick to hash."""
-    return tuple([word.text if word.kind is WordKind.CONST else word for word in words])
+    return tuple([word.text if word.kind is CONST else word for word in words])
 
 
 def is_long(words: tuple[Word, ...]) -> bool:
@@ -166,9 +166,9 @@ A range that begins or ends with `_` may hold the dash, in the order of an older
 
 def may_be_option(word: Word) -> bool:
     """Say whether a word that is not constant might become an option."""
-    if word.kind is WordKind.CONST:
+    if word.kind is CONST:
         return word.text.startswith("-")
-    if word.kind is WordKind.GLOB and _NO_OPTION(word.text):
+    if word.kind is GLOB and _NO_OPTION(word.text):
         return False
     head = constant(word)
     return word.many or not head or head.startswith("-")
@@ -181,7 +181,7 @@ def unread(word: Word) -> str:
 
 def becomes_several(word: Word) -> bool:
     """Say whether a word may become several words, or none: the unquoted unknown, and what a glob finds."""
-    return word.many or word.kind is WordKind.GLOB
+    return word.many or word.kind is GLOB
 
 
 def abbreviated(name: str, table: Mapping[str, Option]) -> tuple[Option | None, bool]:
@@ -215,15 +215,15 @@ class _Reader(Struct):
             dashed = head.startswith("-")
             if self._ends(word, dashed):
                 break
-            if word.kind is WordKind.CONST and head[:1] not in _SIGNS:
+            if word.kind is CONST and head[:1] not in _SIGNS:
                 self.operands.append(word)
                 continue
-            if word.many and word.kind is WordKind.UNKNOWN:
+            if word.many and word.kind is UNKNOWN:
                 self.loose.append(word)
             self.mixed = self.mixed or (dashed and bool(self.operands) and word != _DASH)
             self._word(word, head)
         self.operands.extend(self.words[self.at :])
-        self.loose.extend(word for word in self.words[self.at :] if word.many and word.kind is WordKind.UNKNOWN)
+        self.loose.extend(word for word in self.words[self.at :] if word.many and word.kind is UNKNOWN)
         found = (tuple(self.given), tuple(self.operands), tuple(self.unknown), tuple(self.loose))
         return Parsed(*found, self.split, self.mixed, self.eaten)
 
@@ -241,7 +241,7 @@ class _Reader(Struct):
 
     def _word(self, word: Word, head: str) -> None:
         plus = head.startswith("+") and head[:2] in self.syntax.options
-        if word.kind is not WordKind.CONST and may_be_option(word):
+        if word.kind is not CONST and may_be_option(word):
             if not self._glued(word, head) and not self._valued(word, head):
                 if not word.many:
                     self.loose.append(word)
@@ -258,7 +258,7 @@ class _Reader(Struct):
         if not head.startswith("--") and not self.syntax.dash:
             return False
         name, equals, _ = head.partition("=")
-        if not equals and word.kind is not WordKind.CONST:
+        if not equals and word.kind is not CONST:
             return False
         option, exact = self._find(name)
         if option is None or (equals and not option.value):
@@ -289,7 +289,7 @@ class _Reader(Struct):
     @staticmethod
     def _number(option: Option, word: Word) -> bool:
         """Say whether `word` is the number that `make -j 4` takes."""
-        return option.value == "number" and word.kind is WordKind.CONST and word.text.isdigit()
+        return option.value == "number" and word.kind is CONST and word.text.isdigit()
 
     def _valued(self, word: Word, head: str) -> bool:
         """Read `-j$(nproc)`: a name or number of which at least one letter is there is the last option's value.
@@ -310,7 +310,7 @@ class _Reader(Struct):
         if head[1:].isdigit() and "-#" in table:
             self._give(table["-#"], word, None)
             return True
-        if len(head) > 2 and head in table and word.kind is WordKind.CONST:  # `zip -TT`
+        if len(head) > 2 and head in table and word.kind is CONST:  # `zip -TT`
             self._give(table[head], word, None)
             return True
         if head.startswith("--") or self.syntax.dash:
@@ -320,7 +320,7 @@ class _Reader(Struct):
             if option is None:
                 return False
             position += 1
-            glued = option.value and (position < len(head) or word.kind is not WordKind.CONST)
+            glued = option.value and (position < len(head) or word.kind is not CONST)
             found.append((option, tail(word, position) if glued else None))
             if glued:
                 break
@@ -331,7 +331,7 @@ class _Reader(Struct):
 
 def _unbundled(syntax: Syntax, words: tuple[Word, ...]) -> tuple[Word, ...]:
     """Write the first word of `tar xfC a.tar dir` as options with their values."""
-    if not words or words[0].kind is not WordKind.CONST or not words[0].text.isalpha():
+    if not words or words[0].kind is not CONST or not words[0].text.isalpha():
         return words
     found: list[Word] = []
     rest = list(words[1:])
@@ -348,7 +348,7 @@ def parse(syntax: Syntax, words: Iterable[Word]) -> Parsed:
     given = tuple(words)
     if syntax.raw:
         return Parsed(operands=given, loose=tuple(word for word in given if word.many))
-    if not (syntax.bundle or [word for word in given if word.kind is not WordKind.CONST or word.text[:1] in _SIGNS]):
+    if not (syntax.bundle or [word for word in given if word.kind is not CONST or word.text[:1] in _SIGNS]):
         return Parsed((), given)
     return _Reader(syntax, _unbundled(syntax, given) if syntax.bundle else given).run()
 

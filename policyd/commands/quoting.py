@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from policyd.commands.plain import constant
 from policyd.commands.source import BOTH, BRACE, STRING, TOKEN
-from policyd.model import Word, WordKind
+from policyd.model import GLOB, UNKNOWN, Word
 
 ONE, MANY = "\x01", "\x02"
 """Unknown text that stays one word (quoted), and unknown text that may become none or several (unquoted)."""
@@ -102,10 +102,10 @@ def word(working: str, source: str) -> Word:
     if unknown is not None:
         head = working[: unknown.start()]
         prefix = re.split(r"(?<!\\)[*?\[]", head)[0] if is_glob(head + "]") else head
-        return Word(decoded(source), WordKind.UNKNOWN, decoded(plain(prefix)), MANY in working)
+        return Word(decoded(source), UNKNOWN, decoded(plain(prefix)), MANY in working)
     if is_glob(working):
         text = _LEFTOVER.sub(lambda found: found[0] if len(found[0]) > 1 else "\\" + found[0], working)
-        return Word(decoded(text), WordKind.GLOB)
+        return Word(decoded(text), GLOB)
     return constant(decoded(plain(working)))
 
 
@@ -121,18 +121,18 @@ def renamed(known: Word) -> str:
 
 def unknown(source: str) -> Word:
     """Return the word of which only the source text is known."""
-    return Word(source, WordKind.UNKNOWN, "", many=True)
+    return Word(source, UNKNOWN, "", many=True)
 
 
 def working(known: Word) -> str:
     """Return the working form of a word as if it stood in double quotes (a glob stays one)."""
     text = known.text if known.text.isascii() else known.text.encode("utf-8", "replace").decode("latin-1")
-    return text if known.kind is WordKind.GLOB else quoted(text)
+    return text if known.kind is GLOB else quoted(text)
 
 
 def marked(known: Word) -> Word:
     """Return the word with its certainty taken away, for places a shell may read otherwise."""
-    return replace(known, kind=WordKind.UNKNOWN, prefix="")
+    return replace(known, kind=UNKNOWN, prefix="")
 
 
 # ---- brace expansion -------------------------------------------------------------------------------

@@ -26,17 +26,7 @@ from policyd.commands.rough import pieces
 from policyd.commands.run import LENGTH, PARTS, WORDS, FullError, Run, told
 from policyd.commands.source import odd_characters
 from policyd.commands.state import PLACES, State
-from policyd.model import (
-    READ_KINDS,
-    Assignment,
-    Filesystem,
-    FileUse,
-    Reading,
-    Role,
-    SimpleCommand,
-    Word,
-    WordKind,
-)
+from policyd.model import CONST, READ_KINDS, Assignment, Filesystem, FileUse, Reading, Role, SimpleCommand, Word
 
 _LINKERS = frozenset({"ln", "gln", "cp", "gcp"})
 _KEPT = 2_048
@@ -111,7 +101,7 @@ def _through_links(commands: tuple[SimpleCommand, ...], files: list[FileUse]) ->
     for use in files if names else ():
         if use.command not in makers and _changes(use):
             where = {name for path in (use.word.text, *use.cwd) for name in path.split("/")}
-            if where & names or use.word.kind is not WordKind.CONST:
+            if where & names or use.word.kind is not CONST:
                 yield f"`{use.word.text}` may lead through a link that is made here"
 
 

@@ -20,7 +20,7 @@ from policyd.commands.quoting import decoded
 from policyd.commands.source import BOTH, STRING, TOKEN, Document
 from policyd.commands.state import Cwd
 from policyd.commands.words import Scanner
-from policyd.model import FileUse, Role, UrlUse, Word, WordKind
+from policyd.model import CONST, UNKNOWN, FileUse, Role, UrlUse, Word
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -137,7 +137,7 @@ def read(reader: Reader, targets: list[Node]) -> list[Use]:
 def _string(text: Text, start: int, end: int) -> None:
     word = Scanner(text).value(start, end)
     text.fed = text.text(start, end)
-    text.document = word.text + "\n" if word.kind is WordKind.CONST else None
+    text.document = word.text + "\n" if word.kind is CONST else None
     text.literal = True
 
 
@@ -180,15 +180,15 @@ def opened(text: Text, operator: str, place: Span) -> list[Use]:
         place = (start + 1, end)
     shown = text.text(*place)
     words = text.scan([place])
-    word = words[0] if len(words) == 1 else Word(shown, WordKind.UNKNOWN)
+    word = words[0] if len(words) == 1 else Word(shown, UNKNOWN)
     if operator == "<":
         text.fed, text.document = "", None
-    if operator in {">&", "<&"} and word.kind is WordKind.CONST and _COPY(word.text):
+    if operator in {">&", "<&"} and word.kind is CONST and _COPY(word.text):
         return []
     if operator == "<&":
         text.opaque(f"`<&{shown}` is not a constant descriptor")
         return []
-    if operator == ">&" and not (word.kind is WordKind.CONST and _ONCE(word.text)):
+    if operator == ">&" and not (word.kind is CONST and _ONCE(word.text)):
         text.opaque(f"`>&{shown}` is expanded twice")
     if operator not in _KNOWN:
         text.opaque(f"the redirection `{operator} {shown}` is not understood")
@@ -196,18 +196,18 @@ def opened(text: Text, operator: str, place: Span) -> list[Use]:
 
 
 def _unknown(word: Word, shown: str) -> str:
-    return f"the file `{shown}` of a redirection is not constant" if word.kind is WordKind.UNKNOWN else ""
+    return f"the file `{shown}` of a redirection is not constant" if word.kind is UNKNOWN else ""
 
 
 def add(text: Text, uses: list[Use], index: int, cwd: Cwd) -> None:
     """Add the files to the reading, as named by the command at `index` (-1: by none)."""
     for use in uses:
-        name = use.word.text if use.word.kind is WordKind.CONST else use.word.prefix
+        name = use.word.text if use.word.kind is CONST else use.word.prefix
         network = _NETWORK(name)
         if network is not None:
             text.opaque(f"`{name}` is a network connection")
             text.run.urls.append(UrlUse(f"{network[1]}://{network[2]}:{network[3]}", Role.PRIMARY, index))
-        elif use.word.kind is not WordKind.CONST or not _NOTHING(name):
+        elif use.word.kind is not CONST or not _NOTHING(name):
             carried = use.kind == "read" and index >= 0
             found = FileUse(use.kind, use.word, Role.REDIRECT, index, carried=carried, cwd=cwd, unknown=use.unknown)
             text.run.files.append(found)

@@ -20,7 +20,7 @@ from policyd.commands.plain import constant
 from policyd.commands.quoting import unknown
 from policyd.commands.taint import loose
 from policyd.commands.variables import harmless
-from policyd.model import Assignment, Word, WordKind
+from policyd.model import UNKNOWN, Assignment, Word
 
 Cwd = tuple[str, ...]
 Pair = tuple[Cwd, Cwd]
@@ -125,7 +125,7 @@ class State(Struct):
 
     def assign(self, name: str, value: Word | None, *, exported: bool = False, plain: bool = True) -> None:
         """Set a variable as the text does; `plain` is a statement, `for` or `read`."""
-        known = value is not None and value.kind is not WordKind.UNKNOWN and self.fold and len(value.text) <= _VALUE
+        known = value is not None and value.kind is not UNKNOWN and self.fold and len(value.text) <= _VALUE
         self.bind(name, value if known else None)
         if harmless(name, value) or (plain and not exported and loose(name)):
             return

@@ -23,7 +23,7 @@ from policyd.commands.run import SHOWN
 from policyd.commands.state import Pair
 from policyd.commands.tame import echoes
 from policyd.commands.words import Scanner, glance
-from policyd.model import Assignment, Word, WordKind
+from policyd.model import CONST, UNKNOWN, Assignment, Word
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -142,7 +142,7 @@ def _environment(
 
 def keyword(text: Text, word: Word) -> None:
     """Note that a word of the shell stands in the place of a program."""
-    if word.text in NO_PROGRAM and word.kind is WordKind.CONST:
+    if word.text in NO_PROGRAM and word.kind is CONST:
         text.opaque(f"`{word.text}` stands where a command was expected")
 
 
@@ -215,9 +215,9 @@ def _declared(reader: Reader, node: Node) -> Word:
     pair = _assigned(reader, node, end, prefix=True)
     match = _ASSIGNED.match(reader.source, start, end)
     head = match[0] if match is not None else ""
-    if pair is not None and pair.value.kind is WordKind.CONST and match is not None and match[3] == "=":
+    if pair is not None and pair.value.kind is CONST and match is not None and match[3] == "=":
         return Word(head + pair.value.text)
-    return Word(reader.text(start, end), WordKind.UNKNOWN, head)
+    return Word(reader.text(start, end), UNKNOWN, head)
 
 
 def statement_assignment(reader: Reader, node: Node) -> Pair:

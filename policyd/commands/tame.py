@@ -18,7 +18,7 @@ import re
 from policyd.commands.patterns import plain_name
 from policyd.commands.plain import constant
 from policyd.commands.quoting import FRAIL, SURE, quoted
-from policyd.model import Assignment, SimpleCommand, Word, WordKind
+from policyd.model import CONST, Assignment, SimpleCommand, Word
 
 HERE = "\x10"
 """What `mark` returns for the command that prints the directory."""
@@ -47,7 +47,7 @@ def mark(command: SimpleCommand) -> str:
     if not argv or command.env or command.inner is not None:
         return ""
     name = plain_name(argv[0])
-    if name not in _PRINTERS or [word for word in argv if word.kind is not WordKind.CONST]:
+    if name not in _PRINTERS or [word for word in argv if word.kind is not CONST]:
         return ""
     if [word for word in argv if " " in word.text]:
         return ""

@@ -17,7 +17,7 @@ from policyd.commands.run import Run
 from policyd.commands.state import Pair, State
 from policyd.commands.tame import mark
 from policyd.commands.words import Scanner, glance
-from policyd.model import Word, WordKind
+from policyd.model import UNKNOWN, Word
 
 _SPELLED: dict[str, Word] = {}
 """Spelling -> word, of words that mean the same everywhere; they recur, so they are kept (bounded)."""
@@ -91,7 +91,7 @@ class Text(Struct):
             words = [quick]
         else:
             words = self.spelled(text, start)
-            if len(text) > _LONGEST or not plainwords.is_constant(text) or words[0].kind is WordKind.UNKNOWN:
+            if len(text) > _LONGEST or not plainwords.is_constant(text) or words[0].kind is UNKNOWN:
                 return words  # what is not understood must be said again
         if len(text) <= _LONGEST:
             if len(_SPELLED) >= _SPELLED_KEPT:
@@ -115,7 +115,7 @@ class Text(Struct):
     def _output(self, text: str, inside: bool) -> list[Word]:
         """Return what a word becomes that is the substitution read last, in quotes (`inside`) or not."""
         if not self.printed:
-            return [Word(decoded(text), WordKind.UNKNOWN, "", not inside)]
+            return [Word(decoded(text), UNKNOWN, "", not inside)]
         if self.printed in _NAMES and (inside or "IFS" not in self.state.names):
             return [_NAMES[self.printed]]
         return Scanner(self).output(self.printed, inside, text)

@@ -19,7 +19,7 @@ from policyd.commands.quoting import FRAIL, MANY, ONE, SURE
 from policyd.commands.source import BRACE
 from policyd.commands.state import State
 from policyd.commands.tame import HERE
-from policyd.model import Word, WordKind
+from policyd.model import GLOB, UNKNOWN, Word
 
 QUICK = re.compile(r"[A-Za-z0-9_./@%+,:=-]+|'([^'\x04]*)'|\"([^\"$`\\\x04]*)\"").fullmatch
 """Words that are read at a glance: plain ones, and those in one pair of quotes (its group is the value)."""
@@ -131,7 +131,7 @@ class Scanner:
         if (SURE in text or FRAIL in text) and quoting.named(text) and not quoting.is_glob(text) and "~" not in text:
             return quoting.word(text, self.text[start:end])
         if ONE in text or MANY in text or SURE in text or FRAIL in text or ":~" in text:
-            return Word(quoting.decoded(self.text[start:end]), WordKind.UNKNOWN)
+            return Word(quoting.decoded(self.text[start:end]), UNKNOWN)
         return constant(quoting.decoded(quoting.plain(text)))
 
     def live(self, start: int, end: int, *, quotes: bool) -> None:
@@ -304,7 +304,7 @@ class Scanner:
             self.buffer.append(".")
         elif value is None:
             self._unknown(inside)
-        elif value.kind is WordKind.GLOB:
+        elif value.kind is GLOB:
             self.buffer.append(quoting.renamed(value) if inside or "IFS" not in self.host.state.names else MANY)
             self.held = True
         elif inside or not self.splits:

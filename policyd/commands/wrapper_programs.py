@@ -11,7 +11,7 @@ from policyd.commands.findwords import stands_for
 from policyd.commands.inner import MORE_INPUT, Inner, Unwrapped, Words, constant_text, joined, replaced, scripts
 from policyd.commands.plain import constant
 from policyd.commands.wrapper_table import BASH_LIKE, INTERPRETERS, SHELLS
-from policyd.model import Word, WordKind
+from policyd.model import CONST, Word
 
 _FIND_EXEC = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 CONTAINERS = ("docker", "podman", "nerdctl", "docker-compose", "kubectl", "oc", "lxc", "incus", "distrobox", "limactl")
@@ -24,7 +24,7 @@ def language(name: str) -> str:
 
 
 def _find(name: str, words: Words, found: Unwrapped, fed: str) -> None:
-    texts = [word.text if word.kind is WordKind.CONST else None for word in words]
+    texts = [word.text if word.kind is CONST else None for word in words]
     at = 0
     while at < len(words):
         text = texts[at]
@@ -169,7 +169,7 @@ _ENCODED = re.compile(r"[-/]e(?:c|nc?o?d?e?d?c?o?m?m?a?n?d?)?", re.IGNORECASE).f
 def _source_file(name: str, words: Words, found: Unwrapped, fed: str) -> None:
     if words and _is_input(words[0]):
         found.reasons.append(f"`{name}` runs what it reads from its input")
-    elif words and words[0].kind is not WordKind.CONST:
+    elif words and words[0].kind is not CONST:
         found.reasons.append(f"the file that `{name}` runs is not constant")
 
 
@@ -209,7 +209,7 @@ def _alias(name: str, words: Words, found: Unwrapped, fed: str) -> None:
     """The text of an alias may run later; strict rules see it."""
     for word in words:
         head, equals, text = word.text.partition("=")
-        if equals and word.kind is WordKind.CONST and not head.startswith("-"):
+        if equals and word.kind is CONST and not head.startswith("-"):
             found.inners.append(Inner(f"alias {head}", script=constant(text), strict=True))
 
 
@@ -229,7 +229,7 @@ def _jobs(name: str, words: Words, found: Unwrapped, fed: str) -> None:
 
 def _git(name: str, words: Words, found: Unwrapped, fed: str) -> None:
     """`submodule foreach`, `rebase --exec`: shell text among git's words."""
-    texts = [word.text if word.kind is WordKind.CONST else "" for word in words]
+    texts = [word.text if word.kind is CONST else "" for word in words]
     if "submodule" in texts[:8] and "foreach" in texts:
         rest = words[texts.index("foreach") + 1 :]
         while rest and (constant_text(rest[0]) or "").startswith("-"):

@@ -38,7 +38,7 @@ from policyd.commands.wrapper_table import (
     WRAPPERS,
     Wrapper,
 )
-from policyd.model import Assignment, Word, WordKind
+from policyd.model import CONST, UNKNOWN, Assignment, Word
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _LOADER = re.compile(r"ld(?:-linux.*|-musl.*|64)?\.so(?:\.\d+)*").fullmatch
@@ -162,11 +162,11 @@ def _braced(rest: Words) -> Words:
 
 
 def _assignment(word: Word) -> Assignment | None:
-    text = word.text if word.kind is WordKind.CONST else word.prefix
+    text = word.text if word.kind is CONST else word.prefix
     found = _ASSIGNMENT.fullmatch(text)
     if found is None:
         return None
-    value = constant(found[2]) if word.kind is WordKind.CONST else Word(word.text, WordKind.UNKNOWN)
+    value = constant(found[2]) if word.kind is CONST else Word(word.text, UNKNOWN)
     return Assignment(found[1], value, exported=True)
 
 
@@ -228,7 +228,7 @@ def _split_string(name: str, options: Options, found: Unwrapped) -> None:
 
 def _subcommand(name: str, words: Words, found: Unwrapped) -> None:
     """`uv run rm x`: a wrapper that is a subcommand."""
-    texts = [word.text if word.kind is WordKind.CONST else "" for word in words]
+    texts = [word.text if word.kind is CONST else "" for word in words]
     for (program, sub), spec in SUBCOMMANDS.items():
         parts = sub.split()
         if program != name:

@@ -13,14 +13,28 @@ from __future__ import annotations
 from policyd.model.decisions import Decision, Judged, RuleRef
 from policyd.model.files import Filesystem, PathRef, Reach, Workspace
 from policyd.model.requests import Action, Agent, Context, Mode, Option, Request, Tool, Url
-from policyd.model.shell import Assignment, FileUse, Reading, SimpleCommand, UrlUse, Word, WordKind
+from policyd.model.shell import (
+    CONST,
+    GLOB,
+    UNKNOWN,
+    Assignment,
+    FileUse,
+    Reading,
+    SimpleCommand,
+    UrlUse,
+    Word,
+    WordKind,
+)
 from policyd.model.words import EMPTY, KINDS, READ_KINDS, TABLE, WRITE_KINDS, Effect, Layer, Role, Source, Truth
 
 __all__ = [
+    "CONST",
     "EMPTY",
+    "GLOB",
     "KINDS",
     "READ_KINDS",
     "TABLE",
+    "UNKNOWN",
     "WRITE_KINDS",
     "Action",
     "Agent",

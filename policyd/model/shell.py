@@ -18,6 +18,10 @@ class WordKind(StrEnum):
     UNKNOWN = "unknown"
 
 
+CONST, GLOB, UNKNOWN = WordKind.CONST, WordKind.GLOB, WordKind.UNKNOWN
+"""The kinds by names of their own: a member of an enumeration is looked up in three classes, many times a word."""
+
+
 class Word(Struct, frozen=True, gc=False, cache_hash=True):
     """One word of a command after quote removal, brace expansion and folding of what is constant."""
 
