@@ -451,6 +451,19 @@ def test_no_grant_lives_longer_than_the_setting(project: Path) -> None:
     assert found.until - found.created == timedelta(minutes=30)
 
 
+def test_a_shorter_setting_ends_what_was_remembered_before_it(project: Path) -> None:
+    Remembered(state(project), "one", clock=lambda: CLOCK).remember([given(project)])
+    later = replace(CLOCK, wall=CLOCK.wall + timedelta(minutes=20), boot=CLOCK.boot + 1200)
+    for minutes, effect in ((30, Effect.ALLOW), (10, None)):
+        process = Remembered(state(project), "two", clock=lambda: later, longest=timedelta(minutes=minutes))
+        assert settled(process, project) is effect
+
+
+def test_no_setting_gives_life_to_a_grant_that_lasts_longer_than_any_may(project: Path) -> None:
+    forged = replace(given(project), until=CLOCK.wall + timedelta(days=90))
+    assert not forged.alive(CLOCK) and not forged.capped(timedelta(days=7)).alive(CLOCK)
+
+
 def test_without_a_session_nothing_of_a_project_counts(project: Path) -> None:
     process = remembered(project)
     process.remember([given(project)])

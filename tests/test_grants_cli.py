@@ -55,6 +55,17 @@ def add(home: Path, *words: str) -> int:
     return policyd(home, "add", "--for", "30m", "--agent", "claude", *words)
 
 
+def test_no_answer_is_added_or_shown_as_longer_than_the_setting(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert policyd(home, "add", "--for", "30d", "--agent", "claude", "--", "ls") == 0
+    place = home / ".config/policyd"
+    place.mkdir(parents=True)
+    (place / "policyd.toml").write_text("grants = { max_age = 7 }\n")
+    assert policyd(home, "add", "--for", "8d", "--agent", "claude", "--", "ls") == 2
+    assert "`grants.max_age` lets an answer last 7d at most" in capsys.readouterr().err
+    (fact,) = listed(home, capsys)
+    assert str(fact["until"])[:10] == (clocks.now().wall + timedelta(days=7)).isoformat()[:10]
+
+
 def test_a_grant_is_added_listed_shown_and_revoked(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert add(home, "--", "npm", "run", "a b") == 0
     (fact,) = listed(home, capsys)

@@ -30,7 +30,7 @@ from policyd.grants.literal import join, split
 from policyd.grants.rules import policy_text, unwritable
 from policyd.model import Effect
 from policyd.storage import clock as clocks
-from policyd.storage import places
+from policyd.storage import places, settings
 from policyd.storage.grantfile import Change, GrantFile, GrantFileError
 from policyd.storage.grants import files, merged, shelf_in
 from policyd.storage.readings import Readings
@@ -41,10 +41,11 @@ SHORTEST_ID = 4
 
 
 class Kept(Struct, frozen=True):
-    """Where grants are kept."""
+    """Where grants are kept, and how long they hold at most."""
 
     directory: str
     shelf: Readings
+    longest: timedelta = LONGEST
 
     def file(self, root: str) -> GrantFile:
         """Return the file of one project, or (empty) of user scope."""
@@ -97,9 +98,17 @@ def run(args: argparse.Namespace) -> int:
     """Run one subcommand."""
     try:
         found = places.find(home=args.home)
-        return int(args.run(args, Kept(found.grants, shelf_in(found.cache))))
+        return int(args.run(args, Kept(found.grants, shelf_in(found.cache), longest(found))))
     except (GrantFileError, places.PlaceError) as error:
         return failed("grants", error)
+
+
+def longest(where: places.Places) -> timedelta:
+    """Return `grants.max_age`."""
+    try:
+        return timedelta(days=settings.load(where).settings.grants_max_age)
+    except settings.SettingsError:  # no proxy starts with them, and what was remembered can be taken back all the same
+        return LONGEST
 
 
 # ---- looking ----------------------------------------------------------------------------------------
@@ -198,6 +207,8 @@ def run_prune(_: argparse.Namespace, kept: Kept) -> int:
 def run_add(args: argparse.Namespace, kept: Kept) -> int:
     """Remember an answer for a limited time."""
     why = "" if args.deny else presence.refusal() or locked(args.home)
+    if args.life > kept.longest:
+        why = why or f"`grants.max_age` lets an answer last {left(kept.longest)} at most; write a shorter time"
     try:
         members = (wanted(args),)
     except ValueError as error:
@@ -324,7 +335,8 @@ def held(kept: Kept, clock: Clock | None, root: str | None = None) -> Iterator[H
     """Yield the grants of one project and the user's own, or of all: what may count at `clock`, without it all."""
     for file in kept.files() if root is None else (kept.file(""), kept.file(root)):
         grants = file.current().grants if clock is None else file.grants(clock)
-        yield from (Held(grant, file) for grant in grants if clock is None or grant.until > clock.wall)
+        shown = (grant.capped(kept.longest) for grant in grants)
+        yield from (Held(grant, file) for grant in shown if clock is None or grant.until > clock.wall)
         for problem in file.take_problems():
             complain("grants", safe(problem))
 

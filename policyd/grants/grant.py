@@ -13,7 +13,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from msgspec import Struct
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from policyd.digest import sha256
 from policyd.grants.keys import Key
@@ -74,6 +74,11 @@ class Grant(Struct, frozen=True, gc=False):
     def __hash__(self) -> int:
         """Hash what it covers."""
         return hash(self.id)
+
+    def capped(self, longest: timedelta) -> Grant:
+        """Return the grant as it holds where none may last longer; one that lasts longer than any may stays void."""
+        life = self.until - self.created
+        return replace(self, until=self.created + longest) if longest < life <= LONGEST + SKEW else self
 
     def alive(self, clock: Clock) -> bool:
         """Say whether it still holds at `clock`, by both clocks."""

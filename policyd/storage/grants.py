@@ -40,7 +40,7 @@ class Remembered(Struct):
     """A random word of this process."""
     clock: Callable[[], Clock] = clocks.now
     longest: timedelta = LONGEST
-    """`grants.max_age`."""
+    """`grants.max_age`, of what was remembered before it was set too."""
     shelf: Readings | None = None
     """Where what was read of large files is kept."""
     say: Callable[[str], None] = lambda text: None
@@ -88,7 +88,7 @@ class Remembered(Struct):
         self._tell(files)
         known = self._books.get(root)
         if known is None or known[0] != parts:
-            held = tuple(grant for grant in sum(parts, ()) if not self._over(grant))
+            held = tuple(grant.capped(self.longest) for grant in sum(parts, ()) if not self._over(grant))
             known = self._books[root] = parts, GrantBook(root, held, self.run)
         return known[1]
 
