@@ -10,7 +10,7 @@ from msgspec import structs
 from policyd.model import PathRef, Reach, Truth
 from policyd.paths import OpaquePath, PathIndex, PathPattern, PatternError, escape, open_workspace, ref
 from tests.fakes import FakeFilesystem
-from tests.path_scenes import APP, HOME, scene
+from tests.path_scenes import APP, HOME, Scene, scene
 
 YES, MAYBE, NO = Truth.YES, Truth.MAYBE, Truth.NO
 
@@ -242,7 +242,7 @@ def test_every_possible_directory_counts() -> None:
 
 
 # pattern, path, reach, widely
-CONTENT, NAMES = Reach.CONTENT, Reach.NAMES
+CONTENT, ENTRY, NAMES = Reach.CONTENT, Reach.ENTRY, Reach.NAMES
 REACHED = [
     ("secrets/**", ".", CONTENT, YES),
     ("secrets/**", "/home/dev", CONTENT, YES),
@@ -291,6 +291,39 @@ def test_a_search_that_skips_hidden_names_reaches_none(pattern: str, path: str, 
     here = scene(pattern)
     given = structs.replace(here.path(path, reach=CONTENT), skips_hidden=True)
     assert here.pattern(pattern).maybe(given, here.workspace, here.fs, widen=True) is widely
+
+
+@pytest.mark.parametrize(
+    ("pattern", "glob", "widely"),
+    [
+        (".env", "**/.*.py", NO),
+        ("**/.env/**", "docs/**/.*.py", NO),
+        ("docs/.env", "**/.py", NO),
+        (".venv/lib", "**/.*.py", NO),
+        (".env", "**/.e*", MAYBE),
+        (".env", "**/.env", YES),
+        ("secrets", "**/.*.py", MAYBE),
+        (".x.py/**", "**/.*.py", MAYBE),
+        (".github/**", ".github/**/.*.py", YES),
+        (".env", "**/.env/*", YES),
+    ],
+)
+def test_hidden_directories_are_passed_over_unless_the_last_name_asks_for_them(
+    pattern: str, glob: str, widely: Truth
+) -> None:
+    here = scene(pattern)
+    given = structs.replace(here.path(glob, glob=True), skips_hidden=True)
+    assert here.pattern(pattern).maybe(given, here.workspace, None, widen=True) is widely
+
+
+@pytest.mark.parametrize(
+    ("path", "glob", "reach"),
+    [("src", False, CONTENT), ("src/a.py", False, ENTRY), ("src/none", False, ENTRY), ("s*", True, CONTENT)],
+)
+def test_what_is_there_says_whether_a_file_or_a_directory_is_read(path: str, glob: bool, reach: Reach) -> None:
+    here = scene()
+    assert here.path(path, reach=Reach.FILES, glob=glob).reach is reach
+    assert Scene(here.workspace, None).path(path, reach=Reach.FILES, glob=glob).reach is CONTENT
 
 
 def test_without_a_look_what_floats_may_be_below() -> None:

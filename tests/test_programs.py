@@ -20,7 +20,7 @@ from tests.fakes import FakeFilesystem
 from tests.rowwise import in_groups
 from tests.words import command
 
-MARK = {Reach.ENTRY: "", Reach.NAMES: "//", Reach.CONTENT: "/**"}
+MARK = {Reach.ENTRY: "", Reach.NAMES: "//", Reach.CONTENT: "/**", Reach.FILES: "/*"}
 
 
 def _all() -> Iterator[programs.Program]:

@@ -5,7 +5,8 @@ Rules of this module:
 1. What a glob or a type asks for, `rg` searches though its name is hidden; so it does where types, or lists of files to
    pass over, are made up. A glob behind `!` asks for nothing.
 2. `git grep --untracked` searches what nobody committed.
-3. A glob that is not read, and a type that is not in the table, may ask for anything.
+3. Hidden directories are passed over all the same, but those whose own name a glob or a type matches.
+4. A glob that is not read, and a type that is not in the table, may ask for anything.
 
 Sources: rg(1), `rg --type-list`; git-grep(1), gitglossary(7), pathspec.
 """
@@ -17,34 +18,72 @@ from collections.abc import Iterator
 
 from policyd.commands.findwords import below, globs
 from policyd.commands.options import Parsed
+from policyd.commands.quoting import TooManyError, UnsureError, braces
 from policyd.model import Reach, Word, WordKind
 
-TYPES = {
-    "c": "*.c *.h *.C *.H *.cats *.in",
-    "css": "*.css *.scss",
-    "go": "*.go",
-    "html": "*.ejs *.htm *.html",
-    "java": "*.java *.jsp *.jspx *.properties",
-    "js": "*.js *.jsx *.cjs *.mjs *.vue",
-    "json": "*.json *.lock *.sarif",
-    "kotlin": "*.kt *.kts",
-    "markdown": "*.markdown *.md *.mdown *.mdwn *.mdx *.mkd *.mkdn",
-    "php": "*.php *.php3 *.php4 *.php5 *.php7 *.php8 *.phtml",
-    "py": "*.py *.pyi",
-    "rust": "*.rs",
-    "sql": "*.psql *.sql",
-    "swift": "*.swift",
-    "toml": "*.toml *.lock",
-    "ts": "*.ts *.tsx *.cts *.mts",
-    "txt": "*.txt",
-    "yaml": "*.yaml *.yml",
-}
-TYPES |= {"md": TYPES["markdown"], "python": TYPES["py"], "typescript": TYPES["ts"]}
-"""Types whose files have one of a few endings."""
+_TYPES = """
+bazel: *.BUILD *.bazel *.bazelrc *.bzl *BUILD *WORKSPACE*
+c: *.c *.h *.C *.H *.cats *.in
+clojure: *.clj*
+cmake: *.cmake CMakeLists.txt
+cpp: *.C *.H *.cc *.hh *.cpp *.hpp *.cxx *.hxx *.h *.inl *.in
+cs csharp: *.cs
+css: *.css *.scss
+csv: *.csv
+dart: *.dart
+docker: *Dockerfile*
+elixir: *.ex *.eex *.exs *.heex *.leex *.livemd
+erlang: *.erl *.hrl
+fsharp: *.fs *.fsx *.fsi
+go: *.go
+gradle groovy: *.groovy *.gradle* gradle*
+graphql: *.graphql *.graphqls
+h: *.h *.hh *.hpp
+haskell: *.hs *.hsc *.lhs *.cpphs *.c2hs
+html: *.ejs *.htm *.html
+java: *.java *.jsp *.jspx *.properties
+js: *.js *.jsx *.cjs *.mjs *.vue
+json: *.json *.lock *.sarif
+jsonl: *.jsonl
+jupyter: *.ipynb *.jpynb
+kotlin: *.kt *.kts
+less: *.less
+lua: *.lua
+make: *.mak *.mk *akefile*
+markdown md: *.markdown *.md *.mdown *.mdwn *.mdx *.mkd *.mkdn
+nix: *.nix
+ocaml: *.ml *.mli *.mll *.mly
+php: *.php *.php3 *.php4 *.php5 *.php7 *.php8 *.pht *.phtml
+protobuf: *.proto
+py python: *.py *.pyi
+r: *.R *.r *.Rmd *.rmd *.Rnw *.rnw
+rst: *.rst
+ruby: *.rb *.rbw *.gemspec *.rake *.ru .irbrc Gemfile Rakefile
+rust: *.rs
+sass: *.sass *.scss
+scala: *.scala *.sbt
+solidity: *.sol
+sql: *.psql *.sql
+svelte: *.svelte *.svelte.ts
+svg: *.svg
+swift: *.swift
+tex: *.tex *.ltx *.cls *.sty *.bib *.dtx *.ins
+toml: *.toml *.lock
+ts typescript: *.ts *.tsx *.cts *.mts
+txt: *.txt
+vue: *.vue
+xml: *.xml *.xml.dist *.dtd *.xsl *.xslt *.xsd *.xjb *.rng *.sch *.xhtml
+yaml: *.yaml *.yml
+zig: *.zig
+"""
+_ROWS = (row.partition(": ")[::2] for row in _TYPES.split("\n") if row)
+TYPES = {name: endings.split() for names, endings in _ROWS for name in names.split()}
+"""Types whose files have one of a few endings in any version of `rg`; `sh`, which lets in `.env`, is none."""
 _PLAIN = re.compile(r"/?[\w.-]+(?:/[\w.-]+)*").fullmatch
 _PATTERNS = ("-e", "--regexp", "-f", "--file")
 _HERE = (Word("."),)
-Found = Iterator[tuple[Word, Reach]]
+Found = Iterator[tuple[Word, Reach, bool]]
+"""What is searched, how far below it, and whether hidden directories on the way are passed over."""
 
 
 def let_in(parsed: Parsed) -> Found:
@@ -54,7 +93,7 @@ def let_in(parsed: Parsed) -> Found:
     starts = parsed.operands[0 if parsed.has(*_PATTERNS) else 1 :] or _HERE
     fold = parsed.has("--glob-case-insensitive")
     asked = [(word, fold) for word in parsed.values("-g")] + [(word, True) for word in parsed.values("--iglob")]
-    kinds = [TYPES.get(word.text, "*").split() for word in parsed.values("-t")]
+    kinds = [TYPES.get(word.text, ["*"]) for word in parsed.values("-t")]
     asked += [(Word(glob), False) for each in kinds for glob in each]
     if parsed.has("--type-add", "--ignore-file"):
         asked.append((Word("*"), False))
@@ -75,20 +114,29 @@ def untracked(parsed: Parsed) -> Found:
         elif "*" in word.text:
             yield from _matching(word.text, _HERE, fold=False)
         else:
-            yield word, Reach.CONTENT
+            yield word, Reach.CONTENT, False
 
 
 def _all_below(starts: tuple[Word, ...]) -> Found:
-    return ((start, Reach.CONTENT) for start in starts)
+    return ((start, Reach.CONTENT, False) for start in starts)
 
 
 def _matching(glob: str, starts: tuple[Word, ...], *, fold: bool) -> Found:
-    """Yield what a glob matches, itself or behind directories that it names."""
+    """Yield what a glob matches of hidden names, itself or behind directories that it names."""
     head, _, name = glob.rpartition("/")
     if _PLAIN(head) and not fold:
         starts = (Word(head.removeprefix("/")),)
-    names = globs(name, fold=fold) if name.strip("*") else []
-    if names and all(start.kind is WordKind.CONST for start in starts):
-        yield from ((found, Reach.ENTRY) for found in below(starts, names))
+    read = [globs(each, fold=fold) if each.strip("*") else [] for each in _alternatives(name)]
+    if all(read) and all(start.kind is WordKind.CONST for start in starts):
+        hidden = [one for each in read for one in each if one.startswith(".")]
+        yield from ((found, Reach.ENTRY, True) for found in below(starts, hidden) if found not in starts)
     else:
         yield from _all_below(starts)
+
+
+def _alternatives(name: str) -> list[str]:
+    """Return what braces in a name stand for; braces that are not read stay, and no glob with them is read."""
+    try:
+        return braces(name)
+    except (TooManyError, UnsureError):
+        return [name]

@@ -204,7 +204,9 @@ def _known(found: _Uses, call: Called) -> None:
     _options(found, call.program, parsed, only_runs=finding.handled)
     found.opaque.extend(finding.opaque)
     for use in finding.uses:
+        found.skips_hidden = use.skips_hidden
         found.file(use.kind, use.word, use.reach)
+    found.skips_hidden = bool(call.program.hidden) and not parsed.has(*call.program.hidden)
     if not finding.handled:
         _operands(found, call.program, parsed)
 
@@ -312,7 +314,6 @@ def reach_of(program: Program, parsed: Parsed) -> Reach:
 def _operands(found: _Uses, program: Program, parsed: Parsed) -> None:
     reach = reach_of(program, parsed)
     deep = bool(program.deep) and parsed.has(*program.deep)
-    found.skips_hidden = bool(program.hidden) and not parsed.has(*program.hidden)
     paired = list(slots(program, parsed))
     before = len(found.files)
     for role, word in paired:

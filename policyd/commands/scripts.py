@@ -33,6 +33,7 @@ class Use(Struct, frozen=True):
     kind: str
     word: Word
     reach: Reach = Reach.ENTRY
+    skips_hidden: bool = False
 
 
 class Finding(Struct, frozen=True):
@@ -111,7 +112,7 @@ def _find(called: Called, parsed: Parsed) -> Finding:
     return Finding(tuple(Use(*use) for use in found.uses), True, found.harm)
 
 
-def _searched(look: Callable[[Parsed], Iterator[tuple[Word, Reach]]]) -> Checker:
+def _searched(look: Callable[[Parsed], Iterator[tuple[Word, Reach, bool]]]) -> Checker:
     """Return a checker for a program that searches more than its operands say."""
     return lambda _, parsed: Finding(tuple(Use("search", *found) for found in look(parsed)))
 

@@ -53,6 +53,8 @@ class Reach(StrEnum):
     """Lists names below (`find`, `ls -R`): reaches no pattern below."""
     CONTENT = "content"
     """Reads, copies, moves or removes what lies below (`grep -r`, `rm -r`, `tar`)."""
+    FILES = "files"
+    """Reads a file, or the files of a directory (`diff`): `ENTRY` or `CONTENT` once it is looked at what is there."""
 
 
 class PathRef(Struct, frozen=True, gc=False):

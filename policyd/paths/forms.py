@@ -84,6 +84,9 @@ def ref(
         raise
     if reach is Reach.CONTENT and not glob and fs is not None and all(_is_file(each, fs) for each in spellings):
         reach = Reach.ENTRY
+    if reach is Reach.FILES:
+        plain = fs is not None and not glob and all(_no_directory(each, fs) for each in spellings)
+        reach = Reach.ENTRY if plain else Reach.CONTENT
     heads = tuple(map(globs.head, forms)) if glob else forms
     lies_inside = bool(workspace.sound) and not [each for each in heads if not inside(each, workspace.sound)]
     found = _found(spellings, fs) if expands and glob and fs is not None and globs.ANYWHERE not in forms else None
@@ -205,7 +208,14 @@ def walked(path: str, fs: Filesystem) -> str:
 def _is_file(path: str, fs: Filesystem) -> bool:
     """Whether it exists and is no directory: nothing can lie below."""
     try:
-        return fs.identity(path) is not None and fs.is_dir(path) is False
+        return fs.identity(path) is not None and _no_directory(path, fs)
+    except OSError:
+        return False
+
+
+def _no_directory(path: str, fs: Filesystem) -> bool:
+    try:
+        return fs.is_dir(path) is False
     except OSError:
         return False
 

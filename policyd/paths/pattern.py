@@ -9,7 +9,7 @@ Rules of this module:
    Inside `unless` nothing is widened, but `**…` still holds everywhere: it reads so, and there it tightens.
 3. An operation that reaches content below a directory also reaches a pattern *below* it. At or above the literal
    head of a pattern that is a match; a pattern that floats is reached as MAYBE, unless a look says there is nothing.
-   An operation that skips hidden names reaches nothing behind a leading dot.
+   An operation that skips hidden names reaches nothing behind a leading dot that it does not name.
    `sure` then wants a pattern that covers everything below.
 4. A shell glob that may match is MAYBE, one whose every match is covered is YES. Where it is known what the glob
    expands to, a floating pattern is held against that; where it leads to any depth, against a look.
@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from policyd.model import Filesystem, PathRef, Reach, Truth, Workspace
 from policyd.paths import globs
@@ -272,14 +273,31 @@ def _deep_names(tail: Tail, segments: tuple[Segment, ...]) -> tuple[str, ...]:
     return (*here, *(f"{name}/**/{last.source}" for name in names if tail.whole()))
 
 
+def _entered(names: tuple[str, ...], segments: tuple[Segment, ...]) -> tuple[str, ...]:
+    """Return those of `names` that a search reaches which enters no hidden directory but one its last name asks for."""
+    *head, deep, last = segments
+    if deep is not DEEP or any(segment.literal is None for segment in head):
+        return names
+    ways = [(name, globs.segments(name)[:-1]) for name in names]
+    return tuple(name for name, way in ways if all(_enters(segment, last) for segment in way))
+
+
+def _enters(directory: Segment, last: Segment) -> bool:
+    return directory is DEEP or directory.tokens[:1] != (".",) or meets(directory, last)
+
+
 def _glob_hit(place: Place, text: str, form: str, ref: PathRef, fs: Filesystem | None) -> Truth:
     tail, segments = place.from_root(), globs.segments(text)
     states = tail.run_glob(segments, sure=False)
     if tail.ends(states):
         if tail.ends(tail.run_glob(segments, sure=True)):
             return Truth.YES
-        if ref.found is None and not place.anchored and DEEP in segments:
-            return _look(fs, globs.head(form), _deep_names(tail, segments), ref)
+        if ref.found is None and DEEP in segments:
+            names = _deep_names(tail, segments)
+            if ref.skips_hidden:
+                names = _entered(names, segments)
+            if not (names and place.anchored):
+                return _look(fs, globs.head(form), names, replace(ref, skips_hidden=False))
         if ref.found is None or place.anchored:
             return Truth.MAYBE
         if any(_matched(path, (place,)) or (ref.folded and _matched(caseless(path), (place,))) for path in ref.found):
@@ -287,7 +305,7 @@ def _glob_hit(place: Place, text: str, form: str, ref: PathRef, fs: Filesystem |
     if ref.reach is not Reach.CONTENT or not states:
         return Truth.NO
     directory = globs.head(form)
-    names = sum(map(bool, directory.split("/")))
+    count = sum(map(bool, directory.split("/")))
     if place.anchored:
-        return Truth.YES if names == len(segments) and place.above(globs.head(text)) else Truth.MAYBE
-    return _look(fs, directory, tail.residue(tail.run_glob(segments[:names], sure=False)), ref)
+        return Truth.YES if count == len(segments) and place.above(globs.head(text)) else Truth.MAYBE
+    return _look(fs, directory, tail.residue(tail.run_glob(segments[:count], sure=False)), ref)
