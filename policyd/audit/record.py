@@ -4,7 +4,7 @@ Rules of this module:
 
 1. A record is plain JSON data and is masked when it leaves `record` or `event`: nothing unmasked reaches storage.
 2. A line is one JSON object of at most 16 KiB, free of raw control and format characters. What was cut says so and
-   by how much, and a digest of the uncut (masked) record stays.
+   by how much; of a record too long for a line a digest stays.
 3. Each line carries its sequence number and the SHA-256 of the line before it; `broken` says what does not fit.
 """
 
