@@ -1,7 +1,7 @@
 """A small agent for tests of the proxy: a process that does what its first argument says.
 
 python agents_scripted.py echo                # writes back every line
-python agents_scripted.py ask N               # N permission requests, prints what was answered to stderr
+python agents_scripted.py ask N [once]        # N permission requests, prints what was answered to stderr
 """
 
 from __future__ import annotations
@@ -91,8 +91,11 @@ def flood(count: str) -> None:
             say({"method": "answers", "params": {"n": answers}})
 
 
-def ask(count: str) -> None:
-    """Answer `initialize` and `session/new`, ask for permission at every prompt, tell the answers in a message each."""
+def ask(count: str, *once: str) -> None:
+    """Answer `initialize` and `session/new`, ask for permission at every prompt, tell the answers in a message each.
+
+    Requests have the same ids at every prompt; `once`: they offer no "always".
+    """
     for line in filter(bytes.strip, sys.stdin.buffer):
         message = json.loads(line)
         method, ident = message.get("method"), message.get("id")
@@ -103,7 +106,9 @@ def ask(count: str) -> None:
         elif method == "session/prompt":
             text = message["params"]["prompt"][0]["text"]
             for number in range(int(count)):
-                say({"id": number, "method": "session/request_permission", "params": request(text, number)})
+                params = request(text, number)
+                params["options"] = [one for one in OPTIONS if not (once and one["kind"] == "allow_always")]
+                say({"id": number, "method": "session/request_permission", "params": params})
             asked = ident
         elif method is None:
             say({"method": "answered", "params": {"id": ident, "result": message.get("result")}})
@@ -111,12 +116,14 @@ def ask(count: str) -> None:
                 say({"id": asked, "result": {"stopReason": "end_turn"}})
 
 
+KINDS = (("yes", "allow_once"), ("always", "allow_always"), ("no", "reject_once"))
+OPTIONS = [{"optionId": ident, "name": ident, "kind": kind} for ident, kind in KINDS]
+
+
 def request(text: str, number: int) -> dict[str, object]:
     """Return the parameters of a permission request for a command."""
-    kinds = (("yes", "allow_once"), ("always", "allow_always"), ("no", "reject_once"))
     call = {"toolCallId": f"c{number}", "kind": "execute", "title": text, "rawInput": {"command": text}}
-    options = [{"optionId": ident, "name": ident, "kind": kind} for ident, kind in kinds]
-    return {"sessionId": "s1", "toolCall": call, "options": options}
+    return {"sessionId": "s1", "toolCall": call, "options": OPTIONS}
 
 
 def say(message: dict[str, object]) -> None:

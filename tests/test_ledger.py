@@ -63,3 +63,13 @@ def test_an_update_to_the_agent_or_of_another_kind_is_no_mode() -> None:
 def test_an_answer_that_nobody_waits_for_does_not_leave() -> None:
     ledger, notice = Ledger(), told(PLAN)
     assert ledger.sent(Side.CLIENT, notice + line(id=7, result={})) == notice
+
+
+def test_an_id_the_client_was_asked_under_is_spent_until_it_answers() -> None:
+    ledger, question = Ledger(), line(id="é", method="session/request_permission", params={})
+    ledger.fed(Side.AGENT, question, 1)
+    assert ledger.sent(Side.CLIENT, question) == question and ledger.spent() == []
+    assert list(ledger.questions()) == [b'"\\u00e9"']
+    assert ledger.spent() == ['"\\u00e9"']
+    ledger.fed(Side.CLIENT, line(id="é", result={}), 2)
+    assert ledger.spent() == []

@@ -85,6 +85,15 @@ def test_every_kind_of_id_comes_back_with_its_bytes(raw: bytes, title: str) -> N
     assert answers[0].startswith(b'{"jsonrpc":"2.0","id":' + raw + b",")
 
 
+@pytest.mark.parametrize(("ident", "kept"), [(7, True), (7.0, False), ("7", True), ("x" * 1_000, False)])
+def test_the_client_is_asked_under_no_id_that_is_spent_or_too_long_to_be_remembered(ident: object, kept: bool) -> None:
+    connection = Connection(ScriptedDecider(), Settings(), nonce="n")
+    connection.spend(b"7" if isinstance(ident, float) else b"8")
+    asked = MACROS["permission"](json.dumps(ident), "c", "menu", "a=allow_once", "b=allow_once")
+    (question,) = sent(frame(connection, Side.AGENT, asked), Side.CLIENT)
+    assert (question["id"] == ident) is kept
+
+
 def test_requests_beyond_what_is_held_are_refused() -> None:
     connection = Connection(ScriptedDecider(), Settings(), nonce="n")
     refused = 0

@@ -7,6 +7,8 @@ Rules of this module:
    left. Known of the past: `initialize`, how each session was opened, what was said of its mode since, and of its calls
    (`journal`).
 3. A block is numbered as it is relayed; until its number comes back, nothing of it counts as done.
+4. An id under which the client was asked is spent until the client has answered it, though nobody waits for that any
+   more: a later daemon that asks under it would take the one answer for the other.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ CHANGES = frozenset({"session/set_mode", "session/set_config_option"})
 MODES = frozenset({"current_mode_update", "config_option_update"})
 MOST_SESSIONS = 1_000
 MOST_OPEN = 10_000
+MOST_SPENT = 1_000
 Key = tuple[Side, object]
 Told = tuple[Side, bytes]
 
@@ -58,6 +61,8 @@ class Ledger(Struct):
     _open: dict[Key, list[Open]] = field(default_factory=dict)
     _own: dict[Key, bytes] = field(default_factory=dict)
     """Requests of policyd's own that a side has not answered."""
+    _spent: dict[object, bytes] = field(default_factory=dict)
+    """The agent's ids under which the client was asked in vain and that it has not answered, by what they mean."""
     _named: list[Told] = field(default_factory=list)
     """`initialize` and its answer."""
     _sessions: dict[str, list[Told]] = field(default_factory=dict)
@@ -84,6 +89,8 @@ class Ledger(Struct):
                     del self._open[next(iter(self._open))]
 
     def _answered(self, side: Side, message: acp.Envelope, line: bytes, number: int) -> None:
+        if side is Side.CLIENT:
+            self._spent.pop(message.key, None)
         if self._own.pop((side, message.key), None) is not None:
             return
         for one in self._open.get((side.other, message.key), ())[:1]:
@@ -196,7 +203,17 @@ class Ledger(Struct):
             yield self._own.pop((side, key))
         for one in self._all():
             if one.left and one.method == PERMISSION:
+                self._spend(one.ident)
                 yield one.ident
+
+    def _spend(self, ident: bytes) -> None:
+        self._spent[acp.id_key(ident)] = ident
+        while len(self._spent) > MOST_SPENT:
+            del self._spent[next(iter(self._spent))]
+
+    def spent(self) -> list[str]:
+        """Return the ids under which the client is not to be asked, as they stand in a line."""
+        return [ident.decode() for ident in self._spent.values()]
 
     def _all(self) -> list[Open]:
         return sorted((one for waiting in self._open.values() for one in waiting), key=lambda one: one.block)

@@ -36,6 +36,8 @@ from policyd.session.state import PERMISSION, Held, Talk
 
 LONGEST_TITLE = 400
 """Of an agent's title in front of what "always" covers, which must not be pushed out of sight."""
+LONGEST_ID = 1_000
+"""Bytes of an agent's id under which the client is asked."""
 
 
 class Asker:
@@ -120,7 +122,7 @@ class Asker:
             self._perform(talk, talk.prompt.failed(command.step, "the client is gone", self._core.now.mono))
             return
         changed = held.door or not (command.untouched or same_options(held, command)) or bool(command.note)
-        if not changed and self._free(held.key):
+        if not changed and self._free(held):
             self._by_client[held.key], talk.asked = talk, held.ident
             self._core.send(Side.CLIENT, held.line + b"\n")
             return
@@ -135,9 +137,11 @@ class Asker:
         """Say whether the client is being asked under this id."""
         return key in self._by_client
 
-    def _free(self, key: object) -> bool:
-        """Say whether no answer to this id can be meant for another request of the agent."""
-        core = self._core
+    def _free(self, held: Held) -> bool:
+        """Say whether no answer to a request's id can be meant for another request of the agent."""
+        core, key = self._core, held.key
+        if len(held.ident) > LONGEST_ID:  # nobody would remember it
+            return False
         used = key in self._by_client or (Side.AGENT, key) in core.passing or (Side.CLIENT, key) in core.spent
         return not used and sum(held.key == key for held in core.held.values()) == 1
 

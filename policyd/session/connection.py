@@ -143,6 +143,10 @@ class Connection:
             self._core.note(f"a request of before could not be read: {type(error).__name__}")
         self._core.track(side, message.key, Passing(method))
 
+    def spend(self, ident: bytes) -> None:
+        """Take in that the client was asked under this id before this connection was there, and may still answer."""
+        self._core.spend(Side.CLIENT, acp.id_key(ident))
+
     @property
     def unwatched(self) -> tuple[str, ...]:
         """The sessions that are not under policy where the agent does not ask."""
