@@ -694,6 +694,41 @@ def test_a_refused_command_moved_no_shell() -> None:
     assert asked(talk, toolCallId="b", name="Bash", kind="execute", rawInput={"command": "rm x"})[0] == "execute $ rm x"
 
 
+STEPS: list[tuple[list[str], list[str]]] = [
+    (["rm x", "cd sub"], ["rm x", "cd sub"]),
+    (["cd sub", "rm x"], ["cd sub", "rm x (in /home/dev/project|/home/dev/project/sub)"]),
+    (
+        ["cd sub", "cd build && ls", "rm x"],
+        [
+            "cd sub",
+            "cd build (in /home/dev/project|/home/dev/project/sub)",
+            "ls (in /home/dev/project/build|/home/dev/project/sub/build)",
+            "rm x (in /home/dev/project|/home/dev/project/sub|/home/dev/project/build|/home/dev/project/sub/build)",
+        ],
+    ),
+    (["cd $X", "rm x"], ["cd $X", "rm x (in ?)"]),
+]
+
+
+@pytest.mark.parametrize(("commands", "expected"), STEPS)
+@pytest.mark.parametrize("step_by_step", [False, True])
+def test_a_shell_goes_on_where_the_commands_before_left_it(
+    commands: list[str], expected: list[str], step_by_step: bool
+) -> None:
+    talk, found = opened("OpenHands CLI ACP Agent"), []
+    for at, command in enumerate(commands):
+        raw = {"kind": "TerminalAction", "command": command}
+        update(talk, toolCallId=f"c{at}", kind="execute", rawInput=raw, status="in_progress")
+        if step_by_step:
+            found += asked(talk, toolCallId="confirmation", kind="other")
+            answer(talk, toolCallId="confirmation", kind="other")
+            update(talk, sessionUpdate="tool_call_update", toolCallId=f"c{at}", status="completed")
+    found = found or asked(talk, toolCallId="confirmation", kind="other")
+    commands_of_it = [line.removeprefix("execute $ ") for line in found if line.startswith("execute $")]
+    ran = dict.fromkeys(line.replace("(idle, ", "(").removesuffix(" (idle)") for line in commands_of_it)
+    assert list(ran) == expected
+
+
 def test_a_request_that_names_no_call_stands_for_every_open_one() -> None:
     talk = opened("OpenHands CLI ACP Agent")
     for ident, command in (("a", "touch a"), ("b", "rm -rf src")):

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from policyd import paths
 from policyd.actions import guard, profiles, resources
 from policyd.actions.builder import MENTIONING, Builder, Surroundings
+from policyd.actions.derive import shifted
 from policyd.actions.evidence import Call, Evidence, merge, says_more
 from policyd.actions.fields import Found
 from policyd.actions.identity import identify
@@ -353,11 +354,12 @@ class Conversation:
         asked, fault = tool_call(params)
         ident, options = str(params.get("sessionId", "")), listed(params.get("options"))
         profile, session = self._reader(options), self.session(ident)
-        seen = self._seen(session)
         actions: list[Action] = []
+        before: list[str] = []
         for found in self._found([] if fault else self._named(session, asked), asked, options):
-            derived = seen.derive(found, profile)
-            actions += _shifted(derived, len(actions)) if actions else derived
+            derived = self._seen(session, before).derive(found, profile)
+            before.append(found.call_id)
+            actions += shifted(derived, len(actions)) if actions else derived
         if profile.data.covers and session.bereft:
             actions.append(Action(frozenset({"other"}), opaque=FORGOTTEN))
         if params.get("toolCall") is not None and params.get("subject") is not None:
@@ -379,9 +381,9 @@ class Conversation:
         """Return the surroundings of session `ident`; `.policyd` of each root is policyd's own too."""
         return self._seen(self.session(ident)).around
 
-    def _seen(self, session: Session) -> Seen:
+    def _seen(self, session: Session, before: Iterable[str] = ()) -> Seen:
         machine, workspace = self.machine, self._opened_workspace(session)
-        stands, known = session.stands(), session.seen
+        stands, known = session.stands(before), session.seen
         if known is not None and known.around.workspace is workspace and known.around.cwds == stands:
             return known
         own = tuple(f"{root.rstrip('/')}/.policyd" for root in workspace.roots)
@@ -444,7 +446,3 @@ class Conversation:
             yes = allows(asked.params, message)
             for ident in asked.calls:
                 session.may_run(ident, yes=yes)
-
-
-def _shifted(actions: tuple[Action, ...], by: int) -> list[Action]:
-    return [act if act.carrier is None else replace(act, carrier=act.carrier + by) for act in actions]

@@ -59,6 +59,11 @@ def derive(evidence: Evidence, profile: Profile, around: Surroundings) -> tuple[
     return guard.mark(tuple(build.actions), around)
 
 
+def shifted(actions: tuple[Action, ...], by: int) -> list[Action]:
+    """Return the actions of a call as they stand behind `by` actions of others: what carries them moved with them."""
+    return [act if act.carrier is None else replace(act, carrier=act.carrier + by) for act in actions]
+
+
 def _nothing(evidence: Evidence) -> str:
     if evidence.missing:
         return "its details have not come: " + ", ".join(sorted(evidence.missing))

@@ -1,9 +1,9 @@
 """One ACP session as observed: where it works, what is known of its calls, and where its shell may stand.
 
 A shell that keeps its directory between calls (the agent's profile says so) may stand in the session's cwd and in every
-directory a command that may have run has gone to. What may go to a place that cannot be told makes the place unknown: a
-`cd` to it, a program that is not constant, a file that `source` runs (but a virtual environment's `activate`, which by
-its nature stays where it is).
+directory a command that may have run has gone to, from wherever those before it may take it. What may go to a place
+that cannot be told makes the place unknown: a `cd` to it, a program that is not constant, a file that `source` runs
+(but a virtual environment's `activate`, which by its nature stays where it is).
 
 A subagent may have a session of its own, which the agent announces: it works where its parent does. One that the agent
 says stands elsewhere stands nobody knows where, and its roots stay those that the client gave the parent.
@@ -11,7 +11,7 @@ says stands elsewhere stands nobody knows where, and its roots stay those that t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, field
 
@@ -23,6 +23,8 @@ from policyd.model import TABLE, Filesystem, SimpleCommand, WordKind, Workspace
 
 MOST_CALLS = 10_000
 MOST_PLACES = 16
+MOST_PENDING = 64
+"""Calls that may still move the shell of which it is looked at where they lead."""
 MOST_READ = 64 * 1024
 """Characters of a command that are read for all the places it may begin in."""
 FORGOTTEN = "what was said of the call before is not all known any more"
@@ -182,15 +184,22 @@ class Session(Struct):
         elif ident in self.leaving:
             self._moved(self.leaving[ident])
 
-    def stands(self) -> tuple[str, ...]:
-        """Return every directory the shell may stand in; empty = unknown."""
-        return (self.cwd, *self.places) if self.cwd and not self.lost else ()
+    def stands(self, before: Iterable[str] = ()) -> tuple[str, ...]:
+        """Return every directory the shell may stand in once the calls `before` have run; empty = unknown."""
+        gone = [self.leaving[ident] for ident in before if ident in self.leaving]
+        if self.cwd is None or self.lost or None in gone:
+            return ()
+        return tuple(dict.fromkeys((self.cwd, *self.places, *(place for places in gone for place in places or ()))))
 
     def _leads(self, text: str, machine: Machine) -> tuple[str, ...] | None:
         found: list[str] = []
-        if len(text) * len(self.places) > MOST_READ and _names_a_mover(text):
+        pending = list(self.leaving.values())
+        leading = (place for places in pending[:MOST_PENDING] for place in places or ())
+        starts = list(dict.fromkeys((*self.places, *leading)))[: MOST_PLACES + 1]
+        many = len(starts) > MOST_PLACES or len(pending) > MOST_PENDING or len(text) * len(starts) > MOST_READ
+        if many and _names_a_mover(text):
             return None
-        for start in (self.cwd, *self.places):
+        for start in (self.cwd, *starts):
             if start is None:
                 return None
             reading = commands.read(text, cwd=(start,), home=machine.home, shell=machine.shell)
