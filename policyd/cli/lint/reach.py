@@ -138,12 +138,25 @@ def outranked_patterns(review: Review, rule: Rule, over: dict[StandIn, Rule | No
     patterns = dict.fromkeys(one.pattern for one in over if not one.pattern.startswith("@"))
     if rule.effect is not Effect.ALLOW or len(patterns) < 2:
         return
+    own = written(rule.table, rule.resource)
+    idle: dict[tuple[str, str, str], list[str]] = {}
     for pattern in patterns:
         rules = [each for one, each in over.items() if one.pattern == pattern]
         strict = [each for each in rules if each]
         if len(strict) == len(rules):
-            found = f"`{pattern}` never counts here: it is {by(strict)}"
-            review.warn("outranked", rule.ref, found, cure(rule, strict), key=rule.resource, text=pattern)
+            text = pattern if pattern in own else ""  # of a set there may be many, and it is written once
+            idle.setdefault((text, by(strict), cure(rule, strict)), []).append(pattern)
+    for (text, who, write), found in idle.items():
+        review.warn("outranked", rule.ref, f"{never(found)} {who}", write, key=rule.resource, text=text)
+
+
+def never(patterns: list[str]) -> str:
+    """Say that patterns never count; those of a set are many."""
+    names = ", ".join(f"`{each}`" for each in patterns[:MOST_NAMED])
+    if len(patterns) == 1:
+        return f"{names} never counts here: it is"
+    more = f" and {len(patterns) - MOST_NAMED} more" if len(patterns) > MOST_NAMED else ""
+    return f"{names}{more} never count here: they are"
 
 
 def note_redundant(review: Review, rule: Rule, over: list[Rule]) -> None:
