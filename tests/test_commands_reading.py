@@ -488,7 +488,7 @@ NOT_PLAIN = (
     "] a",
     "[ a ] b",
     "time if a",
-    "time { a; }",
+    "time -p { a; }",
     "A=1 time ls",
     "> f",
     "a\r",

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import re
 
+from msgspec.structs import replace
+
 from policyd.commands import programs, scripts
 from policyd.commands.operands import peeks, slots
 from policyd.commands.options import Given, Parsed, becomes_several, constant, may_be_option, parse, unread
@@ -23,6 +25,8 @@ from policyd.model import Word, WordKind
 WRITTEN = frozenset({"edit", "delete", "move", "url", "host", "remote-read", "remote-edit"})
 SCRIPTS = ("jest", "vitest", "mocha", "eslint", "pytest", "cargo test")
 """Programs whose harmless options a test script may be given behind `--`."""
+_HANDS_ON = frozenset({"yarn"})
+"""Programs (yarn, pnpm) that hand every word behind the name of a script to it."""
 
 _LINT = re.compile(r"--|-[DWAF][\w:-]*|--(?:deny|warn|allow|forbid)(?:=[\w:-]+)?|[A-Za-z][\w:-]*").fullmatch
 _EXPANDS = re.compile(r"[$`]")
@@ -36,6 +40,8 @@ def reason(call: Called, *, writes: bool = False, changes: bool = False) -> str:
     `writes`: operands may be written (an entry of `@files`); `changes`: the subcommand may be a verb.
     """
     parsed = parse(call.program.syntax, call.after)
+    if parsed.unknown and call.program.name in _HANDS_ON:
+        parsed = replace(parsed, unknown=tuple(word for word in parsed.unknown if not _handed_on(call, parsed, word)))
     if call.path:
         outer = options_reason(call.outer, parse(call.outer.syntax, call.before), writes=False)
         if outer:
@@ -93,6 +99,13 @@ def _option_reason(program: Program, given: Given, *, writes: bool) -> str:
     if given.apart and given.value is not None and becomes_several(given.value):
         return f"`{given.word.text}` may take another word"
     return ""
+
+
+def _handed_on(call: Called, parsed: Parsed, word: Word) -> bool:
+    """Say whether a word is an option that the script before it is handed, and that cannot harm there."""
+    name = parsed.operands[0] if parsed.operands else None
+    behind = name is not None and call.after.index(word) > call.after.index(name)
+    return behind and _passed(call.program, "script", word)
 
 
 def _dashed(word: Word) -> bool:

@@ -6,7 +6,7 @@ Rules of this module:
    `{a,b}` with nothing nested in it, printable text in quotes, a backslash before one character, `$NAME`, `${NAME}`,
    `$1`, `$?`; and `$(…)`, `<(…)` and backticks whose end is sure: what stands in them is a text of its own.
 2. `[ … ]` is a command like any other, with `!` and `!=` among its words. So are `( … )` and `{ …; }` around a plain
-   list, with no other group in it. `!` may stand before any of them.
+   list, with no other group in it. `!` may stand before any of them, `time` before a group.
 3. Between commands stand `&&`, `||`, `|`, `|&`, `;`, `&` or the end of a line; a comment is nothing. Behind the words
    of a command may stand redirections `> f`, `>> f`, `2> f`, `&> f`, `< f`, `2>&1`, each before a blank or an operator,
    here-documents in which no backslash is read, and the marks that `source` leaves of others and of here-strings.
@@ -201,7 +201,7 @@ def _taken(whole: _Divided, found: re.Match[str], before: str) -> Part | None:
             return None
     elif group is not None:
         part = Part(before, inner, group=group[-1], inner=divide(inner) or (), negated=group[0] == "!")
-        if not part.inner or (part.negated and before == "|") or not _is_closed(source, found):
+        if not part.inner or (len(group) > 1 and before == "|") or not _is_closed(source, found):
             return None
     else:
         return Part(before) if not behind else None

@@ -62,11 +62,11 @@ def _word(nests: bool) -> str:
 def part(nests: bool) -> Callable[..., re.Match[str] | None]:
     """Return what matches one command with the operator behind it; `nests`: with others in it.
 
-    Its groups: plain words, other words, what opens a group (a `!` with it), the text in it, redirections, a comment,
-    the operator.
+    Its groups: plain words, other words, what opens a group (`!` or `time` with it), the text in it, redirections,
+    a comment, the operator.
     """
     word = _word(nests)
-    opening = r"(?:!(?=[ \t])[ \t]*+)?(?:\(|\{(?=[ \t\n]))"
+    opening = r"(?:(?:!|time)(?=[ \t])[ \t]*+)?(?:\(|\{(?=[ \t\n]))"
     group = rf"({opening})(?!\()({_INNER})[)}}]{_END}" if nests else "((?!))()"
     opened = rf"(?:[12]?>>?|&>>?|<{STRING}?)[ \t]*+{word}|<<[ \t]*+(?:{_DELIMITER})"
     copied = rf"[12]?>&[12]|<{_MARK}"

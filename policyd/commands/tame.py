@@ -35,8 +35,8 @@ _FRAIL = re.compile(
     rf"git rev-parse(?: --short(?:=\d+)?| --verify| -q| --quiet)* {_REV}"
     rf"|git rev-parse(?: --short(?:=\d+)?| -q| --quiet)* --verify(?: --short(?:=\d+)?| -q| --quiet)* {_BRANCH}"
     rf"|git merge-base(?: --fork-point)? {_BRANCH} {_BRANCH}|git rev-list --count {_BRANCH}"
-    rf"|git log (?:-1|-n ?1) --(?:format|pretty)=(?:format:)?%[Hh](?: {_BRANCH})?"
-    rf"|git rev-list (?:-1|-n ?1|--max-count=1) {_BRANCH}"
+    rf"|git log (?:-1|-n ?1) --(?:format|pretty)=(?:format:)?%[Hh](?: {_BRANCH})?(?: -- {_PLAIN})?"
+    rf"|git rev-list (?:-1|-n ?1|--max-count=1) {_BRANCH}(?: -- {_PLAIN})?"
     r"|seq \d+(?: \d+)?(?: \d+)?"
 ).fullmatch
 

@@ -25,11 +25,17 @@ def read_test(words: tuple[Word, ...]) -> Found:
     """Return why it is more than a comparison (empty if it is not), and the files it asks about."""
     if words and words[-1] == Word("]"):
         words = words[:-1]
-    if any(word.many for word in words):
+    if any(word.many for word in words) and not _compares(words):
         return "a word of `test` that may become several", ()
     if len(words) > 4 or any(word.text in {"-a", "-o"} for word in words[1:-1]):
         return _joined(words)
     return _simple(words)
+
+
+def _compares(words: tuple[Word, ...]) -> bool:
+    """Say whether texts are compared of which each is one word, or none at all."""
+    known = all(word.kind is not WordKind.UNKNOWN or not word.many for word in words)
+    return known and len(words) == 3 and words[1].kind is WordKind.CONST and words[1].text in TEXT
 
 
 def _joined(words: tuple[Word, ...]) -> Found:

@@ -26,9 +26,9 @@ def _set(text: str) -> frozenset[str]:
 
 _FORMATS = _set(
     """
-    basic checkstyle codeframe compact default doc documentation dot emacs failures github github-actions grouped
-    hanging-process html json json-with-metadata junit line list min nyan parsable parseable pretty progress quiet
-    simple spec standard stylish tap tap-flat teamcity text txt unix verbose visualstudio
+    basic checkstyle clang codeframe compact default doc documentation dot emacs failures github github-actions grouped
+    hanging-process html json json-with-metadata junit line list min nyan offenses parsable parseable pretty progress
+    quiet simple spec standard stylish tap tap-flat teamcity text txt unix verbose visualstudio
     """
 )
 _KEYS = ("", *(f".{key}" for key in _set("version name type engines scripts dependencies devDependencies")))
