@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pytest
 
+from policyd.proxy import ledger as ledgers
 from policyd.proxy.ledger import Ledger
 from policyd.session import Side
 
@@ -63,6 +65,40 @@ def test_an_update_to_the_agent_or_of_another_kind_is_no_mode() -> None:
 def test_an_answer_that_nobody_waits_for_does_not_leave() -> None:
     ledger, notice = Ledger(), told(PLAN)
     assert ledger.sent(Side.CLIENT, notice + line(id=7, result={})) == notice
+
+
+def test_of_two_answers_that_are_alike_the_one_leaves_that_was_waited_for() -> None:
+    ledger, request, answer = Ledger(), line(id=1, method="session/new", params=CWD), line(id=1, result={})
+    ledger.fed(Side.CLIENT, request, 1)
+    ledger.sent(Side.AGENT, request)
+    assert ledger.sent(Side.CLIENT, answer + told(PLAN) + answer) == answer + told(PLAN)
+
+
+@pytest.mark.parametrize(("ids", "size"), [(range(20), 1000), (range(200), 10), ([1] * 200, 10)])
+def test_open_requests_are_bounded_by_number_and_by_bytes_whatever_their_ids(
+    monkeypatch: pytest.MonkeyPatch, ids: Sequence[int], size: int
+) -> None:
+    monkeypatch.setattr(ledgers, "MOST_HELD", 10_000)
+    monkeypatch.setattr(ledgers, "MOST_OPEN", 100)
+    ledger, most = Ledger(), 0
+    for number in ids:
+        ledger.fed(Side.AGENT, line(id=number, method="terminal/output", params={"x": "y" * size}), 1)
+        open_ = [one.line for one in ledger._all()]
+        assert sum(map(len, open_)) <= 10_000 and len(open_) <= 100
+        most = max(most, len(open_))
+    assert most in (9, 100) and ledger._held == sum(one.cost for one in ledger._all())
+
+
+def test_the_past_is_bounded_by_bytes_and_of_a_session_nothing_or_all_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledgers, "MOST_PAST", 3_000)
+    ledger, past = Ledger(), list[list[tuple[Side, bytes]]]()
+    exchange(ledger, 0, "initialize", {"pad": "x" * 5_000}, {})
+    for number in range(10):
+        past.append(exchange(ledger, number, "session/new", CWD, {"sessionId": f"s{number}", "pad": "x" * 500}))
+    assert list(ledger.past())[2:] == [line for pair in past[-4:] for line in pair]
+    params = {"sessionId": "s9", "update": {**BYPASS, "pad": "x" * 5_000}}
+    ledger.sent(Side.CLIENT, line(method="session/update", params=params))
+    assert len(list(ledger.past())) == 2, "of a session whose mode is not known nothing is"
 
 
 def test_an_id_the_client_was_asked_under_is_spent_until_it_answers() -> None:

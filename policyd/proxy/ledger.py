@@ -7,7 +7,10 @@ Rules of this module:
    left. Known of the past: `initialize`, how each session was opened, what was said of its mode since, and of its calls
    (`journal`).
 3. A block is numbered as it is relayed; until its number comes back, nothing of it counts as done.
-4. An id under which the client was asked is spent until the client has answered it, though nobody waits for that any
+4. Kept are at most `MOST_OPEN` requests and `MOST_HELD` bytes of them, `MOST_SESSIONS` sessions and `MOST_PAST` bytes
+   of their past; beyond that the oldest go. The answer to a request that went does not leave, and a later daemon lets
+   no prompt to a session that went.
+5. An id under which the client was asked is spent until the client has answered it, though nobody waits for that any
    more: a later daemon that asks under it would take the one answer for the other.
 """
 
@@ -26,8 +29,8 @@ PERMISSION = "session/request_permission"
 OPENINGS = frozenset({"session/new", "session/load", "session/resume", "session/fork"})
 CHANGES = frozenset({"session/set_mode", "session/set_config_option"})
 MODES = frozenset({"current_mode_update", "config_option_update"})
-MOST_SESSIONS = 1_000
-MOST_OPEN = 10_000
+MOST_SESSIONS, MOST_PAST = 1_000, 128 * 1024 * 1024
+MOST_OPEN, MOST_HELD = 10_000, 128 * 1024 * 1024
 MOST_SPENT = 1_000
 Key = tuple[Side, object]
 Told = tuple[Side, bytes]
@@ -41,7 +44,6 @@ class Open(Struct):
     line: bytes
     ident: bytes
     method: str
-    params: bytes
     block: int
     """The block it came in."""
     left: bool = False
@@ -49,6 +51,17 @@ class Open(Struct):
     answer: bytes | None = None
     """What the other side answered; it has not gone to whoever asked."""
     answer_block: int = 0
+
+    @property
+    def params(self) -> bytes:
+        """Its params as they came."""
+        message = read(self.line)
+        return (message.params if message else None) or b"{}"
+
+    @property
+    def cost(self) -> int:
+        """What it counts of the bytes that may be held: so much at least that there are no more than `MOST_OPEN`."""
+        return max(len(self.line), MOST_HELD // MOST_OPEN)
 
 
 class Ledger(Struct):
@@ -59,6 +72,8 @@ class Ledger(Struct):
     journal: Journal = field(default_factory=Journal)
     """What was said of calls."""
     _open: dict[Key, list[Open]] = field(default_factory=dict)
+    _held: int = 0
+    """The cost of these."""
     _own: dict[Key, bytes] = field(default_factory=dict)
     """Requests of policyd's own that a side has not answered."""
     _spent: dict[object, bytes] = field(default_factory=dict)
@@ -83,10 +98,13 @@ class Ledger(Struct):
             if message.method is None:
                 self._answered(side, message, line, number)
             elif message.id is not None:
-                one = Open(side, line, message.id, message.method, message.params or b"{}", number)
-                self._open.setdefault((side, message.key), []).append(one)
-                while len(self._open) > MOST_OPEN:
-                    del self._open[next(iter(self._open))]
+                self._add((side, message.key), Open(side, line, message.id, message.method, number))
+
+    def _add(self, key: Key, one: Open) -> None:
+        self._open.setdefault(key, []).append(one)
+        self._held += one.cost
+        while self._held > MOST_HELD:
+            self._held -= sum(one.cost for one in self._open.pop(next(iter(self._open))))
 
     def _answered(self, side: Side, message: acp.Envelope, line: bytes, number: int) -> None:
         if side is Side.CLIENT:
@@ -100,23 +118,23 @@ class Ledger(Struct):
 
     def sent(self, side: Side, data: bytes) -> bytes:
         """Note what leaves to a side; return what of it may."""
-        dropped: list[bytes] = []
-        for line, method, params in acp.skim(data):
-            message = read(line) if method is None else None
-            if message is not None and message.id is None:
-                method, params = message.method, message.params
-            if side is Side.CLIENT and method == acp.UPDATE and params is not None:
-                self._mode_told(line, params)
-            if message is None or message.key is None:
-                continue
-            if message.method is not None:
-                self._asked(side, message)
-            elif not self._closes(side, message, line):
-                dropped.append(line)
-        if not dropped:
+        found = [(line, self._leaves(side, line, method, params)) for line, method, params in acp.skim(data)]
+        if all(leaves for _, leaves in found):
             return data
-        lines = data[:-1].split(b"\n")
-        return b"".join(line + b"\n" for line in lines if line not in dropped)
+        return b"".join(line + b"\n" for line, leaves in found if leaves)
+
+    def _leaves(self, side: Side, line: bytes, method: str | None, params: bytes | None) -> bool:
+        message = read(line) if method is None else None
+        if message is not None and message.id is None:
+            method, params = message.method, message.params
+        if side is Side.CLIENT and method == acp.UPDATE and params is not None:
+            self._mode_told(line, params)
+        if message is None or message.key is None:
+            return True
+        if message.method is None:
+            return self._closes(side, message, line)
+        self._asked(side, message)
+        return True
 
     def _asked(self, side: Side, message: acp.Envelope) -> None:
         waiting = self._open.get((side.other, message.key), ())
@@ -132,6 +150,7 @@ class Ledger(Struct):
         if not waiting:
             return False
         one = waiting.pop(0)
+        self._held -= one.cost
         if not waiting:
             del self._open[side, message.key]
         if one.method == PERMISSION:
@@ -151,9 +170,7 @@ class Ledger(Struct):
             self._sessions[session] = pair
             self.journal.reopened(session)
             self._marks[session] = {}
-            while len(self._sessions) > MOST_SESSIONS:
-                oldest = next(iter(self._sessions))
-                del self._sessions[oldest], self._marks[oldest]
+            self._trim()
         elif one.method in CHANGES:
             self._mark(acp.session_of(one.params), one.method, pair)
 
@@ -167,6 +184,14 @@ class Ledger(Struct):
         if marks is not None:
             marks.pop(what, None)
             marks[what] = told
+            self._trim()
+
+    def _trim(self) -> None:
+        """Forget the oldest sessions beyond what is kept."""
+        most = MOST_PAST + sum(len(line) for _, line in self._named)
+        while len(self._sessions) > MOST_SESSIONS or sum(len(line) for _, line in self.past()) > most:
+            oldest = next(iter(self._sessions))
+            del self._sessions[oldest], self._marks[oldest]
 
     # ---- when the daemon is lost, and when it is back -------------------------------------------------
 
