@@ -29,7 +29,7 @@ class Tree(FakeFilesystem):
 
 
 KEPT = "/home/dev/kept"
-"""A project that has a `.env`, with others below."""
+"""A project that has a `.env`, with others below, one of them in a hidden directory of `docs` only."""
 FILES = Tree(
     {
         CWD: None,
@@ -38,6 +38,7 @@ FILES = Tree(
         f"{KEPT}/.ci/.env": "",
         f"{KEPT}/src/.env": "",
         f"{KEPT}/lib/a": "",
+        f"{KEPT}/docs/.d/.env": "",
     }
 )
 OPTIONS = [

@@ -119,12 +119,13 @@ LET_IN = (
     "rg -e x -g '.*' .", "rg -g '{a,.env}' x", "rg -g '[.]env' x", "git grep --untracked x",
     "git grep --untracked --no-exclude-standard x", "git grep -e x --untracked -- src",
     "git grep --untracked x '.e*'", "git grep --untracked x ':(icase).ENV'", "diff -N . lib", "diff lib .",
-    "diff a src",
+    "diff a src", "rg -g .d -g '.e*' x docs", "rg -g '*d' -g .env x docs", "rg -g .d/ -g '*nv' x docs",
 )  # fmt: skip
 KEPT_OUT = (
     "rg x", "rg -g '*.py' x", "rg -g '!*.py' x", "rg -g '!.env' x", "rg -t py x", "rg -t json -t ts x",
     "rg -g 'lib/**' x", "rg --files -g '.e*'", "git grep x", "git grep --untracked x lib",
     "git grep --untracked x '*.py'", "diff lib/a README.md", "rg --iglob '*.MD' x",
+    "rg x docs", "rg -g .d x docs", "rg -g '*.ts' -g '*.tsx' x", "rg -g .d -t py x docs",
 )  # fmt: skip
 
 

@@ -5,7 +5,8 @@ Rules of this module:
 1. What a glob or a type asks for, `rg` searches though its name is hidden; so it does where types, or lists of files to
    pass over, are made up. A glob behind `!` asks for nothing.
 2. `git grep --untracked` searches what nobody committed.
-3. Hidden directories are passed over all the same, but those whose own name a glob or a type matches.
+3. Hidden directories are passed over all the same, but those whose own name a glob matches; of two globs one may name
+   the directory, the other a file in it. A glob that ends in `/` names no file.
 4. A glob that is not read, and a type that is not in the table, may ask for anything.
 
 Sources: rg(1), `rg --type-list`; git-grep(1), gitglossary(7), pathspec.
@@ -93,6 +94,10 @@ def let_in(parsed: Parsed) -> Found:
     starts = parsed.operands[0 if parsed.has(*_PATTERNS) else 1 :] or _HERE
     fold = parsed.has("--glob-case-insensitive")
     asked = [(word, fold) for word in parsed.values("-g")] + [(word, True) for word in parsed.values("--iglob")]
+    asked = [
+        (word, either) for word, either in asked if not word.text.startswith("!") or word.kind is not WordKind.CONST
+    ]
+    passes = len(asked) < 2
     kinds = [TYPES.get(word.text, ["*"]) for word in parsed.values("-t")]
     asked += [(Word(glob), False) for each in kinds for glob in each]
     if parsed.has("--type-add", "--ignore-file"):
@@ -100,8 +105,8 @@ def let_in(parsed: Parsed) -> Found:
     for word, either in asked:
         if word.kind is not WordKind.CONST:
             yield from _all_below(starts)
-        elif not word.text.startswith("!"):
-            yield from _matching(word.text, starts, fold=either)
+        elif not word.text.endswith("/"):
+            yield from _matching(word.text, starts, fold=either, passes=passes)
 
 
 def untracked(parsed: Parsed) -> Found:
@@ -112,7 +117,7 @@ def untracked(parsed: Parsed) -> Found:
         if word.kind is not WordKind.CONST or word.text.startswith(":"):
             yield from _all_below(_HERE)
         elif "*" in word.text:
-            yield from _matching(word.text, _HERE, fold=False)
+            yield from _matching(word.text, _HERE, fold=False, passes=False)
         else:
             yield word, Reach.CONTENT, False
 
@@ -121,15 +126,18 @@ def _all_below(starts: tuple[Word, ...]) -> Found:
     return ((start, Reach.CONTENT, False) for start in starts)
 
 
-def _matching(glob: str, starts: tuple[Word, ...], *, fold: bool) -> Found:
-    """Yield what a glob matches of hidden names, itself or behind directories that it names."""
+def _matching(glob: str, starts: tuple[Word, ...], *, fold: bool, passes: bool) -> Found:
+    """Yield what a glob matches, itself or behind directories that it names.
+
+    `passes`: hidden directories are passed over, and of the others only hidden names are of interest.
+    """
     head, _, name = glob.rpartition("/")
     if _PLAIN(head) and not fold:
         starts = (Word(head.removeprefix("/")),)
     read = [globs(each, fold=fold) if each.strip("*") else [] for each in _alternatives(name)]
     if all(read) and all(start.kind is WordKind.CONST for start in starts):
-        hidden = [one for each in read for one in each if one.startswith(".")]
-        yield from ((found, Reach.ENTRY, True) for found in below(starts, hidden) if found not in starts)
+        names = [one for each in read for one in each if one.startswith(".") or not passes]
+        yield from ((found, Reach.ENTRY, passes) for found in below(starts, names) if found not in starts)
     else:
         yield from _all_below(starts)
 
