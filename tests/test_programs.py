@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyd.commands import closed, programs, scripts, values, views
+from policyd.commands import closed, programs, scripts, sentwords, values, views
 from policyd.commands.mentions import is_remote, one_piece, parts
 from policyd.commands.operands import PLACES, uses
 from policyd.commands.options import options
@@ -98,6 +98,7 @@ def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
         "count",
         "names",
         "order",
+        *sentwords.ROLES,
         *values.LISTS,
         "plugin",
     }

@@ -21,9 +21,9 @@ from functools import lru_cache
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from policyd.commands import foreign, scripts, views
+from policyd.commands import foreign, scripts, sentwords, views
 from policyd.commands.mentions import PIECES, addresses, file_url, is_remote, mounted, one_piece, parts
-from policyd.commands.options import Given, Parsed, constant, is_long, key, parse, tail, unread
+from policyd.commands.options import Given, Parsed, constant, is_long, key, parse, unread
 from policyd.commands.patterns import plain_name
 from policyd.commands.programs import Called, Program, called
 from policyd.model import READ_KINDS, Filesystem, FileUse, Reach, Role, SimpleCommand, UrlUse, Word, WordKind
@@ -107,8 +107,8 @@ class _Uses(Struct):
     def url(self, word: Word, *, sure: bool) -> None:
         """Note a URL, or the file of a `file:` URL; `sure` = the word is one even without a scheme."""
         path = file_url(word)
-        if path is not None:
-            self.file("read", path)
+        for file in () if path is None else sentwords.expanded(path):
+            self.file("read", file)
         self._address(word, sure=sure)
 
     def _address(self, word: Word, *, sure: bool) -> None:
@@ -230,10 +230,9 @@ def _value(found: _Uses, program: Program, given: Given, value: Word, *, only_ru
     elif role == "config":
         reason = scripts.git_config(value)
         found.opaque.extend([reason] if reason else [])
-    elif role == "at":
-        at = constant(value).find("@")
-        if at == 0 or (at > 0 and "=" in constant(value)[:at]):
-            found.file("read", tail(value, at + 1))
+    elif role in sentwords.ROLES:
+        for file in sentwords.files(role, value, constant(value)):
+            found.file("read", file)
     elif role == "url":
         found.url(value, sure=True)
     elif role == "mention":
