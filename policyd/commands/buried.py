@@ -125,9 +125,18 @@ def is_stranger(known: frozenset[str]) -> bool:
 def elsewhere(verbs: frozenset[str], words: tuple[Word, ...]) -> Iterator[Found]:
     """Yield what may be a program behind one of the verbs: where the options end is not known."""
     if verbs:
-        start = next((at for at, word in enumerate(words) if word.text.partition("=")[0] in verbs), len(words))
+        start = _first(verbs, words)
         words = words[start + ("=" not in words[start].text) :] if start < len(words) else ()
     yield from among(words)
+
+
+def _first(verbs: frozenset[str], words: tuple[Word, ...]) -> int:
+    """Return the index of the first word that is one of the verbs, or one with its value; their number without one."""
+    for at, word in enumerate(words):
+        text = word.text
+        if text in verbs or ("=" in text and text.partition("=")[0] in verbs):
+            return at
+    return len(words)
 
 
 def among(words: tuple[Word, ...]) -> Iterator[Found]:

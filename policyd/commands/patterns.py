@@ -92,13 +92,7 @@ def plain_name(word: Word) -> str:
 
 def program_names(command: SimpleCommand) -> frozenset[str] | None:
     """Return, in lower case, every name strict rules may know the command by; None = any (not constant)."""
-    found: frozenset[str] = frozenset()
-    for level in (command,) if command.inner is None else levels(command):
-        for view in views.views(level):
-            if not view.names and view.program.text:
-                return None
-            found |= views.lower(view.names)
-    return found
+    return views.names_of(views.every(command))
 
 
 class CommandPattern(Struct, frozen=True):
@@ -152,12 +146,11 @@ class CommandPattern(Struct, frozen=True):
         `widen` reads the pattern as a deny or ask rule does: a prefix, options anywhere in every spelling.
         """
         found = Truth.NO
-        for level in levels(command):
-            for view in views.views(level):
-                for words in self.alternatives:
-                    found = max(found, strict.match(words, view, widen=widen))
-                    if found is Truth.YES:
-                        return found
+        for view in views.every(command):
+            for words in self.alternatives:
+                found = max(found, strict.match(words, view, widen=widen))
+                if found is Truth.YES:
+                    return found
         return found
 
 

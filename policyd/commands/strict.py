@@ -21,6 +21,7 @@ from policyd.model import Truth, Word, WordKind
 
 __all__ = ["match", "views"]
 
+CONST, NO, MAYBE, YES = WordKind.CONST, Truth.NO, Truth.MAYBE, Truth.YES
 END = Word("--")
 """Behind it nothing is an option."""
 
@@ -29,11 +30,11 @@ END = Word("--")
 
 def match(pattern: tuple[PatternWord, ...], view: View, *, widen: bool) -> Truth:
     """Say whether the command may be what `pattern` means."""
-    if widen and view.sure is Truth.YES and _written(pattern, view):
-        return Truth.YES
-    start = Truth.YES if pattern[0].many else _program(pattern[0], view, widen=widen)
-    if start is Truth.NO or _other(pattern, view, widen=widen):
-        return Truth.NO
+    if widen and view.sure is YES and _written(pattern, view):
+        return YES
+    start = YES if pattern[0].many else _program(pattern[0], view, widen=widen)
+    if start is NO or _other(pattern, view, widen=widen):
+        return NO
     found = _match(pattern, view, start, widen=widen)
     if widen and found < view.sure and any(word.option for word in pattern):
         found = max(found, match(pattern, view, widen=False))  # what it says to the letter is never less than meant
@@ -46,45 +47,44 @@ def _written(pattern: tuple[PatternWord, ...], view: View) -> bool:
     An option is the one meant only where the pattern says all that is written, or that anything may follow.
     """
     program, words = pattern[0], view.words
-    if program.literal != view.program.text or program.path or view.program.kind is not WordKind.CONST:
+    if program.literal != view.program.text or program.path or view.program.kind is not CONST or not program.literal:
         return False
     last = len(pattern) - 1 if pattern[-1].many else len(pattern)
-    if last > len(words) + 1 or not program.literal:
+    if last > len(words) + 1:
         return False
-    whole = last < len(pattern) or last == len(words) + 1
+    dashes = False
     for word, given in zip(pattern[1:last], words, strict=False):
-        if word.literal != given.text or given.kind is not WordKind.CONST or word.literal == "--":
+        if word.literal != given.text or given.kind is not CONST:
             return False
-        if word.option and not whole:
-            return False
-    return True
+        dashes = dashes or word.option or word.literal == "--"
+    return not dashes or (END not in words[: last - 1] and (last < len(pattern) or last == len(words) + 1))
 
 
 def _other(pattern: tuple[PatternWord, ...], view: View, *, widen: bool) -> bool:
     """Say whether the constant word right behind a constant program is not the one a pattern wants there."""
-    if len(pattern) < 2 or pattern[0].many or not view.words or view.program.kind is not WordKind.CONST:
+    if len(pattern) < 2 or pattern[0].many or not view.words or view.program.kind is not CONST:
         return False
     wanted, given = pattern[1], view.words[0]
-    if wanted.many or wanted.option or wanted.literal == "--" or given.kind is not WordKind.CONST:
+    if wanted.many or wanted.option or wanted.literal == "--" or given.kind is not CONST:
         return False
-    return not given.text.startswith("-") and _fits(wanted, given, view, widen=widen) is Truth.NO
+    return not given.text.startswith("-") and _fits(wanted, given, view, widen=widen) is NO
 
 
 def _match(pattern: tuple[PatternWord, ...], view: View, start: Truth, *, widen: bool) -> Truth:
     if pattern[0].many:
         words = (view.program, *view.words)
         whole = View(Word("", WordKind.UNKNOWN), words, view.cwd)
-        return _walk(pattern, whole, {0: Truth.YES}, widen=widen)
+        return _walk(pattern, whole, {0: YES}, widen=widen)
     if view.program.kind is WordKind.UNKNOWN and view.program.many:
         return start
     if widen and _anything(view) and not [word for word in pattern if word.literal == "--"]:
-        return min(start, Truth.MAYBE)
+        return min(start, MAYBE)
     return _walk(pattern[1:], view, {0: start}, widen=widen)
 
 
 def _anything(view: View) -> bool:
     """Say whether a view that is never sure begins with a word that may become any words: an alias of git does."""
-    if view.sure is Truth.YES or not view.words:
+    if view.sure is YES or not view.words:
         return False
     first = view.words[0]
     return first.kind is WordKind.UNKNOWN and first.many and not first.prefix
@@ -102,7 +102,7 @@ def _walk(pattern: tuple[PatternWord, ...], view: View, states: dict[int, Truth]
             value = _value_pattern(word, pattern[at : at + 1], view)
             at += value is not None
             given = _has(word, value, view, min(states))
-            if not given and max(states.values()) is Truth.MAYBE:
+            if not given and max(states.values()) is MAYBE:
                 given = _maybe_short(word, view, min(states))
             states = {place: min(sure, given) for place, sure in states.items()}
         else:
@@ -110,13 +110,13 @@ def _walk(pattern: tuple[PatternWord, ...], view: View, states: dict[int, Truth]
         states = {place: sure for place, sure in states.items() if sure}
     if not widen:
         states = {place: sure for place, sure in _vanish(states, view).items() if place == len(view.words)}
-    return max(states.values()) if states else Truth.NO
+    return max(states.values()) if states else NO
 
 
 def _any(states: dict[int, Truth], end: int) -> dict[int, Truth]:
-    best, found = Truth.NO, {}
+    best, found = NO, {}
     for place in range(min(states), end + 1):
-        best = max(best, states.get(place, Truth.NO))
+        best = max(best, states.get(place, NO))
         found[place] = best
     return found
 
@@ -126,7 +126,7 @@ def _vanish(states: dict[int, Truth], view: View) -> dict[int, Truth]:
     found = dict(states)
     for place in range(len(view.words)):
         if place in found and view.words[place].many:
-            found[place + 1] = max(found.get(place + 1, Truth.NO), Truth.MAYBE)
+            found[place + 1] = max(found.get(place + 1, NO), MAYBE)
     return found
 
 
@@ -140,7 +140,7 @@ def _next(word: PatternWord, view: View, states: dict[int, Truth], *, widen: boo
             continue
         truth = min(read, _fits(word, view.words[index], view, widen=widen))
         for place in (index, index + 1) if truth and _spreads(view.words[index]) else (index + 1,):
-            found[place] = max(found.get(place, Truth.NO), truth)
+            found[place] = max(found.get(place, NO), truth)
     return found
 
 
@@ -155,19 +155,19 @@ def _candidates(view: View, states: dict[int, Truth]) -> Iterator[tuple[int, Tru
     seen: dict[int, Truth] = {}
     while todo:
         index, sure = todo.pop()
-        if index >= len(view.words) or seen.get(index, Truth.NO) >= sure:
+        if index >= len(view.words) or seen.get(index, NO) >= sure:
             continue
         seen[index] = sure
         word = view.words[index]
         if word == END:
             if index + 1 < len(view.words):
                 yield index + 1, sure
-        elif word.kind is WordKind.CONST and word.text.startswith("-") and word.text != "-":
+        elif word.kind is CONST and word.text.startswith("-") and word.text != "-":
             todo.extend((index + step, sure) for step in _steps(word.text, view.syntax(index)))
         else:
             yield index, sure
-            if word.kind is not WordKind.CONST and may_be_option(word):
-                todo.extend((index + step, min(sure, Truth.MAYBE)) for step in (1, 2))
+            if word.kind is not CONST and may_be_option(word):
+                todo.extend((index + step, min(sure, MAYBE)) for step in (1, 2))
 
 
 def _steps(text: str, syntax: Syntax) -> tuple[int, ...]:
@@ -193,29 +193,29 @@ def _steps(text: str, syntax: Syntax) -> tuple[int, ...]:
 
 def _program(pattern: PatternWord, view: View, *, widen: bool) -> Truth:
     word = view.program
-    if word.kind is not WordKind.CONST:
-        return Truth.MAYBE if pattern.any or _may_name(pattern, word) else Truth.NO
+    if word.kind is not CONST:
+        return MAYBE if pattern.any or _may_name(pattern, word) else NO
     if not word.text:
-        return Truth.NO
+        return NO
     if pattern.any:
-        return Truth.YES
+        return YES
     if pattern.path:
         return _path_program(pattern, view)
     known = view.names if widen else {posixpath.basename(fold(word.text)) if "/" in word.text else word.text}
     if pattern.literal in known:
-        return Truth.YES
+        return YES
     for name in known:
         if fits(pattern, name, cross=widen):
-            return Truth.YES
+            return YES
     caseless = widen and pattern.literal is not None and pattern.literal.lower() in {name.lower() for name in known}
-    return Truth.MAYBE if caseless else Truth.NO
+    return MAYBE if caseless else NO
 
 
 def _path_program(pattern: PatternWord, view: View) -> Truth:
     text = view.program.text
     if "/" not in text:
         # a bare name may be looked up to that very file
-        return Truth.YES if pattern.literal and posixpath.basename(pattern.literal) == text else Truth.NO
+        return YES if pattern.literal and posixpath.basename(pattern.literal) == text else NO
     return _path(pattern, text, view)
 
 
@@ -233,11 +233,11 @@ def _may_name(pattern: PatternWord, word: Word) -> bool:
 
 
 def _fits(pattern: PatternWord, word: Word, view: View, *, widen: bool) -> Truth:
-    if word.kind is not WordKind.CONST:
-        return Truth.MAYBE if _may_be(pattern, word) else Truth.NO
+    if word.kind is not CONST:
+        return MAYBE if _may_be(pattern, word) else NO
     if fits(pattern, word.text, cross=widen) or (pattern.path and _path(pattern, word.text, view)):
-        return Truth.YES
-    return Truth.YES if widen and _same_sub(pattern, word, view) else Truth.NO
+        return YES
+    return YES if widen and _same_sub(pattern, word, view) else NO
 
 
 def _may_be(pattern: PatternWord, word: Word) -> bool:
@@ -253,14 +253,14 @@ def _may_be(pattern: PatternWord, word: Word) -> bool:
 def _path(pattern: PatternWord, text: str, view: View) -> Truth:
     """Compare as paths, relative ones from every directory the command may run in."""
     if fits(pattern, text, cross=True):
-        return Truth.YES
+        return YES
     if pattern.literal is None:
         absolute = (posixpath.join(place, text) for place in view.cwd)
-        return Truth.YES if any(fits(pattern, path, cross=True) for path in absolute) else Truth.NO
+        return YES if any(fits(pattern, path, cross=True) for path in absolute) else NO
     for place in view.cwd:
         if fold(posixpath.join(place, text)) == fold(posixpath.join(place, pattern.literal)):
-            return Truth.YES
-    return Truth.NO
+            return YES
+    return NO
 
 
 def _same_sub(pattern: PatternWord, word: Word, view: View) -> bool:
@@ -303,13 +303,13 @@ def _option(name: str, view: View) -> Option | None:
 def _has(word: PatternWord, value: PatternWord | None, view: View, place: int) -> Truth:
     """Say whether the option `word` is among the words from `place` on."""
     if word.literal is None:
-        return max((_like(word, view, index) for index in range(place, len(view.words))), default=Truth.NO)
+        return max((_like(word, view, index) for index in range(place, len(view.words))), default=NO)
     name, equals, glued = word.literal.partition("=")
     if equals:
         value = PatternWord(((glued, False),), glued, "/" in glued)
     whole = _present(name, value, view, place)
     cluster = len(name) > 2 and name[1] != "-" and _option(name, view) is None
-    if whole is Truth.YES or not cluster or any(view.syntax(i).dash for i in range(place, place + 1)):
+    if whole is YES or not cluster or any(view.syntax(i).dash for i in range(place, place + 1)):
         return whole
     return max(whole, _cluster(name, value, view, place))
 
@@ -317,14 +317,14 @@ def _has(word: PatternWord, value: PatternWord | None, view: View, place: int) -
 def _maybe_short(word: PatternWord, view: View, place: int) -> Truth:
     """Suspect every short option where the subcommand is not known: it may be a spelling of the one meant."""
     if word.literal is None or _option(word.literal.partition("=")[0], view) is not None:
-        return Truth.NO
-    behind = (given.text for given in view.words[place:] if given.kind is WordKind.CONST)
-    return Truth.MAYBE if any(text[:1] == "-" and text[:2] not in ("-", "--") for text in behind) else Truth.NO
+        return NO
+    behind = (given.text for given in view.words[place:] if given.kind is CONST)
+    return MAYBE if any(text[:1] == "-" and text[:2] not in ("-", "--") for text in behind) else NO
 
 
 def _cluster(name: str, behind: PatternWord | None, view: View, place: int) -> Truth:
     """Say whether every option of the cluster `name` is given, in whatever words; `behind` is the value of the last."""
-    found = Truth.YES
+    found = YES
     for position, letter in enumerate(letters(name), 2):
         option = _option(letter, view)
         rest = name[position:] if option is not None and option.value else ""
@@ -337,24 +337,24 @@ def _cluster(name: str, behind: PatternWord | None, view: View, place: int) -> T
 
 def _like(word: PatternWord, view: View, index: int) -> Truth:
     given = view.words[index]
-    if given.kind is WordKind.CONST:
-        return Truth.YES if given.text.startswith("-") and fits(word, given.text, cross=True) else Truth.NO
-    return Truth.MAYBE if may_be_option(given) else Truth.NO
+    if given.kind is CONST:
+        return YES if given.text.startswith("-") and fits(word, given.text, cross=True) else NO
+    return MAYBE if may_be_option(given) else NO
 
 
 def _present(name: str, value: PatternWord | None, view: View, place: int) -> Truth:
     """Say whether option `name` (with a fitting value) is given at or behind `place`."""
     option = _option(name, view)
     spellings = option.names if option is not None else (name,)
-    found, index, sure = Truth.NO, place, Truth.YES
+    found, index, sure = NO, place, YES
     while index < len(view.words):
         word = view.words[index]
         if word == END:
-            if sure is Truth.YES:
+            if sure is YES:
                 break
-        elif word.kind is not WordKind.CONST:
+        elif word.kind is not CONST:
             if may_be_option(word) and _may_start(word, spellings):
-                found = max(found, Truth.MAYBE)
+                found = max(found, MAYBE)
         elif word.text.startswith("-") and word.text != "-":
             syntax = view.syntax(index)
             given, glued = _given(word.text, spellings, syntax)
@@ -363,7 +363,7 @@ def _present(name: str, value: PatternWord | None, view: View, place: int) -> Tr
             found = max(found, given)
             steps = _steps(word.text, syntax)
             if len(steps) > 1 and view.words[index + 1 : index + 2] == (END,):
-                sure = Truth.MAYBE
+                sure = MAYBE
             index += min(steps) - 1
         index += 1
     return found
@@ -378,9 +378,9 @@ def _may_start(word: Word, spellings: tuple[str, ...]) -> bool:
 
 def _valued(value: PatternWord, glued: str | None, view: View, index: int) -> Truth:
     if glued is not None:
-        return Truth.YES if fits(value, glued, cross=True) else Truth.NO
+        return YES if fits(value, glued, cross=True) else NO
     if index + 1 >= len(view.words):
-        return Truth.NO
+        return NO
     return _fits(value, view.words[index + 1], view, widen=True)
 
 
@@ -388,9 +388,9 @@ def _given(text: str, spellings: tuple[str, ...], syntax: Syntax) -> tuple[Truth
     """Say whether the option word `text` gives one of the spellings, and with which glued value."""
     name, equals, glued = text.partition("=")
     if text in spellings:
-        return Truth.YES, None
+        return YES, None
     if equals and name in spellings:
-        return Truth.YES, glued
+        return YES, glued
     if text.startswith("--") or syntax.dash:
         return _long(name, glued if equals else None, spellings, syntax)
     return _short(text, spellings, syntax)
@@ -398,20 +398,20 @@ def _given(text: str, spellings: tuple[str, ...], syntax: Syntax) -> tuple[Truth
 
 def _long(name: str, glued: str | None, spellings: tuple[str, ...], syntax: Syntax) -> tuple[Truth, str | None]:
     if name in syntax.options:
-        return Truth.NO, None
+        return NO, None
     if syntax.dash and any(name.lstrip("-") == spelling.lstrip("-") for spelling in spellings):
-        return Truth.YES, glued
+        return YES, glued
     short = len(name) > 2 and any(spelling.startswith(name) for spelling in spellings)
-    return (Truth.YES if short and (syntax.known or len(name) > 4) else Truth.MAYBE if short else Truth.NO), glued
+    return (YES if short and (syntax.known or len(name) > 4) else MAYBE if short else NO), glued
 
 
 def _short(text: str, spellings: tuple[str, ...], syntax: Syntax) -> tuple[Truth, str | None]:
     """Look for a one-letter spelling in a cluster; a letter that takes a value ends it."""
-    found: tuple[Truth, str | None] = (Truth.NO, None)
+    found: tuple[Truth, str | None] = (NO, None)
     for position, letter in enumerate(letters(text), 2):
         if letter in spellings:
             rest = text[position:]
-            return (Truth.YES if syntax.known or len(text) <= 4 else Truth.MAYBE), rest or None
+            return (YES if syntax.known or len(text) <= 4 else MAYBE), rest or None
         option = syntax.options.get(letter)
         if option is not None and option.value:
             break

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from msgspec import Struct
@@ -23,6 +23,8 @@ from policyd.commands.options import Syntax
 from policyd.commands.patternwords import fold
 from policyd.model import SimpleCommand, Truth, Word, WordKind
 
+CONST, YES = WordKind.CONST, Truth.YES
+NOBODY: frozenset[str] = frozenset()
 BOXES = frozenset({"busybox", "toybox", "coreutils"})
 PYTHONS = frozenset({"python", "py", "pypy"})
 FAMILIES = ("git", "cargo", "docker")
@@ -37,10 +39,13 @@ class View:
 
     __slots__ = ("_called", "cwd", "names", "program", "sure", "words")
 
-    def __init__(self, program: Word, words: tuple[Word, ...], cwd: tuple[str, ...], sure: Truth = Truth.YES) -> None:
+    def __init__(self, program: Word, words: tuple[Word, ...], cwd: tuple[str, ...], sure: Truth = YES) -> None:
         """See `words` as those of `program`; `sure` is the most that may follow from it."""
-        self.program, self.words, self.cwd, self.sure = program, words, cwd, sure
-        self.names = _names(program.text) if program.kind is WordKind.CONST else frozenset()
+        self.program = program
+        self.words = words
+        self.cwd = cwd
+        self.sure = sure
+        self.names = _names(program.text) if program.kind is CONST else NOBODY
         self._called: programs.Called | bool | None = False
 
     @property
@@ -71,7 +76,7 @@ def _names(text: str) -> frozenset[str]:
 
 def names(word: Word) -> frozenset[str]:
     """Return the names a program word may be known by, none where it is not constant."""
-    return _names(word.text) if word.kind is WordKind.CONST else frozenset()
+    return _names(word.text) if word.kind is CONST else NOBODY
 
 
 class Ways(Struct, frozen=True):
@@ -115,11 +120,6 @@ def lower(known: frozenset[str]) -> frozenset[str]:
     return frozenset(name.lower() for name in known)
 
 
-def alone(command: SimpleCommand) -> bool:
-    """Say whether a command is seen in one way only: as it is written."""
-    return command.inner is None and len(views(command)) == 1
-
-
 _SEEN: dict[int, tuple[SimpleCommand, tuple[View, ...]]] = {}
 """The commands that were asked about last, with their views: many rules ask about the same one and what it wraps."""
 
@@ -130,7 +130,7 @@ def views(command: SimpleCommand) -> tuple[View, ...]:
     if known is not None and known[0] is command:
         return known[1]
     program, words = (command.argv[0], command.argv[1:]) if command.argv else (Word(""), ())
-    ways = _ways(program.text) if program.kind is WordKind.CONST else None
+    ways = _ways(program.text) if program.kind is CONST else None
     written = View(program, words, command.cwd)
     seen = (written,) if ways is None else (written, *_others(ways, program, words, command.cwd))
     if command.env or command.taint:
@@ -139,6 +139,28 @@ def views(command: SimpleCommand) -> tuple[View, ...]:
         _SEEN.clear()
     _SEEN[id(command)] = command, seen
     return seen
+
+
+def every(command: SimpleCommand) -> Sequence[View]:
+    """Return the views of a command and of all that it wraps, outermost first."""
+    if command.inner is None:
+        return views(command)
+    found: list[View] = []
+    here: SimpleCommand | None = command
+    while here is not None:
+        found += views(here)
+        here = here.inner
+    return found
+
+
+def names_of(seen: Sequence[View]) -> frozenset[str] | None:
+    """Return, in lower case, every name strict rules may know views by; None = any (not constant)."""
+    found: frozenset[str] = frozenset()
+    for view in seen:
+        if not view.names and view.program.text:
+            return None
+        found = found | lower(view.names) if found else lower(view.names)
+    return found
 
 
 def _others(ways: Ways, program: Word, words: tuple[Word, ...], cwd: tuple[str, ...]) -> Iterator[View]:
@@ -169,7 +191,7 @@ def _alias(words: tuple[Word, ...]) -> tuple[Word, ...] | None:
     """Return the words of a git command whose subcommand git does not have: an alias stands for any words."""
     table = programs.find("git")
     at = programs.first_operand(table.syntax, words) if table is not None else None
-    if table is None or at is None or words[at].kind is not WordKind.CONST or words[at].text in table.subs:
+    if table is None or at is None or words[at].kind is not CONST or words[at].text in table.subs:
         return None
     return (*words[:at], Word(words[at].text, WordKind.UNKNOWN, "", many=True), *words[at + 1 :])
 
@@ -177,8 +199,8 @@ def _alias(words: tuple[Word, ...]) -> tuple[Word, ...] | None:
 def _module(words: tuple[Word, ...]) -> int | None:
     """Return the index of the module of `python -m NAME`."""
     for index, word in enumerate(words[:-1]):
-        if word.kind is WordKind.CONST and word.text.startswith("-") and not word.text.startswith("--"):
-            if word.text.endswith("m") and words[index + 1].kind is WordKind.CONST:
+        if word.kind is CONST and word.text.startswith("-") and not word.text.startswith("--"):
+            if word.text.endswith("m") and words[index + 1].kind is CONST:
                 return index + 1
         else:
             return None

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-from policyd.commands.patterns import CommandPattern, levels, program_names
+from policyd.commands.patterns import CommandPattern
 from policyd.commands.patternwords import PatternWord, fold
 from policyd.commands.programs import Program, find
-from policyd.commands.views import alone, lower, names, views
+from policyd.commands.views import View, every, lower, names, names_of
 from policyd.model import Action, Context, Role, SimpleCommand, Tool, Word, WordKind
 from policyd.paths import PathIndex, PathPattern
 from policyd.policy.conditions import (
@@ -32,6 +32,7 @@ from policyd.policy.conditions import (
 from policyd.policy.rules import Rule
 from policyd.urls import ANYWHERE, host_keys
 
+CONST = WordKind.CONST
 MAGIC = frozenset("*?[]{}\\")
 SPECIAL = re.compile(r"[*?\[\]{}\\]")
 COMMANDS = 16
@@ -174,19 +175,20 @@ class Commands:
         return found
 
     def _find(self, command: SimpleCommand, found: set[int]) -> None:
-        names = program_names(command)
+        seen = every(command)
+        names = names_of(seen)
         self.alone.find(names, found)
         some = [name for name in (self.uses if names is None else names) if name in self.uses]
         if names is None:
             found.update(*(self.uses[name].every for name in some))
         elif some:
-            words, constant = later_words(command)
+            words, constant = later_words(seen)
             for name in some:
                 uses = self.uses[name]
                 uses.find(words, found)
                 if not constant:
                     found.update(uses.strict)
-                if uses.options and any(map(is_short, words)) and doubted(command, name):
+                if uses.options and doubted(seen, name) and any(map(is_short, words)):
                     found.update(number for each in uses.options.values() for _, number in each)
 
 
@@ -228,24 +230,16 @@ def is_short(word: str) -> bool:
     return word.startswith("-") and not word.startswith("--") and word != "-"
 
 
-def doubted(command: SimpleCommand, name: str) -> bool:
+def doubted(seen: Sequence[View], name: str) -> bool:
     """Say whether a command may be of a program only because the case of a name does not count."""
-    seen = (view.names for level in levels(command) for view in views(level))
-    return any(name in lower(names) and name not in names for names in seen)
+    return bool([view for view in seen if name not in view.names and name in lower(view.names)])
 
 
-def later_words(command: SimpleCommand) -> tuple[set[str], bool]:
+def later_words(seen: Sequence[View]) -> tuple[list[str], bool]:
     """Return every constant word behind a program in any view of a command, and whether all are."""
-    seen = [command.argv[1:]] if alone(command) else [view.words for level in levels(command) for view in views(level)]
-    found: set[str] = set()
-    constant = True
-    for words in seen:
-        for word in words:
-            if word.kind is WordKind.CONST:
-                found.add(word.text)
-            else:
-                constant = False
-    return found, constant
+    words = seen[0].words if len(seen) == 1 else {word for view in seen for word in view.words}
+    found = [word.text for word in words if word.kind is CONST]
+    return found, len(found) == len(words)
 
 
 def tables(program: str) -> Iterator[Program]:
