@@ -48,11 +48,26 @@ class Node:
     Most names are in none of the tables of most places: so much is told by two look-ups, of how a name begins and ends.
     """
 
-    __slots__ = ("_all", "closing", "deep", "holding", "ids", "literals", "loops", "opening", "rare", "wild", "wilds")
+    __slots__ = (
+        "_all",
+        "closing",
+        "deep",
+        "holding",
+        "ids",
+        "literals",
+        "loops",
+        "opening",
+        "rare",
+        "tells",
+        "wild",
+        "wilds",
+    )
 
     def __init__(self, *, loops: bool = False) -> None:
         self.loops = loops
         """A `**`: every component leads here again."""
+        self.tells = False
+        """A pattern ends here, or a `**` follows."""
         self.ids: Sequence[int] = ()
         self.literals: dict[str, Node] = NAMES
         self.wild = False
@@ -70,7 +85,7 @@ class Node:
     def child(self, segment: Segment) -> Node:
         """Return the node behind `segment`, made if it is not there."""
         if segment is DEEP:
-            self.deep = self.deep or Node(loops=True)
+            self.tells, self.deep = True, self.deep or Node(loops=True)
             return self.deep
         name = segment.literal
         if name is not None:
@@ -99,6 +114,7 @@ class Node:
 
     def file(self, each: int) -> None:
         """Note a pattern that ends here."""
+        self.tells = True
         if isinstance(self.ids, list):
             self.ids.append(each)
         else:
@@ -172,9 +188,8 @@ def walk(here: list[Node], names: Iterable[str], met: set[int]) -> list[Node]:
         for node in here:
             if node.loops:
                 after.append(node)
-            child = node.literals.get(name)
-            if child is not None:
-                after.append(child)
+            if name in node.literals:
+                after.append(node.literals[name])
             if node.wild:
                 node.fitting(name, after)
         if not after:
@@ -186,10 +201,10 @@ def walk(here: list[Node], names: Iterable[str], met: set[int]) -> list[Node]:
 def arrive(nodes: list[Node], met: set[int]) -> list[Node]:
     """Be at some nodes, and behind the `**` that may follow each; nodes that are met often stay few."""
     for node in nodes:
-        if node.ids:
+        if node.tells:
             met.update(node.ids)
-        if node.deep is not None:
-            nodes.append(node.deep)
+            if node.deep is not None:
+                nodes.append(node.deep)
     return nodes if len(nodes) < FEW else list(dict.fromkeys(nodes))
 
 
@@ -207,7 +222,8 @@ class Start:
     def walk(self, path: str, met: set[int]) -> list[Node]:
         """Walk from here to a path that lies here."""
         met.update(self.ids)
-        return walk(self.nodes, names(path, len(self.below)), met)
+        rest = path[len(self.below) :]
+        return walk(self.nodes, rest.split("/") if rest else (), met)
 
     def down(self, start: Start) -> Start:
         """Return `start`, which lies here, with what leads to it from here."""
@@ -269,11 +285,6 @@ class _Places:
                 nodes += Start(path[:end], self.elsewhere[path[:end]]).walk(path, met)
             end = path.rfind("/", 0, end)
         return nodes
-
-
-def names(path: str, start: int) -> list[str]:
-    """The components of a folded path from `start` on."""
-    return path[start:].split("/") if start < len(path) else []
 
 
 class _Tries:
