@@ -111,8 +111,8 @@ def judge_all(bench: Bench) -> tuple[Judged, ...]:
     Where nothing but idle actions would be done, they are what is asked for, and are judged like any other.
     """
     actions = bench.actions
-    if len(actions) == 1 and not actions[0].idle and actions[0].carrier is None:
-        return (bench.judge(actions[0])[0],)
+    if not [action for action in actions if action.idle or action.carrier is not None]:
+        return tuple([bench.judge(action)[0] for action in actions])
     alone = all(action.idle or action.role is Role.MENTION for action in actions)
     found: dict[int, Judged] = {}
     allows: dict[int, list[Rule]] = {}

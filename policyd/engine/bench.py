@@ -5,7 +5,7 @@ This is the page that decides. Everything it needs is in its arguments; it looks
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -41,7 +41,7 @@ class Bench(Struct):
     steady: bool = True
     """No rule that was asked looks at the clock, at arguments or at a command's files."""
 
-    def judge(self, action: Action, carried: Iterable[Rule] = ()) -> tuple[Judged, list[Rule]]:
+    def judge(self, action: Action, carried: Sequence[Rule] = ()) -> tuple[Judged, list[Rule]]:
         """Judge one action; also return the allow rules that hold for it, for the operands it carries.
 
         Args:
@@ -49,7 +49,8 @@ class Bench(Struct):
             carried: allow rules of the command whose operand it is.
         """
         hits, possible = self.matching(action, self.policy.index)
-        hits += [rule for rule in carried if rule not in hits]
+        if carried:
+            hits += [rule for rule in carried if rule not in hits]
         silent = action.idle or action.role is MENTION
         if silent:
             hits = [rule for rule in hits if rule.effect is not ALLOW]
@@ -62,9 +63,9 @@ class Bench(Struct):
         judged = Judged(
             action,
             max(effects) if effects else ALLOW,
-            refs(hits),
-            refs(possible),
-            refs(defaults),
+            refs(hits) if hits else (),
+            refs(possible) if possible else (),
+            refs(defaults) if defaults else (),
             tuple(floors),
         )
         return judged, allows
@@ -90,8 +91,10 @@ class Bench(Struct):
         A delegated default also yields to rules of lower trusted layers. What an untrusted project says only tightens,
         so its rules do not displace its defaults either.
         """
-        rank = max(map(rank_of, hits)) if hits else -1
         found: list[Entry] = []
+        if not self.policy.ground:
+            return found
+        rank = max(map(rank_of, hits)) if hits else -1
         for layer, index in self.policy.ground:
             if rank >= layer.rank and rank >= USER:
                 continue
@@ -206,4 +209,4 @@ class Bench(Struct):
 
 def refs(spoken: Sequence[Rule | Entry]) -> tuple[RuleRef, ...]:
     """Return what decisions call some rules or defaults."""
-    return tuple(map(ref_of, spoken)) if spoken else ()
+    return tuple(map(ref_of, spoken))

@@ -94,14 +94,15 @@ def key_of(actions: tuple[Action, ...]) -> tuple[Key, object]:
 
 def keep(held: Verdicts, common: Key, own: object, judged: tuple[Judged, ...], decision: Decision | None) -> None:
     """Keep what was judged, if it rests on nothing but the key, the session and steady rules."""
-    if len(judged) > MOST_ACTIONS or not all(lasts(one.action) for one in judged):
+    size = len(judged)
+    if size > MOST_ACTIONS or [one for one in judged if not lasts(one.action)]:
         return
-    if weight((common, own)) > LONGEST * len(judged):
+    if weight((common, own)) > LONGEST * size:
         return
-    held.size += len(judged)
+    held.size += size
     if held.size > KEPT:
         held.known.clear()
-        held.size = len(judged)
+        held.size = size
     verdict = same(tuple(map(found, judged)), decision and replace(decision, actions=()))
     held.known.setdefault(common, {})[own] = verdict
 

@@ -45,10 +45,10 @@ class Policy(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def ground(self) -> tuple[tuple[LayerDefaults, Index], ...]:
-        """`defaults`, each with the index over its `[[default]]` blocks."""
+        """Those `defaults` that say something, each with the index over its `[[default]]` blocks."""
         from policyd.policy.index import Index
 
-        return tuple((layer, Index(layer.rules)) for layer in self.defaults)
+        return tuple((layer, Index(layer.rules)) for layer in self.defaults if layer.entries or layer.rules)
 
     def ready(self) -> None:
         """Make the indexes now, so that no decision waits for them; safe in a thread."""
