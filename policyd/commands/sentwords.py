@@ -43,22 +43,22 @@ def _jar(text: str) -> Iterator[int]:
         yield 0
 
 
-_STARTS: Mapping[str, Callable[[str], Iterator[int]]] = {"at": _at, "named": _named, "jar": _jar}
-ROLES = frozenset({*_STARTS, "form", "upload"})
+_STARTS: Mapping[str, Callable[[str], Iterator[int]]] = {"at": _at, "named": _named, "jar": _jar, "form": _at}
+ROLES = frozenset({*_STARTS, "upload"})
 
 
 def files(role: str, value: Word, known: str) -> Iterator[Word]:
     """Yield every file a value names, of which the beginning `known` is constant."""
     if role == "upload":
         yield from expanded(value)
-    elif role == "form":
+    elif role == "form" and value.kind is WordKind.CONST:
         yield from (Word(name) for name in _form(known))
     else:
         yield from (tail(value, start) for start in _STARTS[role](known))
 
 
 def _form(text: str) -> Iterator[str]:
-    """Find the files of `NAME=@FILE,FILE;type=x;headers=@FILE` and `NAME=<FILE`, each in quotes or not."""
+    """Yield the files of `NAME=@FILE,FILE;type=x;headers=@FILE` and `NAME=<FILE`, each in quotes or not."""
     content = text.partition("=")[2]
     for number, part in enumerate(_PARTS(content)):
         headers = _HEADERS(part)
