@@ -76,6 +76,7 @@ CODES = """
 2  diff --requests -1 MINE MINE                 `-1` is no number of requests
 2  check --cwd gone                             `gone` is no directory
 2  check --project gone                         `gone` is no directory
+2  serve --policy=                              needs a value
 2  status --cwd gone                            `gone` is no directory
 2  doctor --cwd gone                            `gone` is no directory
 2  explain --project gone --kind read           `gone` is no directory

@@ -131,6 +131,8 @@ USAGE = (
     (["--nonsense"], b"unknown option `--nonsense`"),
     (["--no-managed", "--", "x"], b"offline commands"),
     (["--policy"], b"needs a value"),
+    (["--policy", "", "--", "cat"], b"needs a value"),
+    (["--home=", "--", "cat"], b"needs a value"),
     (["--shell", "fish", "--", "cat"], b"write one of bash, sh, zsh, powershell, cmd"),
     (["--label", "x", "--", "y"], b"KEY=VALUE"),
     (["--label", "=x", "--", "y"], b"KEY=VALUE"),

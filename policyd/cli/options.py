@@ -48,7 +48,7 @@ def add_offline(parser: argparse.ArgumentParser) -> None:
 
 def add_policies(parser: argparse.ArgumentParser) -> None:
     """Add what stands in for the user's policies."""
-    parser.add_argument("--policy", action="append", default=[], metavar="FILE", help=POLICY)
+    parser.add_argument("--policy", action="append", default=[], type=named, metavar="FILE", help=POLICY)
     parser.add_argument("--policy-digest", action="append", default=[], type=digest, metavar="DIGEST", help=DIGEST)
 
 
@@ -127,6 +127,13 @@ def span(text: str) -> timedelta | None:
     """Read `30m`, `8h`, `7d`; None for anything else."""
     found = re.fullmatch(r"(\d{1,7})([smhdw])", text)
     return timedelta(seconds=int(found[1]) * UNITS[found[2]]) if found else None
+
+
+def named(text: str) -> str:
+    """Read the name of a file: a variable that is not set must not stand for the working directory."""
+    if not text:
+        raise argparse.ArgumentTypeError("it needs a value")
+    return text
 
 
 def digest(text: str) -> str:

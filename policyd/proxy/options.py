@@ -130,10 +130,10 @@ def take(options: Options, word: str, rest: list[str]) -> None:
         )
     if name not in VALUES:
         raise UsageError(f"unknown option `{name}`; `policyd proxy --help` lists them")
-    if not equals:
-        if not rest:
-            raise UsageError(f"`{name}` needs a value")
+    if not equals and rest:
         value = rest.pop(0)
+    if not value:  # a variable that is not set must not stand for a default, or for this directory
+        raise UsageError(f"`{name}` needs a value")
     if name == "--label" and value.find("=") < 1:
         raise UsageError(f"`--label {value}`: write --label KEY=VALUE")
     if name == "--policy-digest" and not is_digest(value):
