@@ -6,7 +6,7 @@ import json
 import socket
 from collections.abc import Mapping
 
-from policyd.acp import FrameLimitError, Lines
+from policyd.acp import Lines
 from policyd.service.relayed import FRAME
 
 BLOCK = 64 * 1024
@@ -60,7 +60,7 @@ class Link:
             raise LostError("it ended")
         try:
             found = [json.loads(line) for line in self._lines.feed(data).split(b"\n") if line]
-        except (ValueError, FrameLimitError) as error:
+        except (ValueError, RecursionError) as error:  # too long a line among them
             raise LostError(f"it sent what cannot be read: {error}") from error
         return [one for one in found if isinstance(one, dict)]
 
