@@ -83,8 +83,8 @@ def test_a_suite_with_unknown_keys_says_which_are_known(home: Path) -> None:
     (home / "a_test.toml").write_text('policies = ["a.toml"]\n[[case]]\nrequest = "execute ls"\nexpect = "ask"\n')
     said = policyd("test", cwd=home, home=home)
     assert said.returncode == 2
-    assert "case.1.effect: is missing" in said.stderr
-    assert "case.1.expect: unknown key; known are " in said.stderr
+    assert "a_test.toml:2: no `effect`; write `effect = " in said.stderr
+    assert "a_test.toml:4: unknown key `expect`; write `effect`" in said.stderr
 
 
 def test_an_interrupted_command_says_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,7 +107,31 @@ def test_a_suite_does_not_see_the_users_own_policies(
 
 
 MISTAKES = [
-    ("a misspelt key", '[[case]]\nreqest = "read a"\neffect = "deny"\n', "reqest"),
+    (
+        "a misspelt key",
+        '[[case]]\nreqest = "read a"\neffect = "deny"\n',
+        "p_test.toml:7: unknown key `reqest`; write `req",
+    ),
+    (
+        "a wrong type",
+        '[[case]]\nrequest = 3\neffect = "deny"\n',
+        "p_test.toml:7: `request` is the number 3; write a text",
+    ),
+    (
+        "in a table",
+        '[session]\ncwdd = "/x"\n[[case]]\nrequest = "read a"\neffect = "deny"',
+        ":7: unknown key `cwdd`; write `c",
+    ),
+    (
+        "no such kind",
+        '[[case]]\nrequest = ["read a", "reed a"]\neffect = "ask"\n',
+        '"reed a" does not begin with a kind',
+    ),
+    (
+        "no such field",
+        '[[case]]\nrequest = { comand = "x" }\neffect = "ask"\n',
+        "unknown key `comand`; write `command`",
+    ),
     ("no request", '[[case]]\neffect = "deny"\n', "`request` or `transcript`"),
     ("no such effect", '[[case]]\nrequest = "read a"\neffect = "block"\n', "effect"),
     ("no case", "", "case"),

@@ -41,8 +41,19 @@ from policyd.cli.replay import Replay, Result
 from policyd.cli.tree import Tree
 from policyd.model import Layer
 from policyd.policy import Policy, PolicyError, PolicySource, load
+from policyd.policy.build import example_mistake
+from policyd.policy.lines import Locator
+from policyd.policy.wording import in_words
 
 ENDING = "_test.toml"
+HINTS = {
+    "expect": "write `effect`",
+    "requests": "write `request`",
+    "rules": "write `rule`",
+    "cases": "write `[[case]]`",
+    "policy": "write `policies`",
+}
+"""What people write first -> what a suite calls it."""
 
 
 class SuiteError(Exception):
@@ -55,8 +66,11 @@ class SuiteError(Exception):
 
 
 def as_list(value: object) -> object:
-    """Read one request as a list of one."""
+    """Read one thing as a list of one."""
     return [value] if isinstance(value, str | dict) else value
+
+
+Texts = Annotated[list[str], BeforeValidator(as_list)]
 
 
 class Table(BaseModel):
@@ -70,11 +84,11 @@ class SessionTable(Table):
 
     cwd: str = "/home/dev/app"
     home: str = "/home/dev"
-    additional: list[str] = Field(default_factory=list)
+    additional: Texts = Field(default_factory=list)
     agent: str = ""
     labels: dict[str, str] = Field(default_factory=dict)
     user: str = ""
-    groups: list[str] = Field(default_factory=list)
+    groups: Texts = Field(default_factory=list)
     interactive: bool = True
     now: AwareDatetime = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -92,9 +106,9 @@ class CaseTable(Table):
 class SuiteTable(Table):
     """A whole suite."""
 
-    policies: list[str] = Field(default_factory=list)
-    managed: list[str] = Field(default_factory=list)
-    project: list[str] = Field(default_factory=list)
+    policies: Texts = Field(default_factory=list)
+    managed: Texts = Field(default_factory=list)
+    project: Texts = Field(default_factory=list)
     trusted: bool = False
     session: SessionTable = Field(default_factory=SessionTable)
     files: dict[str, str] = Field(default_factory=dict)
@@ -172,28 +186,33 @@ def read(path: str) -> Suite:
     Raises:
         SuiteError: everything that is wrong with it.
     """
+    text = ""
     try:
         with open(path, "rb") as file:
-            table = SuiteTable.model_validate(tomllib.load(file))
+            text = file.read().decode()
+        table = SuiteTable.model_validate(tomllib.loads(text))
     except OSError as error:
         raise SuiteError([f"{path}: {error.strerror}"]) from error
     except ValidationError as error:
-        raise SuiteError([f"{path}: {where(each['loc'])}: {mistake(each)}" for each in error.errors()]) from error
+        lines = Locator(text)
+        found = sorted(mistake(each, lines) for each in error.errors())
+        raise SuiteError([f"{path}:{line}: {said}" for line, said in found]) from error
     except (ValueError, RecursionError) as error:
         raise SuiteError([f"{path}: {error}"]) from error
     return compile_suite(path, table)
 
 
-def mistake(error: ErrorDetails) -> str:
-    """Say what is wrong with a value in the words of the file."""
-    known = CaseTable.model_fields if error["loc"][0] == "case" else SuiteTable.model_fields
-    said = {"missing": "is missing; write it", "extra_forbidden": f"unknown key; known are {', '.join(known)}"}
-    return said.get(error["type"], error["msg"])
-
-
-def where(place: tuple[int | str, ...]) -> str:
-    """Return the place of a mistake as TOML spells it."""
-    return ".".join(f"{part + 1}" if isinstance(part, int) else part for part in place)
+def mistake(error: ErrorDetails, lines: Locator) -> tuple[int, str]:
+    """Say in which line what is wrong, in the words policies are told their mistakes in."""
+    first, *rest = error["loc"]
+    keys = [str(part) for part in rest if isinstance(part, str)]
+    if first == "case" and rest:
+        line, known = lines.find("case", int(rest[0]), ".".join(keys)), CaseTable.model_fields
+    else:
+        line = lines.top(".".join([str(first), *keys])) or 1
+        known = SessionTable.model_fields if first == "session" and keys else SuiteTable.model_fields
+    said = in_words(error, keys[-1] if keys else str(first), list(known), HINTS)
+    return line, said.found + (f"; {said.write}" if said.write else "")
 
 
 def compile_suite(path: str, table: SuiteTable) -> Suite:
@@ -227,8 +246,8 @@ def unreadable(path: str, table: SuiteTable) -> Iterator[str]:
         name = case.name or f"case {number}"
         if bool(case.request) == bool(case.transcript):
             yield f"{path}: {name}: write `request` or `transcript`"
-        if not all(isinstance(request, str | dict) for request in case.request):
-            yield f"{path}: {name}: a request is `KIND RESOURCE` or a table"
+        wrong = (example_mistake("request", request) for request in case.request)
+        yield from (f"{path}: {name}: {one.found}; {one.write}" for one in wrong if one)
         if case.transcript and not os.path.isfile(os.path.join(os.path.dirname(path), case.transcript)):
             yield f"{path}: {name}: there is no file {case.transcript}"
 
