@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import subprocess
@@ -18,6 +19,7 @@ from policyd.cli.suite import read as read_suite
 from policyd.cli.tree import Tree
 from policyd.model import Layer
 from policyd.policy import PolicySource, load
+from policyd.prompts.chain import TIMEOUTS
 from policyd.proxy import options as proxy_options
 from policyd.storage import settings
 
@@ -158,6 +160,16 @@ def test_every_option_and_word_of_every_command_is_explained() -> None:
     for name in COMMANDS.keys() - {"proxy"}:
         walk(parser_of(name))
     assert silent == []
+
+
+def test_the_defaults_in_the_table_of_settings_are_the_real_ones() -> None:
+    table = README[README.index("## Settings") : README.index("## Agents")]
+    rows = dict(re.findall(r"^\| `([a-z_.]+)` \| ([^|]*) \|", table, re.MULTILINE))
+    usual = settings.Settings()
+    plain = {name: value for name in settings.field_names() if (value := getattr(usual, name)) not in ("", (), {})}
+    said = {name: rows[settings.key_of(name)].strip("`") for name in plain}
+    assert said == {n: f"{v:g}" if isinstance(v, float) else json.dumps(v) for n, v in plain.items()}
+    assert rows["timeouts"] == "`client` and `inbox` {client:g}, `command` {command:g}".format_map(TIMEOUTS)
 
 
 def test_every_setting_is_in_the_table() -> None:
