@@ -143,6 +143,28 @@ def test_an_inbox_that_cannot_be_written_is_a_failure_of_the_step(tmp_path: Path
         Inbox(str(tmp_path / "file" / "inbox")).put(QUESTION, 60, uid=0)
 
 
+def test_a_question_nobody_would_look_for_the_answer_of_is_taken_out_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[int] = []
+    step = InboxStep(Inbox(str(tmp_path / "inbox")), lambda key, answer: told.append(key))
+
+    def none(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", none)
+        with pytest.raises(RuntimeError):
+            step.start(1, QUESTION, monotonic() + 60, uid=0)
+    assert list(step.inbox.entries()) == []
+    step.start(2, QUESTION, monotonic() + 60, uid=0)
+    (entry,) = step.inbox.entries()
+    step.inbox.answer(entry.id, "reject")
+    until(lambda: bool(told), "the answer is told")
+    step.close()
+    assert told == [2]
+
+
 def test_the_step_tells_an_answer_once_and_a_withdrawn_question_never(tmp_path: Path) -> None:
     told: list[object] = []
     step = InboxStep(Inbox(str(tmp_path / "inbox")), lambda key, answer: told.append((key, answer["decision"])))

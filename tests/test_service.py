@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,9 +15,10 @@ import pytest
 from msgspec.structs import replace
 
 from policyd.model import Effect, Filesystem, Layer
-from policyd.policy import Policy, PolicyError
+from policyd.policy import Policy, PolicyError, load
 from policyd.service.book import Change, PolicyBook
 from policyd.service.change import loosens
+from policyd.service.passing import let_go
 from policyd.service.performer import Performer
 from policyd.service.steps import ProgramSteps
 from policyd.service.tally import Tally
@@ -227,6 +229,14 @@ def test_a_closed_side_and_a_reload_reach_the_enforcement(tmp_path: Path) -> Non
     assert here.script.events == [Closed(Side.CLIENT), Reloaded()]
 
 
+def test_a_policy_is_let_go_of_though_no_thread_is_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", none)
+    let_go([load([], home="/home/dev", tmpdir="/tmp", version="0.1.0")])
+
+
 def test_the_tally_counts_effects_and_rules() -> None:
     tally = Tally()
     for effect, rule in (("allow", "user:a"), ("deny", "user:b"), ("deny", "user:b")):
@@ -300,6 +310,23 @@ def test_a_bad_edit_changes_nothing_and_is_reported_once(places: Places) -> None
     assert made.policy is before and made.look() is None
     put(places, "a.toml", DENY)
     assert looked(made).problems == () and ids(made.policy, Effect.ALLOW) == {"c"}
+
+
+def test_a_session_that_opened_before_a_change_means_nothing_in_it_keeps_what_it_has(
+    places: Places, tmp_path: Path
+) -> None:
+    """A set of the user's that lies in a session's workspace is none for the user's other files there."""
+    sets, main = tmp_path / "work/sets.toml", put(places, "main.toml", DENY)
+    sets.parent.mkdir()
+    sets.write_text('version = 1\n[sets]\nx = ["ls"]\n')
+    made = PolicyBook(places, version="0.1.0", files=(str(main), str(sets)))
+    made.start()
+    put(places, "main.toml", ALLOW_LS.replace('"ls"', '"@x"'))
+    change, roots = made.look(), (str(tmp_path / "work"),)
+    assert change is not None and ids(made.of(roots).policy, Effect.DENY) == {"d"}
+    made.take(change)
+    assert ids(made.policy, Effect.ALLOW) == {"a"} and ids(made.of(roots).policy, Effect.DENY) == {"d"}
+    assert any("@x" in problem for problem in looked(made).problems)
 
 
 def test_a_vanished_file_keeps_its_denials_until_it_is_back(places: Places) -> None:

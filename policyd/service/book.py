@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -172,13 +173,14 @@ class PolicyBook:
     def take(self, change: Change) -> list[Policy]:
         """Put a change in force: one reference each; return what it replaces, for whoever frees it.
 
-        A session that opened meanwhile is looked at here.
+        A session that opened meanwhile is looked at here; where a file means nothing there, the next look tells why.
         """
         before = list(self._in_force.values())
         self._base = change.base or self._base
         late = {roots: one for roots, one in self._in_force.items() if roots not in change.seen}
         self._in_force.update(change.in_force)
-        self._in_force.update(self._changes(self._base, late))
+        with suppress(PolicyError):
+            self._in_force.update(self._changes(self._base, late))
         stay = {id(one.policy) for one in self._in_force.values()}
         return list({id(one.policy): one.policy for one in before if id(one.policy) not in stay}.values())
 

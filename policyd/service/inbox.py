@@ -29,13 +29,19 @@ class InboxStep:
 
         Raises:
             InboxError: it cannot be put there.
+            RuntimeError: no thread is to be had that would look for the answer.
         """
         ident = self.inbox.put(question, deadline - monotonic(), uid=uid)
         with self._lock:
             self._open[ident] = key
             begin, self._running = not self._running, True
         if begin:
-            threading.Thread(target=self._run, name="policyd-inbox", daemon=True).start()
+            try:
+                threading.Thread(target=self._run, name="policyd-inbox", daemon=True).start()
+            except RuntimeError:
+                self._running = False
+                self.withdraw(key)
+                raise
 
     def withdraw(self, key: int) -> bool:
         """Take a question out again; False if it is not in the inbox."""

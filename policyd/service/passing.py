@@ -13,7 +13,7 @@ from __future__ import annotations
 import gc
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Thread
 
 from policyd.policy import Policy
@@ -35,7 +35,8 @@ def unnoticed() -> Iterator[None]:
 def let_go(policies: list[Policy]) -> None:
     """Free policies that are in force no more; takes over the list, returns at once."""
     if policies:
-        Thread(target=free, args=(policies,), name="policyd free", daemon=True).start()
+        with suppress(RuntimeError):  # no thread is to be had: they are freed at once, and everybody waits
+            Thread(target=free, args=(policies,), name="policyd free", daemon=True).start()
 
 
 def free(policies: list[Policy]) -> None:
