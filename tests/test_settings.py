@@ -123,9 +123,9 @@ def test_no_env_file_is_read(places: Places, monkeypatch: pytest.MonkeyPatch, tm
 
 
 MISTAKES = (
-    ('agent_mode = "of"', ":1: `agent_mode`: input should be 'enforce', 'warn' or 'off'"),
+    ('agent_mode = "of"', ':1: `agent_mode = "of"` is not known; write `"off"`'),
     ("human_ms = 4\nagent_mod = 1", ":2: unknown setting `agent_mod`; did you mean `agent_mode`?"),
-    ('strict = "yes"', ":1: `strict`: input should be a valid boolean"),
+    ('strict = "yes"', ':1: `strict` is the text "yes"; write `true` or `false`, without quotes'),
     ('[audit]\nduribility = "fsync"', ":2: unknown setting `audit.duribility`; did you mean `durability`?"),
     ('audit.path = "relative"', ":1: `audit.path`: write a full path, or one that begins with `~/`"),
     ('prompt = ["client", "web"]', ":1: `prompt.1`: write `client`, `inbox` or `command:/path`"),
@@ -133,8 +133,12 @@ MISTAKES = (
     (f"prompt = {'[' * 5000}", ": is no TOML"),
     (f"human_ms = {'9' * 5000}", ": is no TOML"),
     ('[lock]\nsettings = ["prompt"]', ":1: only the managed settings file can lock settings"),
-    ("grants.max_age = 365", ":1: `grants.max_age`: "),
-    ("human_ms = true", ":1: `human_ms`: "),
+    ("grants.max_age = 365", ":1: `grants.max_age` is the number 365; it should be less than or equal to 30"),
+    ("human_ms = true", ":1: `human_ms` is `true`; it should be a valid integer"),
+    ('human_ms = "x"', ':1: `human_ms` is the text "x"; it should be a valid integer'),
+    ('prompt = "client"', ':1: `prompt` is the text "client"; it should be a list, `prompt = ["…"]`'),
+    ('audit = "x"', ':1: `audit` is the text "x"; write a table: `{ name = value }`'),
+    ("PROMPT = []", ":1: unknown setting `PROMPT`; did you mean `prompt`?"),
 )
 
 

@@ -12,8 +12,10 @@ from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
+from policyd.policy import wording
 from policyd.policy.errors import nearest
 from policyd.policy.file import SETTINGS as LOCKABLE
 
@@ -50,7 +52,7 @@ class LockTable(Table):
 class SettingsFile(BaseSettings):
     """The whole file. Only what it says itself counts: no variable and no `.env` is looked at."""
 
-    model_config = SettingsConfigDict(extra="forbid", strict=True)
+    model_config = SettingsConfigDict(extra="forbid", strict=True, case_sensitive=True)
 
     prompt: list[Step] | None = None
     timeouts: dict[str, Annotated[Seconds, Field(strict=False)]] | None = None
@@ -92,6 +94,8 @@ NAMES = {
     "lock": tuple(LockTable.model_fields),
 }
 """Table -> the keys it may hold."""
+PLAIN = ("literal_error", "string_type", "bool_type", "dict_type", "model_type", "model_attributes_type")
+"""Mistakes that are told as those of policies are."""
 PATTERNS = {
     "prompt": "write `client`, `inbox` or `command:/path`",
     "audit": "write a full path, or one that begins with `~/`",
@@ -111,7 +115,7 @@ def parse(path: str, data: bytes, problems: list[str], *, managed: bool) -> dict
     try:
         file = SettingsFile(**table)
     except ValidationError as error:
-        problems += [in_words(path, data, each["loc"], each["msg"], each["type"]) for each in error.errors()]
+        problems += [in_words(path, data, each) for each in error.errors()]
         return {}
     return flat(path, data, file, problems)
 
@@ -134,8 +138,9 @@ def flat(path: str, data: bytes, file: SettingsFile, problems: list[str]) -> dic
     return values
 
 
-def in_words(path: str, data: bytes, place: tuple[int | str, ...], message: str, kind: str) -> str:
+def in_words(path: str, data: bytes, error: ErrorDetails) -> str:
     """Return one mistake as `file:line: key: what was found; what to write`."""
+    place, kind, message = error["loc"], error["type"], error["msg"]
     key = ".".join(str(part) for part in place)
     where = f"{path}:{line_of(data, str(place[0]), str(place[1]) if len(place) > 1 else '')}"
     if kind == "extra_forbidden":
@@ -143,7 +148,12 @@ def in_words(path: str, data: bytes, place: tuple[int | str, ...], message: str,
         return f"{where}: unknown setting `{key}`{hint(str(place[-1]), names)}"
     if kind == "string_pattern_mismatch":
         message = PATTERNS[str(place[0])]
-    return f"{where}: `{key}`: {message[:1].lower()}{message[1:]}"
+        return f"{where}: `{key}`: {message}"
+    if kind in PLAIN:
+        said = wording.in_words(error, key, [], {})
+        return f"{where}: {said.found}; {said.write}"
+    wanted = f'a list, `{key} = ["…"]`' if kind == "list_type" else message.removeprefix("Input should be ")
+    return f"{where}: `{key}` is {wording.described(error['input'])}; it should be {wanted.partition(', unable')[0]}"
 
 
 def hint(word: str, known: Iterable[str]) -> str:
