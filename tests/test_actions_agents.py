@@ -838,6 +838,34 @@ def test_that_an_agent_joins_the_words_it_states_is_only_suspected() -> None:
         assert read and all(action.doubtful is joined for action in read)
 
 
+@pytest.mark.parametrize(
+    ("words", "joined"),
+    [
+        ("pytest --tb=short", False),
+        ("git diff HEAD~1 --format=%h", False),
+        ("env A=b rm x", False),
+        ("git log|a b", True),
+        ("git log|--format=%h %s", True),
+        ("cat|*.py", True),
+        ("cat|~/x", True),
+        ("ls|{a,b}", True),
+        ("ls|#x", True),
+        ("A=b ls", True),
+        ("git log|$(rm x)", True),
+        ("git log|a;b", True),
+        ("git log|x\nrm", True),
+        ("ls|a\\b", True),
+        ("{a b}", True),
+    ],
+)
+def test_words_that_mean_the_same_when_they_are_joined_are_read_once(words: str, joined: bool) -> None:
+    plain, _, odd = words.partition("|")
+    argv = [*plain.split(), *([odd] if odd else [])]
+    call = {"toolCallId": "c", "kind": "execute", "rawInput": {"command": argv}}
+    found = opened("x").request({"sessionId": "s", "toolCall": call, "options": ONCE}).actions
+    assert any(action.origin.endswith("joined") for action in found) is joined
+
+
 @pytest.mark.parametrize(("method", "kind"), [("fs/read_text_file", "read"), ("fs/write_text_file", "edit")])
 def test_files_through_the_client_are_paths(method: str, kind: str) -> None:
     door = opened("x").side_door(method, {"sessionId": "s", "path": "/home/dev/project/.env", "content": "x"})

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from policyd import commands, paths
-from policyd.actions.builder import Builder
+from policyd.actions.builder import Builder, Surroundings
 from policyd.model import Action, FileUse, PathRef, Reach, Reading, Role, SimpleCommand, Word, WordKind
 
 EXECUTE = frozenset({"execute"})
@@ -80,8 +80,17 @@ def argv_actions(
     around = build.around
     reading = commands.read_argv(words, env, cwd=cwd, home=around.workspace.home, fs=around.fs)
     reading_actions(build, reading, origin, _written(words), known=known)
-    if any(META & set(word) for word in words) and not runs_text(words):
+    if any(META & set(word) for word in words) and not runs_text(words) and not _joins_alike(words, cwd, around):
         text_actions(build, " ".join(words), f"{origin} joined", cwd, known=known, strict=True, doubtful=doubtful)
+
+
+def _joins_alike(words: tuple[str, ...], cwd: tuple[str, ...], around: Surroundings) -> bool:
+    """Say whether words that are joined to text are read as the words they were."""
+    text = " ".join(words)
+    read = commands.read(text, cwd=cwd, home=around.workspace.home, shell=around.shell, fs=around.fs)
+    if len(read.commands) != 1 or read.opaque:
+        return False
+    return [(word.text, word.kind) for word in read.commands[0].argv] == [(word, WordKind.CONST) for word in words]
 
 
 def runs_text(words: Sequence[str]) -> bool:
