@@ -49,6 +49,8 @@ class _Targets(Struct, frozen=True):
     places: tuple[Word, ...]
     sure: bool
     """The place is a directory (`-t`)."""
+    whole: bool = False
+    """What is put there keeps its whole path (`cp --parents`)."""
 
 
 class _Uses(Struct):
@@ -351,7 +353,8 @@ def _operand(found: _Uses, role: str, word: Word, reach: Reach) -> None:
     if role in FILE_ROLES:
         found.file(role, word, reach)
     elif role in {"tests", "program"}:
-        _code(found, _before(word, "::") if role == "tests" else word)
+        cut = role == "tests" and word.kind is WordKind.CONST
+        _code(found, Word(word.text.partition("::")[0]) if cut else word)
     elif role in {"mention", "rev", "package"} or (role == "goal" and "/" in constant(word)):
         found.mention(word, whole=role == "rev")
     elif role == "script" and constant(word).startswith("-"):
@@ -388,10 +391,6 @@ def _linked(found: _Uses, word: Word, reach: Reach, *, hard: bool) -> None:
         found.file("edit", word, reach)
 
 
-def _before(word: Word, mark: str) -> Word:
-    return Word(word.text.partition(mark)[0]) if word.kind is WordKind.CONST else word
-
-
 _HOST = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/@]*@)?([^/?#@:]+)(?::[0-9]*)?[/?#]").match
 """The beginning of a URL whose host is all there."""
 
@@ -425,9 +424,10 @@ def _sources(targets: _Targets | None, use: FileUse) -> tuple[str, ...]:
 
 
 def _places(program: Program, parsed: Parsed, paired: list[tuple[str, Word]]) -> _Targets:
-    given = parsed.values(*program.target)
+    given, whole = parsed.values(*program.target), parsed.has("--parents")
     sources = tuple(word for role, word in paired if role in {"move", *LINKED, "read"})
-    return _Targets(sources, given or tuple(word for role, word in paired[-1:] if role == "edit"), bool(given))
+    places = given or tuple(word for role, word in paired[-1:] if role == "edit")
+    return _Targets(sources, places, bool(given) or whole, whole)
 
 
 def _targets(found: _Uses, targets: _Targets, cwds: tuple[str, ...], fs: Filesystem | None) -> Iterator[FileUse]:
@@ -435,8 +435,9 @@ def _targets(found: _Uses, targets: _Targets, cwds: tuple[str, ...], fs: Filesys
     for place in targets.places:
         if place.kind is WordKind.CONST and (targets.sure or _directory(targets, place, cwds, fs)):
             for source in targets.sources:
-                if source.kind is WordKind.CONST and (name := posixpath.basename(source.text.rstrip("/"))):
-                    made = Word(posixpath.join(place.text, name))
+                path = source.text.strip("/") if targets.whole else posixpath.basename(source.text.rstrip("/"))
+                if source.kind is WordKind.CONST and path:
+                    made = Word(posixpath.join(place.text, path))
                     yield FileUse("edit", made, Role.OPERAND, 0, carried=found.carries("edit"))
 
 
