@@ -40,7 +40,7 @@ _STRUCTURE = re.compile(r"[ \t]*+(if|then|elif|else|fi|for|select|while|until|do
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
 _ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=").match
 _REDIRECT = re.compile(r"[ \t]*+[12]?(>&[12]|>>?|&>>?|<<|<)[ \t]*+").match
-_OPERATORS = {"&&": ("&&", "&&"), "||": ("||", "||"), "|": ("|", "|"), "|&": ("|", "|"), "; ": (";", ""), "": ("", "")}
+_OPERATORS = {"&&": ("&&", "&&"), "||": ("||", "||"), "|": ("|", "|"), "|&": ("|", "|"), "; ": (";", "")}
 """Operators as they are written: what each is, and what joins the command behind it; of most others that is nothing."""
 _NEVER_FIRST = re.compile(r"[\\<>]|\{(?![^\s{}][^\s]*[,.])").match
 """How no first word begins: with what opens a group, or is another word to an alias."""
@@ -156,11 +156,11 @@ def _list(whole: _Divided, at: int, ends: frozenset[str]) -> tuple[list[Part], r
     while True:
         word = _STRUCTURE(source, at) if ends else None
         found = match(source, at) if word is None else None
-        part: Part | None = None
-        if found is not None:
+        if found is None:
+            part: Part | None = None
+        else:
             bare, behind, operator = found.group(1, 5, 7)
-            words = bare.split() if bare and not behind else None
-            if words is not None and words[0] not in _HEADS:
+            if bare and not behind and (words := bare.split())[0] not in _HEADS:
                 part = Part(before, bare, words)
             else:
                 part = _taken(whole, found, before)
@@ -178,14 +178,14 @@ def _list(whole: _Divided, at: int, ends: frozenset[str]) -> tuple[list[Part], r
             return None
         if part.text:
             parts.append(part)
-            if len(parts) > PARTS:
-                operator = ""
+            if not operator or len(parts) > PARTS:
+                return (parts, found) if not (documents or ends) else None
             part.after, before = _OPERATORS.get(operator) or (operator.rstrip(_BLANKS) or "\n", "")
             part.mixed = part.mixed or operator == "|&"
-        elif operator[:1] != "\n" and (operator or before):
+        elif not operator:
+            return (parts, found) if parts and not (before or documents or ends) else None
+        elif operator[0] != "\n":
             return None
-        if not operator:
-            return (parts, found) if parts and not (documents or ends) else None
 
 
 def _taken(whole: _Divided, found: re.Match[str], before: str) -> Part | None:

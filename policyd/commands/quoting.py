@@ -28,6 +28,7 @@ NAME = "[0-9A-Z_a-z]*"
 _ACTIVE = re.compile(r"[*?\[\]{},~\\]")
 _TAME = re.compile(r"[{},~\\]")
 _PAIRS = re.compile(r"\\(.)", re.DOTALL)
+_MEANT = re.compile(r"\\.|[{},]", re.DOTALL)
 _LEFTOVER = re.compile(r"\\.|[{},~]", re.DOTALL)
 _UNKNOWN = re.compile("[\x01\x02]")
 _OURS = re.compile("[\x01-\x06\x0e-\x10]")
@@ -191,21 +192,18 @@ def _is_quoted(text: str, place: int) -> bool:
 
 def _closing(text: str, start: int) -> tuple[int, list[int]]:
     """Return the brace that closes the one at `start` (0: none) and the commas between, at its level."""
-    depth, place = 0, start
+    depth = 0
     commas: list[int] = []
-    while place < len(text):
-        char = text[place]
-        if char == "\\":
-            place += 1
-        elif char == "{":
+    for found in _MEANT.finditer(text, start):
+        char = found[0]
+        if char == "{":
             depth += 1
         elif char == "}":
             depth -= 1
             if not depth:
-                return place, commas
+                return found.start(), commas
         elif char == "," and depth == 1:
-            commas.append(place)
-        place += 1
+            commas.append(found.start())
     return 0, []
 
 

@@ -47,11 +47,12 @@ def mark(command: SimpleCommand) -> str:
     if not argv or command.env or command.inner is not None:
         return ""
     name = plain_name(argv[0])
-    if name not in _PRINTERS or [word for word in argv if word.kind is not CONST]:
+    if name not in _PRINTERS:
         return ""
-    if [word for word in argv if " " in word.text]:
+    words = [word.text for word in argv[1:] if word.kind is CONST and " " not in word.text]
+    if len(words) < len(argv) - 1:
         return ""
-    text = " ".join([name, *[word.text for word in argv[1:]]])
+    text = " ".join([name, *words])
     if name in {"basename", "dirname"}:
         return "" if command.tainted or command.taint else _part(text)
     return HERE if text == "pwd" else SURE if _SURE(text) else FRAIL if _FRAIL(text) else ""

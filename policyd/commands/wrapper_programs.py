@@ -24,12 +24,10 @@ def language(name: str) -> str:
 
 
 def _find(name: str, words: Words, found: Unwrapped, fed: str) -> None:
-    texts = [word.text if word.kind is CONST else None for word in words]
-    at = 0
-    while at < len(words):
-        text = texts[at]
-        at += 1
-        if text not in _FIND_EXEC:
+    texts = [word.text if word.kind is CONST else "" for word in words]
+    end = 0
+    for at, text in enumerate(texts, 1):
+        if text not in _FIND_EXEC or at <= end:
             continue
         end = at
         while end < len(words) and texts[end] != ";" and not (texts[end] == "+" and words[end - 1].text == "{}"):
@@ -37,7 +35,6 @@ def _find(name: str, words: Words, found: Unwrapped, fed: str) -> None:
         if end > at:
             argv = replaced(_filled(words[at:end], words[: at - 1]), ("{}",))
             found.inners.append(Inner(name, argv, away=text in {"-execdir", "-okdir"}))
-        at = end
 
 
 def _filled(argv: Words, before: Words) -> Words:

@@ -100,7 +100,8 @@ def _wrapper(name: str, spec: Wrapper, words: Words, found: Unwrapped, files: Wo
     scripted = scripts(name, spec.scripts, words, found) if spec.scripts else False
     values = options.values
     place = next((value for option, value in values if option in spec.places), None) if values else None
-    _split_string(name, options, found)
+    if name == "env":
+        _split_string(options, found)
     inners = [inner for rest in options.rest if (inner := _command(name, spec, rest, place)) is not None]
     loose = next((word for inner in inners for word in _before(words, inner, spec) if becomes_several(word)), None)
     if loose is not None:
@@ -174,7 +175,7 @@ def _fed(inner: Inner, spec: Wrapper, options: Options) -> Inner:
     """Add the words that `xargs` and its kin read."""
     strict = len(options.rest) > 1
     if not spec.input:
-        return _with(inner, inner.argv, strict=strict)
+        return _with(inner, inner.argv, strict=True) if strict else inner
     marks = [value.text for option, value in options.values if option in {"-I", "-J", "--replace"} and value.text]
     argv = replaced(inner.argv, (*marks, "{}")) if inner.argv else ()
     return _with(inner, (*argv, MORE_INPUT) if argv and not marks else argv, strict=strict)
@@ -215,10 +216,8 @@ def _with(inner: Inner, argv: Words, *, strict: bool = False, alone: bool = Fals
     return replace(inner, argv=argv, strict=strict, alone=alone)
 
 
-def _split_string(name: str, options: Options, found: Unwrapped) -> None:
+def _split_string(options: Options, found: Unwrapped) -> None:
     """`env -S 'rm x'`: the words are in one string."""
-    if name != "env":
-        return
     for option, value in options.values:
         if option in {"-S", "--split-string"}:
             rest = options.rest[0] if options.rest else ()
