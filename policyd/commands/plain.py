@@ -301,7 +301,7 @@ def _is_closed(source: str, found: re.Match[str]) -> bool:
 def _begins(source: str, found: re.Match[str], part: Part) -> bool:
     """Take assignments off the words; say whether what is first may stand there."""
     first = part.words[0]
-    if _NEVER_FIRST(first) or not (_TESTS.isdisjoint(part.words) or _is_test(part.words)):
+    if (first[0] in "\\<>{" and _NEVER_FIRST(first)) or not (_TESTS.isdisjoint(part.words) or _is_test(part.words)):
         return False
     if "=" in first:
         return not found[6] and _assigns(source, found.start(), part)

@@ -42,6 +42,8 @@ from policyd.model import CONST, UNKNOWN, Assignment, Word
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _LOADER = re.compile(r"ld(?:-linux.*|-musl.*|64)?\.so(?:\.\d+)*").fullmatch
+_WORDS = frozenset({"time", "coproc"})
+"""Wrappers that are words of the shell."""
 _OPENING = KEYWORDS | {"{", "!", "[["}
 
 
@@ -95,15 +97,20 @@ def _wrapper(name: str, spec: Wrapper, words: Words, found: Unwrapped, files: Wo
         return
     if not options.known:
         found.reasons.append(f"an option of `{name}` is not known, so what it runs may be another word")
-    if name in {"time", "coproc"} and any(_compound(rest) for rest in options.rest):
+    if name in _WORDS and any(map(_compound, options.rest)):
         found.reasons.append(f"`{name}` stands before more than a simple command")
     scripted = scripts(name, spec.scripts, words, found) if spec.scripts else False
     values = options.values
     place = next((value for option, value in values if option in spec.places), None) if values else None
     if name == "env":
         _split_string(options, found)
-    inners = [inner for rest in options.rest if (inner := _command(name, spec, rest, place)) is not None]
-    loose = next((word for inner in inners for word in _before(words, inner, spec) if becomes_several(word)), None)
+    inners: list[Inner] = []
+    loose: Word | None = None
+    for rest in options.rest:
+        inner = _command(name, spec, rest, place)
+        if inner is not None:
+            inners.append(inner)
+            loose = loose or next(filter(becomes_several, _before(words, inner, spec)), None)
     if loose is not None:
         found.reasons.append(f"`{loose.text}` may become several words, and `{name}` may run one of them")
     if not inners and not scripted and spec.shell:
@@ -118,7 +125,8 @@ def _wrapper(name: str, spec: Wrapper, words: Words, found: Unwrapped, files: Wo
     if spec.transparent and options.known and loose is None:
         found.reasons.append(f"`{name}` has an option that does more than run the command behind it")
     handed = _handed(inners[0], options, files) if files and name in _XARGS and _takes_each(options) else []
-    found.inners += handed or [_fed(inner, spec, options) for inner in inners]
+    for inner in handed or inners:
+        found.inners.append(inner if handed else _fed(inner, spec, options))
 
 
 def _before(words: Words, inner: Inner, spec: Wrapper) -> Words:
@@ -128,7 +136,7 @@ def _before(words: Words, inner: Inner, spec: Wrapper) -> Words:
 
 def _command(name: str, spec: Wrapper, rest: Words, place: Word | None) -> Inner | None:
     env: list[Assignment] = []
-    if name in {"time", "coproc"}:
+    if name in _WORDS:
         rest = _braced(rest)
     while spec.assigns and rest and (pair := _assignment(rest[0])) is not None:
         env.append(pair)
@@ -145,7 +153,7 @@ def _command(name: str, spec: Wrapper, rest: Words, place: Word | None) -> Inner
 
 def _compound(rest: Words) -> bool:
     """Say whether words begin with what opens a compound command."""
-    return any(constant_text(word) in _OPENING for word in rest[:3])
+    return not _OPENING.isdisjoint([word.text for word in rest[:3] if word.kind is CONST])
 
 
 def in_shell(name: str) -> bool:
@@ -164,7 +172,7 @@ def _braced(rest: Words) -> Words:
 
 def _assignment(word: Word) -> Assignment | None:
     text = word.text if word.kind is CONST else word.prefix
-    found = _ASSIGNMENT.fullmatch(text)
+    found = _ASSIGNMENT.fullmatch(text) if "=" in text else None
     if found is None:
         return None
     value = constant(found[2]) if word.kind is CONST else Word(word.text, UNKNOWN)
