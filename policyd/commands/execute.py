@@ -104,18 +104,25 @@ def _wraps(name: str) -> bool:
     return bool(name) and wrappers.marks(name) is not None
 
 
-def listed(run: Run, state: State, argv: Words, source: str, via: tuple[str, ...], fed: str) -> bool:
-    """Add words that make a command which needs no more than to be listed; say whether they do."""
+def listed(
+    run: Run,
+    state: State,
+    argv: Words,
+    source: str,
+    via: tuple[str, ...],
+    fed: str,
+    env: tuple[Assignment, ...] = (),
+) -> int:
+    """Add words that make a command which needs no more than to be listed; return its index, -1 where they do not."""
     head = argv[0]
     if head.kind is not CONST or len(argv) > WORDS:
-        return False
+        return -1
     name = head.text.rpartition("/")[2]
     if _MARKS.get(name, _UNSEEN) is not None and is_special(name, argv):
-        return False
-    run.add(
-        SimpleCommand(argv, source, (), state.taint, state.tainted, state.cwd, None, via, None, False, run.strict, fed)
+        return -1
+    return run.add(
+        SimpleCommand(argv, source, env, state.taint, state.tainted, state.cwd, None, via, None, False, run.strict, fed)
     )
-    return True
 
 
 def simple(run: Run, state: State, call: Call, script: Script) -> tuple[int, Pair]:

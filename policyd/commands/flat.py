@@ -35,11 +35,12 @@ _SORTS = re.compile(r"sort +-[urVfn]*z[urVfn]*").fullmatch
 
 def script(run: Run, text: str, state: State, via: tuple[str, ...]) -> Pair:
     """Read a whole shell text into `run`; return the directories after it."""
-    text, reason = odd_characters(text)
-    if reason:
-        run.opaque(reason)
-    source = text if text.isascii() else text.encode("utf-8", "replace").decode("latin-1")
-    return whole(Text(run, source, state, via, script))
+    if not (text.isascii() and text.isprintable()):
+        text, reason = odd_characters(text)
+        if reason:
+            run.opaque(reason)
+        text = text.encode("utf-8", "replace").decode("latin-1")
+    return whole(Text(run, text, state, via, script))
 
 
 def whole(text: Text) -> Pair:
@@ -146,7 +147,8 @@ def _pipeline(text: Text, parts: Sequence[Part], place: int) -> tuple[int, Pair]
         if parts[place].after != "|":
             text.files = ()
             return place, (here, here)
-        text.files = _listed(text, text.run.commands[first:], parts[place])
+        finds = text.files or parts[place].words[:1] == ["find"]
+        text.files = _listed(text, text.run.commands[first:], parts[place]) if finds else ()
         place += 1
 
 
@@ -161,10 +163,9 @@ def _listed(text: Text, commands: Sequence[SimpleCommand], part: Part) -> tuple[
 
 def _command(text: Text, part: Part) -> Pair:
     """Read one command with its redirections."""
-    if part.group or part.redirects or part.assigned or part.before == "|":
-        pair = _more(text, part)
-    else:
-        pair = _words(text, part)
+    if not part.more and part.before != "|":
+        return _words(text, part)
+    pair = _more(text, part)
     return (pair[1], pair[0]) if part.negated else pair
 
 
@@ -191,7 +192,7 @@ def _words(text: Text, part: Part) -> Pair:
     if not argv:
         return here, here
     source = shown(part.text)
-    if text.document is None and not text.files and listed(text.run, state, argv, source, text.via, text.fed):
+    if text.document is None and not text.files and listed(text.run, state, argv, source, text.via, text.fed) >= 0:
         return here, here
     return _run(text, argv, source)[1]
 
@@ -218,7 +219,10 @@ def _simple(text: Text, part: Part) -> Pair:
     index, pair = -1, (here, here)
     if argv:
         source = shown(part.text)
-        index, pair = _run(text, argv, source, env, prints=not uses)
+        if text.document is None and not text.files:
+            index = listed(text.run, text.state, argv, source, text.via, text.fed, env)
+        if index < 0:
+            index, pair = _run(text, argv, source, env, prints=not uses)
     if uses:
         redirects.add(text, uses, index, here)
     return pair

@@ -93,10 +93,12 @@ class Part(Struct):
     """`(` or `{` of a group, or the word of the shell that begins it (`if`, `for`)."""
     inner: Sequence[Part] = ()
     """The commands of a group."""
-    lists: list[tuple[str, list[Part]]] = field(default_factory=list)
+    lists: Sequence[tuple[str, Sequence[Part]]] = ()
     """The lists inside it, each with the word of the shell before it."""
     negated: bool = False
     """`!` stands before it."""
+    more: bool = False
+    """It is more than words."""
     mixed: bool = False
     """What it says of errors goes where what it prints goes, or the other way round."""
     after: str = ""
@@ -209,6 +211,7 @@ def _taken(whole: _Divided, found: re.Match[str], before: str) -> Part | None:
         return None
     if behind and (not (part.words or group) or not _redirected(whole, found, part)):
         return None
+    part.more = bool(behind or group or part.assigned or part.negated)
     return part
 
 
@@ -226,7 +229,7 @@ def _redirected(whole: _Divided, found: re.Match[str], part: Part) -> bool:
 
 def _opened(whole: _Divided, word: re.Match[str], before: str) -> tuple[Part, re.Match[str]] | None:
     """Return the command that a word of the shell opens, with what stands behind it; None where it is not plain."""
-    part = Part(before, group=word[1])
+    part = Part(before, group=word[1], more=True)
     end = _test(whole, word) if word[1] == "[[" else _compound(whole, word, part)
     part.text = whole.source[word.start(1) : end]
     found = plainwords.part(whole.nests)(whole.source, end)
@@ -258,7 +261,7 @@ def _compound(whole: _Divided, word: re.Match[str], part: Part) -> int:
         taken = _list(whole, at, _BEHIND[keyword])
         if taken is None:
             return 0
-        part.lists.append((keyword, taken[0]))
+        part.lists = (*part.lists, (keyword, taken[0]))
         keyword, at = taken[1][1], taken[1].end()
     whole.depth -= 1
     return at

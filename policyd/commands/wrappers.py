@@ -104,13 +104,8 @@ def _wrapper(name: str, spec: Wrapper, words: Words, found: Unwrapped, files: Wo
     place = next((value for option, value in values if option in spec.places), None) if values else None
     if name == "env":
         _split_string(options, found)
-    inners: list[Inner] = []
-    loose: Word | None = None
-    for rest in options.rest:
-        inner = _command(name, spec, rest, place)
-        if inner is not None:
-            inners.append(inner)
-            loose = loose or next(filter(becomes_several, _before(words, inner, spec)), None)
+    inners = [inner for rest in options.rest if (inner := _command(name, spec, rest, place)) is not None]
+    loose = _loose(words, inners, spec)
     if loose is not None:
         found.reasons.append(f"`{loose.text}` may become several words, and `{name}` may run one of them")
     if not inners and not scripted and spec.shell:
@@ -125,13 +120,16 @@ def _wrapper(name: str, spec: Wrapper, words: Words, found: Unwrapped, files: Wo
     if spec.transparent and options.known and loose is None:
         found.reasons.append(f"`{name}` has an option that does more than run the command behind it")
     handed = _handed(inners[0], options, files) if files and name in _XARGS and _takes_each(options) else []
-    for inner in handed or inners:
-        found.inners.append(inner if handed else _fed(inner, spec, options))
+    found.inners += handed or [_fed(inner, spec, options) for inner in inners]
 
 
-def _before(words: Words, inner: Inner, spec: Wrapper) -> Words:
-    """Return a wrapper's words in front of the command it runs; all, where that is text put together from words."""
-    return words if spec.joined else words[: len(words) - len(inner.argv)]
+def _loose(words: Words, inners: list[Inner], spec: Wrapper) -> Word | None:
+    """Return a word that may become several in front of what a wrapper runs; anywhere, where that is put together."""
+    for inner in inners:
+        for word in words if spec.joined else words[: len(words) - len(inner.argv)]:
+            if becomes_several(word):
+                return word
+    return None
 
 
 def _command(name: str, spec: Wrapper, rest: Words, place: Word | None) -> Inner | None:
