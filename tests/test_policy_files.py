@@ -116,7 +116,7 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "the directory, with a sticky bit": (lambda d: d.chmod(0o1777), "everybody may write it"),
     "a parent": (lambda d: d.parent.chmod(0o775), "may write it"),
     "the first parent": (lambda d: d.parent.parent.chmod(0o757), "everybody may write it"),
-    "a FIFO": (lambda d: os.mkfifo(d / "20.toml", 0o644), "a FIFO"),
+    "a FIFO": (lambda d: os.mkfifo(d / "20.toml", 0o644), "a FIFO, not a plain file; put a plain"),
     "a directory as a file": (lambda d: (d / "20.toml").mkdir(mode=0o755), "a directory"),
     "a link to nowhere": (lambda d: (d / "20.toml").symlink_to("30"), "cannot be read"),
     "a link to itself": (lambda d: (d / "20.toml").symlink_to("20.toml"), "too many links"),

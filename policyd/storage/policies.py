@@ -157,7 +157,7 @@ def refused(path: str, error: OSError, layer: Layer) -> Diagnostic:
     if isinstance(error, InsecureFileError):
         owner = "root" if layer is Layer.MANAGED else "you"
         where = path if error.path == path else f"{path} ({error.path})"
-        fix = f"make it belong to {owner} and writable by nobody else (`chown`, `chmod go-w`)"
+        fix = error.fix or f"make it belong to {owner} and writable by nobody else (`chown`, `chmod go-w`)"
         return Diagnostic(where, 0, "", f"not safe to read: {error.why}", fix, layer)
     fix = UNREADABLE.get(error.errno or 0, "")
     return Diagnostic(path, 0, "", f"cannot be read: {error.strerror or error}", fix, layer)

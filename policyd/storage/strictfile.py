@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from msgspec import Struct, field
 
 LARGEST = 16 * 1024 * 1024
+SMALLER = "write less, or several files"
 LINKS = 40
 CLOSED = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 Fault = Callable[[os.stat_result], str]
@@ -29,10 +30,10 @@ Fault = Callable[[os.stat_result], str]
 class InsecureFileError(OSError):
     """A file or directory that somebody else could have written, or that is no plain file; says which and why."""
 
-    def __init__(self, path: str, why: str) -> None:
-        """Name the path at fault."""
+    def __init__(self, path: str, why: str, fix: str = "") -> None:
+        """Name the path at fault, and what to do about it where that is not to whom it belongs."""
         super().__init__(f"{path}: {why}")
-        self.path, self.why = path, why
+        self.path, self.why, self.fix = path, why, fix
 
 
 class Owners(Struct, frozen=True):
@@ -117,12 +118,13 @@ def read_all(descriptor: int, path: str) -> bytes:
     """Read a regular file from its descriptor, up to `LARGEST` bytes."""
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
-        raise InsecureFileError(path, f"it is {kind_of(status.st_mode)}, not a plain file")
+        why = f"it is {kind_of(status.st_mode)}, not a plain file"
+        raise InsecureFileError(path, why, "put a plain file in its place, or take it away")
     if status.st_size > LARGEST:
-        raise InsecureFileError(path, f"it is larger than {LARGEST} bytes")
+        raise InsecureFileError(path, f"it is larger than {LARGEST} bytes", SMALLER)
     data = read_some(descriptor, LARGEST + 1)
     if len(data) > LARGEST:
-        raise InsecureFileError(path, f"it is larger than {LARGEST} bytes")
+        raise InsecureFileError(path, f"it is larger than {LARGEST} bytes", SMALLER)
     return data
 
 
