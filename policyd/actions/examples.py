@@ -33,7 +33,7 @@ def example_actions(
     cwd = _cwd(build, fields.get("cwd"))
     if isinstance(command := fields.get("command"), str):
         shell.text_actions(build, command, "example", cwd)
-    if isinstance(path := fields.get("path"), str):
+    for path in _texts(fields.get("path")):
         build.path(path, build.kinds, "example", reach=Reach.CONTENT if kind in WIDE else Reach.ENTRY)
     if isinstance(url := fields.get("url"), str):
         build.url(url if "://" in url else f"https://{url}", build.kinds, "example")
@@ -68,6 +68,12 @@ def implied(fields: Mapping[str, object]) -> str:
     """Return the kind of an example table that names none."""
     kinds = {"command": "execute", "url": "fetch", "path": "read", "mode": "switch_mode"}
     return next((kind for key, kind in kinds.items() if key in fields), "other")
+
+
+def _texts(value: object) -> list[str]:
+    """Return the text or the texts of a table's entry."""
+    listed = value if isinstance(value, list) else [value]
+    return [text for text in listed if isinstance(text, str)]
 
 
 def _cwd(build: Builder, cwd: object) -> tuple[str, ...]:

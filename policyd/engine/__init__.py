@@ -202,9 +202,15 @@ def rule_holds(
     """Say whether the conditions of `rule` hold for a request: what an example of a policy tests.
 
     A deny or ask rule holds if it may for one of `actions`; an allow rule if it holds for every one it could be about.
-    Conditions on the session count as met; layers, trust and floors are not looked at.
+    Conditions on the session count as met, that on a mode where the example names none; layers, trust and floors are
+    not looked at.
     """
-    held = [rule.holds(action, context, fs, met=MET_IN_EXAMPLES) for action in actions if concerns(rule, action)]
+    said = MET_IN_EXAMPLES - {"mode"}
+    held = [
+        rule.holds(action, context, fs, met=MET_IN_EXAMPLES if action.mode is None else said)
+        for action in actions
+        if concerns(rule, action)
+    ]
     return bool(held) and (min(held) is Truth.YES if rule.effect is ALLOW else max(held) is not Truth.NO)
 
 
