@@ -215,12 +215,20 @@ def check_examples(policy: Policy, machine: Machine) -> list[Diagnostic]:
     for example in policy.examples:
         actions = example_actions(example.text, example.table, example.rule.resource, talk.around(""), talk.profile)
         if engine.rule_holds(example.rule, actions, context, machine.fs) is not example.wanted:
-            text = example.text or str(dict(example.table))
+            text = example.text or inline(example.table)
             found = f"the example `{text}` {'does not match' if example.wanted else 'matches'}"
             advice = "correct the rule or the example"
             ref = example.rule.ref
             wrong.append(Diagnostic(example.file, example.line, ref.id, found, advice, ref.layer))
     return wrong
+
+
+def inline(table: Mapping[str, object]) -> str:
+    """Return a table of an example as its author wrote it, on one line."""
+    from json import dumps
+
+    entries = (f"{key} = {dumps(value, ensure_ascii=False, default=str)}" for key, value in table.items())
+    return f"{{ {', '.join(entries)} }}"
 
 
 def broken_by(wrong: Sequence[Diagnostic]) -> str:
