@@ -91,6 +91,7 @@ def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
         "member",
         "number",
         "imports",
+        "lines",
         "term",
         "undotted",
         "place",

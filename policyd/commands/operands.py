@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from policyd.commands import foreign, scripts, sentwords, views
 from policyd.commands.mentions import PIECES, addresses, file_url, is_remote, mounted, one_piece, parts
-from policyd.commands.options import Given, Parsed, constant, is_long, key, parse, unread
+from policyd.commands.options import Given, Parsed, constant, is_long, key, parse, tail, unread
 from policyd.commands.patterns import plain_name
 from policyd.commands.programs import Called, Program, called
 from policyd.model import READ_KINDS, Filesystem, FileUse, Reach, Role, SimpleCommand, UrlUse, Word, WordKind
@@ -239,6 +239,8 @@ def _value(found: _Uses, program: Program, given: Given, value: Word, *, only_ru
         found.url(value, sure=True)
     elif role == "mention":
         found.mention(value)
+    elif role == "lines":
+        found.mention(tail(value, value.text.rfind(":") + 1) if value.kind is WordKind.CONST else value)
     elif role in {"code", "imports", "asked"}:
         found.code(value)
     elif role == "mount":
