@@ -85,6 +85,9 @@ CODES = """
 2  trust                                        there is no policy in
 2  trust --show                                 there is no policy in
 2  init nothing                                 no starter policy `nothing`
+2  init --write                                 which starter policy?
+2  init zed                                     write `policyd init --client zed`
+2  init claude                                  write `policyd init --agent claude`
 2  init --agent nobody                          no agent `nobody` is known
 2  doctor --client nobody                       no client `nobody` is known
 2  grants revoke                                name grants by id

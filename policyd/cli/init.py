@@ -62,13 +62,18 @@ def known(name: str) -> str:
 
 def preset(words: list[str], where: Places, *, write: bool) -> int:
     """Print or write a starter policy."""
+    if not words and write:
+        return failed("init", f"which starter policy? write one of {', '.join(presets.PRESETS)}")
     if not words:
         say("starter policies (`policyd init NAME` prints one, `policyd init NAME --write` puts it in force):")
         say(*(f"  {name:<10} {text}" for name, text in presets.PRESETS.items()))
         say("for a client: --client NAME [--agent NAME] [-- AGENT ARG…]; for an agent: --agent NAME")
         return 0
     if len(words) > 1 or words[0] not in presets.PRESETS:
-        return failed("init", f"no starter policy `{' '.join(words)}`; write one of {', '.join(presets.PRESETS)}")
+        name = " ".join(words)
+        option = "--client" if name in CLIENTS else "--agent" if known(name) else ""
+        more = f"`policyd init {option} {name}`" if option else f"one of {', '.join(presets.PRESETS)}"
+        return failed("init", f"no starter policy `{name}`; write {more}")
     if write:
         return write_preset(words[0], where)
     give(presets.text(words[0]))
