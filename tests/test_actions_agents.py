@@ -282,6 +282,16 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
     ),
     (
         "@agentclientprotocol/codex-acp",
+        {"title": "\"ls 'a b'\"", "kind": "execute", "rawInput": {"command": "\"ls 'a b'\""}},
+        ["execute $ ls a b", "search /home/dev/project/a b to names", "execute $ ls 'a b'"],
+    ),
+    (
+        "@agentclientprotocol/codex-acp",
+        {"title": "rm \"it's\" '$x'", "kind": "execute", "rawInput": {"command": "rm \"it'\"'\"'s\" '\"'\"'$x'\"'\"'"}},
+        ["execute $ rm it's $x", "delete /home/dev/project/it's", "delete /home/dev/project/$x"],
+    ),
+    (
+        "@agentclientprotocol/codex-acp",
         {"title": "'make' 'all'", "kind": "execute", "rawInput": {"command": "'make' 'all'"}},
         ["execute $ make all"],
     ),

@@ -54,12 +54,17 @@ def commands_of(build: Builder, spec: ToolSpec) -> None:
 def _texts(build: Builder, spec: ToolSpec, text: object) -> tuple[object, ...]:
     """Return the texts a command may be: of a quoted one what the quotes hold, and itself unless a title is just that.
 
-    Only the agent can tell them apart: a program may have any name, `rm -rf x` among them.
+    Only the agent can tell them apart: a program may have any name, `rm -rf x` among them. What stands between the
+    first quote and the last one is such a text only where a title is it.
     """
-    inner = shell.quoted_text(text) if spec.table.quoted and isinstance(text, str) else None
-    if inner is None:
+    if not spec.table.quoted or not isinstance(text, str):
         return (text,)
-    return (inner,) if inner in build.evidence.titles else (inner, text)
+    titles, inner = build.evidence.titles, shell.quoted_text(text)
+    between = shell.quoted_text(f"'{text}'") if inner is None and titles and text not in titles else None
+    told = inner or between
+    if told is not None and told in titles:
+        return (told,)
+    return (text,) if inner is None else (inner, text)
 
 
 def _unsaid(build: Builder) -> None:
