@@ -220,8 +220,11 @@ class Builder(Struct, dict=True):
         return self.compiler.now(block, ref, sets, report)
 
     def unique(self, parsed: Parsed, name: str, number: int, own: str, line: int) -> None:
-        """Report an id that its layer already has."""
+        """Report an id that its layer already has, or that an entry of `[defaults]` is called by."""
         here = parsed.source.name, line
+        if own.startswith("defaults."):
+            found = f"the id `{own}` is the name of an entry of `[defaults]`"
+            parsed.report(Mistake(found, "choose another", key="id"), name, number)
         first = self.ids.setdefault((parsed.source.layer, own), here)
         if first != here:
             found = f"the id `{own}` is taken by {first[0]}:{first[1]}"
