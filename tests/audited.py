@@ -97,3 +97,22 @@ def read(log: Path) -> Iterator[dict[str, object]]:
     """The records of a log."""
     for line in log.read_bytes().splitlines():
         yield json.loads(line)
+
+
+# ---- what is done to a log -------------------------------------------------------------------------
+
+
+def edit(lines: list[bytes], at: int) -> None:
+    """Change a word of a line."""
+    lines[at] = lines[at].replace(b"allow", b"allot")
+
+
+def delete(lines: list[bytes], at: int) -> None:
+    """Take a line away."""
+    del lines[at]
+
+
+def swap(lines: list[bytes], at: int) -> None:
+    """Put a line in its neighbour's place."""
+    other = at - 1 if at else 1
+    lines[at], lines[other] = lines[other], lines[at]

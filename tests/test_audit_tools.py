@@ -39,7 +39,7 @@ from policyd.model import (
 )
 from policyd.storage import auditchain
 from policyd.storage.auditlog import AuditLog
-from tests.audited import CAPTURES, GROUND, HOME, START, Day, careful, policy, read
+from tests.audited import CAPTURES, GROUND, HOME, START, Day, careful, delete, edit, policy, read, swap
 from tests.fakes import FakeFilesystem
 
 POLICY = (
@@ -464,19 +464,6 @@ def test_no_record_however_damaged_ends_a_command(fields: dict[str, object]) -> 
 
 
 # ---- the chain -------------------------------------------------------------------------------------
-
-
-def edit(lines: list[bytes], at: int) -> None:
-    lines[at] = lines[at].replace(b"allow", b"allot")
-
-
-def delete(lines: list[bytes], at: int) -> None:
-    del lines[at]
-
-
-def swap(lines: list[bytes], at: int) -> None:
-    other = at - 1 if at else 1
-    lines[at], lines[other] = lines[other], lines[at]
 
 
 def repeat(lines: list[bytes], at: int) -> None:

@@ -21,6 +21,7 @@ from policyd import audit
 from policyd.storage.auditchain import head_path, log_files, verify
 from policyd.storage.auditlog import AuditError, AuditLog
 from policyd.storage.auditsync import Syncer
+from tests.audited import delete, edit, swap
 
 NOW = datetime(2026, 11, 29, tzinfo=UTC)
 
@@ -75,19 +76,6 @@ def test_processes_share_one_chain_across_files(tmp_path: Path) -> None:
     assert len(files) > 5
     assert sum(len(Path(file).read_bytes().splitlines()) for file in files) == 400
     assert faults(path) == []
-
-
-def edit(lines: list[bytes], at: int) -> None:
-    lines[at] = lines[at].replace(b"allow", b"allot")
-
-
-def delete(lines: list[bytes], at: int) -> None:
-    del lines[at]
-
-
-def swap(lines: list[bytes], at: int) -> None:
-    other = at - 1 if at else 1
-    lines[at], lines[other] = lines[other], lines[at]
 
 
 def insert(lines: list[bytes], at: int) -> None:
