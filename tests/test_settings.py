@@ -129,6 +129,7 @@ MISTAKES = (
     ('[audit]\nduribility = "fsync"', ":2: unknown setting `audit.duribility`; did you mean `durability`?"),
     ('audit.path = "relative"', ":1: `audit.path`: write a full path, or one that begins with `~/`"),
     ('prompt = ["client", "web"]', ":1: `prompt.1`: write `client`, `inbox` or `command:/path`"),
+    ("[timeouts]\nclinet = 3", ":2: `timeouts.clinet`: no step is called so; write `client`"),
     ("prompt = [", ": is no TOML"),
     (f"prompt = {'[' * 5000}", ": is no TOML"),
     (f"human_ms = {'9' * 5000}", ": is no TOML"),

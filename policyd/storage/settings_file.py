@@ -20,6 +20,7 @@ from policyd.policy.errors import nearest
 from policyd.policy.file import SETTINGS as LOCKABLE
 
 Step = Annotated[str, StringConstraints(pattern=r"^(client|inbox|command:/.+)$")]
+Road = Annotated[str, StringConstraints(pattern=r"^(client|inbox|command(:/.+)?)$")]
 Seconds = Annotated[float, Field(gt=0, le=24 * 3600)]
 Label = Annotated[str, StringConstraints(max_length=200)]
 
@@ -55,7 +56,7 @@ class SettingsFile(BaseSettings):
     model_config = SettingsConfigDict(extra="forbid", strict=True, case_sensitive=True)
 
     prompt: list[Step] | None = None
-    timeouts: dict[str, Annotated[Seconds, Field(strict=False)]] | None = None
+    timeouts: dict[Road, Annotated[Seconds, Field(strict=False)]] | None = None
     agent_mode: Literal["enforce", "warn", "off"] | None = None
     strict: bool | None = None
     fs_read: Literal["allow", "policy"] | None = None
@@ -97,6 +98,7 @@ NAMES = {
 PLAIN = ("literal_error", "string_type", "bool_type", "dict_type", "model_type", "model_attributes_type")
 """Mistakes that are told as those of policies are."""
 PATTERNS = {
+    "timeouts": "no step is called so; write `client`, `inbox`, `command` or `command:/path`",
     "prompt": "write `client`, `inbox` or `command:/path`",
     "audit": "write a full path, or one that begins with `~/`",
 }
@@ -141,7 +143,7 @@ def flat(path: str, data: bytes, file: SettingsFile, problems: list[str]) -> dic
 def in_words(path: str, data: bytes, error: ErrorDetails) -> str:
     """Return one mistake as `file:line: key: what was found; what to write`."""
     place, kind, message = error["loc"], error["type"], error["msg"]
-    key = ".".join(str(part) for part in place)
+    key = ".".join(str(part) for part in place if part != "[key]")
     where = f"{path}:{line_of(data, str(place[0]), str(place[1]) if len(place) > 1 else '')}"
     if kind == "extra_forbidden":
         names = NAMES.get(str(place[0]) if len(place) > 1 else "", NAMES[""])
