@@ -101,7 +101,7 @@ def test_an_unknown_client_is_a_usage_error(home: Path) -> None:
 def test_each_client_is_told_of(name: str, home: Path) -> None:
     said = policyd("doctor", "--client", name, cwd=home.parent / "work", home=home)
     assert said.returncode == 0
-    assert f"client {name}" in said.stdout
+    assert f"client {name}" in said.stdout and "learns the session's mode from: response" in said.stdout
 
 
 # ---- agents ----------------------------------------------------------------------------------------

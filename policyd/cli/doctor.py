@@ -163,6 +163,7 @@ def client_lines(found: Findings) -> Iterator[str]:
         by = "name" if client.shows_option_names else "kind"
         yield f"  shows     {counted(client.options_per_kind, 'option')} a kind, by {by}"
         yield f"  remembers {'nothing' if client.remember == 'never' else f'{client.remember} at most'}"
+        yield f"  modes     it learns the session's mode from: {', '.join(client.modes_from)}"
         yield from (f"  does      {text}" for text in client.behaviour)
     yield from (f"  read      {path}" for path in found.files)
     yield from (f"  note      {text}" for text in found.notes)
