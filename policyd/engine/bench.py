@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from policyd.engine.reasons import UNREAD
 from policyd.model import Action, Context, Effect, Filesystem, Judged, Layer, PathRef, Role, RuleRef, Truth
 from policyd.policy import Entry, LayerDefaults, Policy, Rule
 
@@ -129,7 +130,7 @@ class Bench(Struct):
         if action.role is MENTION:
             return found
         if action.opaque and not any(rule.opaque for rule in allows):
-            found.append(f"not understood: {action.opaque}")
+            found.append(f"{UNREAD}{action.opaque}")
         if action.escalate and not any(rule.escalate for rule in allows):
             found.append(f"it widens the agent's reach: {action.escalate}")
         if self.context.broken:

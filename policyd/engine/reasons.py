@@ -23,6 +23,8 @@ LONGEST_NAME = 60
 MOST_SAID = 20
 """Reasons that are told; what nearly allowed an action is looked for as often."""
 SILENCE = "no rule speaks about it"
+UNREAD = "not understood: "
+"""How it is said why something could not be read."""
 Item = TypeVar("Item", bound=Hashable)
 About = Callable[[Action], Iterable[Rule]]
 """The rules that are about what an action runs."""
@@ -41,6 +43,13 @@ def unique(items: list[Item]) -> list[Item]:
 def told(words: list[str]) -> list[str]:
     """Return the first reasons, and how many more there are."""
     return words if len(words) <= MOST_SAID else [*words[:MOST_SAID], f"and {len(words) - MOST_SAID} more reasons"]
+
+
+def fresh(words: list[str]) -> list[str]:
+    """Leave out why something was not understood where that keeps the very rule that nearly held from holding."""
+    held = [word for word in words if not word.startswith(UNREAD)]
+    why = len(UNREAD)
+    return [word for word in words if word in held or not any(f": {word[why:]}" in other for other in held)]
 
 
 def near(action: Action, about: About) -> str:
@@ -123,7 +132,7 @@ def said(
     rules, reasons = deciding(effect, judged, about)
     return Said(
         source or source_of(effect, rules, judged),
-        sentences(told(unique([*words, *reasons]))) or SILENCE,
+        sentences(fresh(told(unique([*words, *reasons])))) or SILENCE,
         tuple(rules),
         tuple(unique([ref for one in judged for ref in one.hits + one.possible])),
         "project" if effect is not ASK else "never" if words else remember(judged),
