@@ -33,7 +33,7 @@ from policyd.paths.tails import Tail, tail_of
 class Place:
     """An absolute directory with what a pattern says below it."""
 
-    __slots__ = ("anchored", "directory", "matches", "size", "start", "tail")
+    __slots__ = ("_whole", "anchored", "directory", "matches", "size", "start", "tail")
 
     def __init__(self, directory: str, tail: Tail, *, anchored: bool = True) -> None:
         self.directory = directory
@@ -43,6 +43,7 @@ class Place:
         self.start = directory if directory == "/" else directory + "/"
         self.size = len(self.start)
         self.matches = tail.matches
+        self._whole: Tail | None = None
 
     def below(self, form: str) -> str | None:
         """Return `form` relative to the directory, None if it does not lie there."""
@@ -55,9 +56,11 @@ class Place:
         return below(form, self.directory) is not None
 
     def from_root(self) -> Tail:
-        """Return the whole as one tail below `/`."""
-        heads = (literal(name) for name in self.directory.split("/") if name)
-        return Tail((*heads, *self.tail.segments))
+        """Return the whole as one tail below `/`; made once, for many globs are held against it."""
+        if self._whole is None:
+            heads = (literal(name) for name in self.directory.split("/") if name)
+            self._whole = Tail((*heads, *self.tail.segments))
+        return self._whole
 
     def fold(self) -> Place:
         """Return the place for forms that are case-folded."""
