@@ -51,10 +51,18 @@ _INNER = _inside(rf"|\$\({_inside('')}\)")
 """Text that surely ends at the parenthesis behind it: no comment, deeper nesting or here-document (but cut out)."""
 
 
+def _expansion(blank: str, nested: str) -> str:
+    """Return the expression of `${x:-y}` and `${x##*/}` with `nested` in it, and `blank`."""
+    operator = r":?[-+?=]|##?|%%?|//?|,,?|\^\^?"
+    return rf"\$\{{[A-Za-z_][A-Za-z0-9_]*+(?:{operator})(?:[{_BARE}~^*?{blank}-]|{_VARIABLE}{nested})*+\}}"
+
+
 def _word(nests: bool) -> str:
     """Return the expression of a word; `nests`: with substitutions in it."""
-    double = rf"{_VARIABLE}|\$\({_INNER}\)|{_TICKS}" if nests else _VARIABLE
-    bare = rf"{_VARIABLE}|(?:\$|(?<=[ \t])[<>])\({_INNER}\)|{_TICKS}" if nests else _VARIABLE
+    nested = rf"|\$\({_INNER}\)|{_TICKS}" if nests else ""
+    double = rf"{_VARIABLE}|{_expansion(' ', nested)}{nested}"
+    process = rf"|(?<=[ \t])[<>]\({_INNER}\)" if nests else ""
+    bare = rf"{_VARIABLE}|{_expansion('', nested)}{nested}{process}"
     return rf"""(?:[{_BARE}~^*?-]++|{_BRACES}|{_SINGLE}|{_ANSI}|"(?:{_IN_DOUBLE}|{double})*+"|{_ESCAPE}|{bare})++"""
 
 
@@ -98,6 +106,12 @@ def spelling(nests: bool) -> re.Pattern[str]:
 def substitution() -> Callable[..., re.Match[str] | None]:
     """Return what matches `$(…)` and `<(…)` of a plain list; its group is the text in them."""
     return re.compile(rf"[$<>]\(({_INNER})\)").match
+
+
+@cache
+def expansion() -> Callable[..., re.Match[str] | None]:
+    """Return what matches `${x:-y}` and `${x##*/}` of a plain list."""
+    return re.compile(_expansion(" ", rf"|\$\({_INNER}\)|{_TICKS}")).match
 
 
 @cache

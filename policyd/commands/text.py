@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
@@ -25,6 +26,10 @@ _SPELLED_KEPT = 8_192
 _NAMES = {name: finished(name, "") for name in (SURE, FRAIL)}
 """What the marks of known output become where they are a word."""
 _LONGEST = 256
+_NAME = r"(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})"
+_variable = re.compile(rf'\${_NAME}|"\${_NAME}"').fullmatch
+_OWN = frozenset({"IFS", "PWD"})
+"""Variables of which more is known than their value."""
 
 
 class Text(Struct):
@@ -89,6 +94,8 @@ class Text(Struct):
         quick = glance(text)
         if quick is not None:
             words = [quick]
+        elif (name := _variable(text)) is not None and self.is_outer(name[name.lastindex or 0]):
+            return [Word(text, UNKNOWN, "", text[0] == "$")]
         else:
             words = self.spelled(text, start)
             if len(text) > _LONGEST or not plainwords.is_constant(text) or words[0].kind is UNKNOWN:
@@ -98,6 +105,10 @@ class Text(Struct):
                 _SPELLED.clear()
             _SPELLED[text] = words[0]
         return words
+
+    def is_outer(self, name: str) -> bool:
+        """Say whether a variable comes from outside, or holds what is not known."""
+        return name not in _OWN and self.state.lookup(name) is None
 
     def spelled(self, text: str, start: int) -> list[Word]:
         """Return the words that `text` becomes; in a plain list that is the same wherever it stands."""
@@ -179,8 +190,9 @@ class Text(Struct):
         self.echoed = text.echoed
 
     def closing(self, start: int, end: int) -> int:
-        """Return where the `${…}` at `start` ends: it cannot be told."""
-        return 0
+        """Return where the `${…}` at `start` ends, 0 where that cannot be told."""
+        found = plainwords.expansion()(self.source, start, end)
+        return found.end() if found is not None else 0
 
     def ends_at(self, start: int) -> int:
         """Return where the backticks at `start` end: nothing is quoted between those of a plain list."""
