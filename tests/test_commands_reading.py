@@ -19,6 +19,7 @@ from policyd.commands.run import A_PART, LENGTH, PARTS, REASONS, WORDS, Run
 from policyd.commands.source import odd_characters, prepare, stand_in
 from policyd.commands.state import Pair, State
 from policyd.commands.text import Text
+from policyd.commands.words import Scanner
 from policyd.model import Reading, Role, SimpleCommand, Word, WordKind
 from tests.commands_generator import Generator
 from tests.commands_shown import shown
@@ -183,7 +184,7 @@ def plainly(text: str) -> Reading | None:
 HEADS = (
     "ls", "git", "cat", "cd", "cd", "export", "read", "exit", "return", "eval", "set", "unset", "local", "trap", "true",
     "sudo", "bash", "sh -c", "xargs", "echo", "test", "find", "env", "'l's", '"ls"', "$x", "${x}", "~/bin/a", "./a.sh",
-    "x=1", "x=$y", "x='a b' ls", "A=1 B=2 ls", "PATH=/x", "[ -f", "[ !", "printf -v", "source", ". ./a", "declare -x",
+    "x=1", "x=$y", "x='a b' ls", "A=1 B=2 ls", "PATH=/x", "[ -f", "[ !", "printf -v", "source", "export x=$y", 'local -r x="$1"', "readonly A=~/d B=*", "export a=$x$(b)", ". ./a", "declare -x",
 )  # fmt: skip
 PLAIN_WORDS = (
     "a", "-f", "--out=v", "..", "/etc", "d/e", "'a b'", '"a b"', '"$x y"', "$x", "${y}", '"${x}"', "$1", '"$@"', "$?",
@@ -353,6 +354,19 @@ TEXTS = (
 )
 
 
+@pytest.mark.parametrize(
+    "spelled", ["$x", '"$x"', "${x}", '"${x}"', "$PWD", '"$PWD"', "$IFS", "${HOME}", '"$HOME"', "$y"]
+)
+@pytest.mark.parametrize(
+    "before", ["", "x=a", "x='a b' y=*", "x=$z y=~", "IFS=: x=a:b", "HOME=/d PWD=/e", "x=", "x=$(date +%F)"]
+)
+def test_a_variable_that_is_a_word_is_read_as_a_variable_anywhere(spelled: str, before: str) -> None:
+    run, state = Run(), State(HOME, CWD)
+    script(run, before, state, ())
+    text = Text(run, spelled, state, (), script)
+    assert text.scan([(0, len(spelled))]) == Scanner(text).words(0, len(spelled))
+
+
 @settings(deadline=None)
 @given(TEXTS)
 def test_a_plain_list_is_read_as_the_tree_of_the_grammar_would_be(text: str) -> None:
@@ -399,6 +413,7 @@ PLAIN = (
     "git add -A && git commit -m \"$(cat <<'EOF'\nfeat: it's (a) `b` $c \\\n\n- é {d}\nEOF\n)\" && git push",
     'gh pr create --body "$(cat <<EOF\n## a\n\nb\nEOF\n)"; x=$(cat <<"END"\na\nEND\n\n )',
     'echo ${x:-y} "${x:-a b}" ${x##*/} "a${y%.*}b" ${z:-$(date +%s)} && ls $x "$y" "${z}"; x=a; ls $x "$x"',
+    'export A=$(a b) B="$x y" C=~/d D=*.c -x E; local x=${y:-z}; readonly y=`b`',
     "select x in a b; do echo $x; done < f",
     "cat <<E; if a; then cat <<F; fi\n1\nE\n2\nF\nb",
 )
@@ -493,7 +508,10 @@ NOT_PLAIN = (
     "a { b",
     "a 'b",
     'a "b',
-    "export x=$y",
+    "export $x",
+    "unset x=$y",
+    "export a*",
+    'export "x=$y"',
     "a\x01b",
     "[ a",
     "] a",

@@ -21,7 +21,7 @@ from policyd.commands.quoting import shown
 from policyd.commands.run import PARTS, FullError, Run
 from policyd.commands.source import Document, cut, odd_characters, prepare
 from policyd.commands.state import Pair, State, joined, union
-from policyd.commands.statements import environment, keyword
+from policyd.commands.statements import declared, environment, keyword
 from policyd.commands.tame import echoes
 from policyd.commands.text import Text
 from policyd.model import Assignment, SimpleCommand, Word
@@ -176,7 +176,7 @@ def _more(text: Text, part: Part) -> Pair:
         text.fed, text.document = "|", None
     if part.group:
         pair = _group(text, part)
-    elif part.redirects or part.assigned:
+    elif part.redirects or part.assigned or part.declares:
         pair = _simple(text, part)
     else:
         pair = _words(text, part)
@@ -212,7 +212,7 @@ def _run(
 
 def _simple(text: Text, part: Part) -> Pair:
     """Read a command with what stands before and behind its words."""
-    argv = text.words(part.words)
+    argv = text.words(part.words) if not part.declares else _declared(text, part.words)
     env = environment(text, part.assigned, prefix=bool(argv)) if part.assigned else ()
     uses = _redirects(text, part) if part.redirects else None
     here = text.state.cwd
@@ -226,6 +226,15 @@ def _simple(text: Text, part: Part) -> Pair:
     if uses:
         redirects.add(text, uses, index, here)
     return pair
+
+
+def _declared(text: Text, spellings: Sequence[str]) -> tuple[Word, ...]:
+    """Return the words of `export` and its kin."""
+    words: list[Word] = []
+    for spelled in spellings:
+        word = declared(text.inside(spelled), 0, len(spelled))
+        words += [word] if word is not None else text.words([spelled])
+    return tuple(words)
 
 
 def _redirects(text: Text, part: Part) -> list[redirects.Use]:

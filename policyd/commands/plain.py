@@ -46,6 +46,7 @@ _NEVER_FIRST = re.compile(r"[\\<>]|\{(?![^\s{}][^\s]*[,.])").match
 """How no first word begins: with what opens a group, or is another word to an alias."""
 _TESTS = frozenset({"[", "]", "!", "!="})
 _DECLARES = frozenset({"declare", "export", "local", "readonly", "typeset", "unset", "unsetenv"})
+_SETS = _DECLARES - {"unset", "unsetenv"}
 _RUNNERS = frozenset({"coproc", "time"})
 """Words of the shell that stand before a simple command as a program would."""
 _HEADS = KEYWORDS | _DECLARES
@@ -97,6 +98,8 @@ class Part(Struct):
     """The lists inside it, each with the word of the shell before it."""
     negated: bool = False
     """`!` stands before it."""
+    declares: bool = False
+    """It sets variables as `export x="$y"` does: each value is one word."""
     more: bool = False
     """It is more than words."""
     mixed: bool = False
@@ -211,7 +214,7 @@ def _taken(whole: _Divided, found: re.Match[str], before: str) -> Part | None:
         return None
     if behind and (not (part.words or group) or not _redirected(whole, found, part)):
         return None
-    part.more = bool(behind or group or part.assigned or part.negated)
+    part.more = bool(behind or group or part.assigned or part.negated or part.declares)
     return part
 
 
@@ -311,8 +314,14 @@ def _begins(source: str, found: re.Match[str], part: Part) -> bool:
     if first not in _HEADS:
         return True
     if first in _DECLARES:
-        return all(map(plainwords.is_unglobbed, part.words))
+        part.declares = not all(map(plainwords.is_unglobbed, part.words))
+        return not part.declares or (first in _SETS and all(map(_declares, part.words)))
     return first in _RUNNERS and KEYWORDS.isdisjoint(part.words[1:])
+
+
+def _declares(word: str) -> bool:
+    """Say whether a word may stand behind `export`."""
+    return _ASSIGNED(word) is not None or plainwords.is_unglobbed(word) is not None
 
 
 def _assigns(source: str, at: int, part: Part) -> bool:

@@ -212,12 +212,23 @@ def declaration(reader: Reader, node: Node, behind: list[Node] | None = None) ->
 
 def _declared(reader: Reader, node: Node) -> Word:
     start, end = node.start_byte, node.end_byte
-    pair = _assigned(reader, node, end, prefix=True)
-    match = _ASSIGNED.match(reader.source, start, end)
+    return _put(reader, start, end, _assigned(reader, node, end, prefix=True))
+
+
+def declared(text: Text, start: int, end: int) -> Word | None:
+    """Read `name=value` among the words of `export`; None where that is no assignment."""
+    if _ASSIGNED.match(text.source, start, end) is None:
+        return None
+    return _put(text, start, end, assignment(text, start, end, prefix=True))
+
+
+def _put(text: Text, start: int, end: int, pair: Assignment | None) -> Word:
+    """Return the word that an assignment is to the builtin before it."""
+    match = _ASSIGNED.match(text.source, start, end)
     head = match[0] if match is not None else ""
     if pair is not None and pair.value.kind is CONST and match is not None and match[3] == "=":
         return Word(head + pair.value.text)
-    return Word(reader.text(start, end), UNKNOWN, head)
+    return Word(text.text(start, end), UNKNOWN, head)
 
 
 def statement_assignment(reader: Reader, node: Node) -> Pair:
