@@ -16,7 +16,18 @@ from policyd.display import in_toml, safe
 from policyd.engine import MENU
 from policyd.grants import conditions, key
 from policyd.grants.literal import PLAIN, escape
-from policyd.model import Action, Decision, Effect, Judged, Layer, Role, RuleRef, WordKind
+from policyd.model import (
+    Action,
+    Assignment,
+    Decision,
+    Effect,
+    Judged,
+    Layer,
+    Role,
+    RuleRef,
+    SimpleCommand,
+    WordKind,
+)
 from policyd.policy import Policy
 
 WIDTH = 200
@@ -97,6 +108,13 @@ def rule(action: Action, roots: tuple[str, ...]) -> Mapping[str, object]:
     if found is None or action.strays or _led_out(action, roots):
         return {}
     table = {"effect": "allow", **conditions(found)}
+    more = _set_within(action.command)
+    if not all(one.value.kind is WordKind.CONST for one in more):
+        return {}
+    if more:
+        own = table.get("env")
+        within = [f"{one.name}={escape(one.value.text)}" for one in more]
+        table["env"] = [*own, *within] if isinstance(own, list) else within
     if action.url is not None:
         usual = USUAL.get(action.url.scheme, "/")
         urls = [word.partition("?")[0].replace(usual, "/", 1) for word in found.words]
@@ -108,6 +126,16 @@ def rule(action: Action, roots: tuple[str, ...]) -> Mapping[str, object]:
     if action.cwd_inside:
         table.pop("cwd", None)
     return table
+
+
+def _set_within(command: SimpleCommand | None) -> list[Assignment]:
+    """Return what a command sets for the one it runs (`env A=b make`): a rule on it has to tolerate that too."""
+    found: list[Assignment] = []
+    outer = command
+    while outer is not None and outer.inner is not None:
+        found += [one for one in outer.inner.env if one not in outer.env]
+        outer = outer.inner
+    return found
 
 
 def written(table: Mapping[str, object]) -> str:
