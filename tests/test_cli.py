@@ -115,6 +115,8 @@ def test_init_writes_a_policy_that_is_then_in_force(name: str, home: Path) -> No
     assert state["holds"] is True
     assert [row["file"] for row in state["files"]] == [str(home / f".config/policyd/policies.d/{name}.toml")]
     assert state["names"][0]["name"] == name
+    said = policyd("status", cwd=home.parent / "elsewhere", home=home).stdout
+    assert f"named    {name}, its revision {state['names'][0]['revision']}\n" in said
 
 
 def test_init_never_overwrites(home: Path) -> None:

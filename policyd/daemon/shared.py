@@ -30,7 +30,7 @@ from policyd.daemon.wire import Hello
 from policyd.display import safe
 from policyd.grants import Grant
 from policyd.policy import Policy
-from policyd.service.book import Change
+from policyd.service.book import Change, stated
 from policyd.service.passing import let_go
 from policyd.service.performer import Performer, bell
 from policyd.service.service import LEVELS
@@ -110,7 +110,7 @@ class Shared:
         """Start what runs beside the loop, say what is to be known."""
         if self.settings.audit_durability == "fsync":
             self.durability = Durability(self.ground.log)
-        self.record("start", revision=self.revision())
+        self.record("start", **stated(self.ground.book.policy))
         for entry in self.inbox.abandoned():
             self.record("inbox", entry=entry.id, outcome="rejected", reason="policyd ended before it was answered")
             self.say(f"the question {entry.id} was open when policyd ended: rejected")
@@ -282,7 +282,7 @@ class Shared:
         if told:
             self.say(told, loud=change.loosens)
             self.changed(book.policy.revision, change.loosens)
-        self.record("reload", revision=book.policy.revision, loosens=change.loosens, problems=list(change.problems))
+        self.record("reload", **stated(book.policy), loosens=change.loosens, problems=list(change.problems))
         self.reported()
         return told if change.loosens else ""
 

@@ -266,3 +266,8 @@ def last_good(found: Found, old: Found) -> Found:
     before = [source for source in old.sources if source.layer is Layer.PROJECT]
     still = [one if one in found.sources else replace(one, trusted=False) for one in before]
     return Found((*others, *still), found.notes)
+
+
+def stated(policy: Policy) -> dict[str, object]:
+    """Return what records say of a policy: its revision, and how its files call themselves and theirs."""
+    return {"revision": policy.revision, "names": [{"name": name, "revision": own} for name, own in policy.names]}

@@ -10,7 +10,7 @@ from policyd import audit
 from policyd.authorizer import Authorizer
 from policyd.display import safe
 from policyd.grants import Grant
-from policyd.service.book import Change, PolicyBook
+from policyd.service.book import Change, PolicyBook, stated
 from policyd.service.passing import let_go
 from policyd.service.performer import Performer
 from policyd.service.warm import warm
@@ -80,8 +80,7 @@ class Service:
         for text in (*self._book.notes, *self._loaded.notes):
             self.say(Note(safe(text)))
         policies = [source.name for source in self._book.sources]
-        revision = self._book.policy.revision
-        self._record("start", command=list(self._command), cwd=here(), policies=policies, revision=revision)
+        self._record("start", command=list(self._command), cwd=here(), policies=policies, **stated(self._book.policy))
 
     def _watch(self) -> None:
         from policyd.service.watch import Watcher
@@ -132,8 +131,8 @@ class Service:
         told = change.words(self._book.policy.revision)
         if told:
             self.say(Note(told, loud=change.loosens))
-        revision = self._book.policy.revision
-        self._record("reload", revision=revision, loosens=change.loosens, problems=list(change.problems))
+        said = stated(self._book.policy)
+        self._record("reload", **said, loosens=change.loosens, problems=list(change.problems))
         let_go(replaced)
         return told if change.loosens else ""
 
