@@ -6,7 +6,8 @@ Rules of this module:
    first of each is a piece as well, and what is glued to a short option or a cluster of two.
 2. At most `PIECES` pieces of a word are looked at; `parts` says whether there are more.
 3. A `file:` URL is its path, percent-escapes decoded, whatever host it names.
-4. What is behind the name of a protocol that leads to another machine (`s3://…`) names nothing here, unless it holds
+4. In code a string may be a path, if it holds a `.` or a `/` and does not begin at the root: addresses of pages do.
+5. What is behind the name of a protocol that leads to another machine (`s3://…`) names nothing here, unless it holds
    a `..`.
 """
 
@@ -36,6 +37,9 @@ _REMOTE = re.compile(
 )
 
 
+_QUOTES = re.compile(r"[\"'`]").search
+_STRINGS = re.compile(r"([\"'`])((?:\.\.?/)*\.?\w[\w./+@-]*)\1").findall
+_PATH = re.compile(r"(?:\.\.?/)*\.\w[\w./+@-]*|\w[\w.+@-]*/[\w./+@-]+").fullmatch
 one_piece = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+%-]*").fullmatch
 """A word in which nothing is marked off: `parts` of it is the word itself."""
 
@@ -114,6 +118,12 @@ def is_remote(word: Word) -> bool:
 def addresses(text: str) -> list[str]:
     """Return the URLs of other machines in a text."""
     return _REMOTE.findall(text) if "://" in text else []
+
+
+def quoted(text: str) -> list[str]:
+    """Return what in code may be the path of a file: a string of it, or a word that looks so where there is none."""
+    found = [name for _, name in _STRINGS(text)] if _QUOTES(text) else [name for name in text.split() if _PATH(name)]
+    return list(dict.fromkeys(name for name in found if "." in name or "/" in name))
 
 
 def _addresses(word: Word) -> tuple[list[Word], Word]:

@@ -22,7 +22,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from policyd.commands import foreign, scripts, sentwords, views
-from policyd.commands.mentions import PIECES, addresses, file_url, is_remote, mounted, one_piece, parts
+from policyd.commands.mentions import PIECES, addresses, file_url, is_remote, mounted, one_piece, parts, quoted
 from policyd.commands.options import Given, Parsed, constant, is_long, key, parse, tail, unread
 from policyd.commands.patterns import plain_name
 from policyd.commands.programs import Called, Program, called
@@ -100,11 +100,12 @@ class _Uses(Struct):
                 self.files.append(FileUse("read", part, Role.MENTION, 0))
 
     def code(self, word: Word) -> None:
-        """Note every URL in the text of a program."""
-        texts = addresses(constant(word))
-        if len(texts) > PIECES:
+        """Note every URL in the text of a program, and every path in it that may lie below."""
+        texts, names = addresses(constant(word)), quoted(constant(word))
+        if max(len(texts), len(names)) > PIECES:
             self.opaque.append(f"`{word.text[:40]}` names more than is looked at")
         self.urls.extend(UrlUse(text, Role.MENTION, 0) for text in texts[:PIECES])
+        self.files.extend(FileUse("read", Word(name), Role.MENTION, 0) for name in names[:PIECES])
 
     def url(self, word: Word, *, sure: bool) -> None:
         """Note a URL, or the file of a `file:` URL; `sure` = the word is one even without a scheme."""
