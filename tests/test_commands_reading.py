@@ -184,7 +184,8 @@ def plainly(text: str) -> Reading | None:
 HEADS = (
     "ls", "git", "cat", "cd", "cd", "export", "read", "exit", "return", "eval", "set", "unset", "local", "trap", "true",
     "sudo", "bash", "sh -c", "xargs", "echo", "test", "find", "env", "'l's", '"ls"', "$x", "${x}", "~/bin/a", "./a.sh",
-    "x=1", "x=$y", "x='a b' ls", "A=1 B=2 ls", "PATH=/x", "[ -f", "[ !", "printf -v", "source", "export x=$y", 'local -r x="$1"', "readonly A=~/d B=*", "export a=$x$(b)", ". ./a", "declare -x",
+    "x=1", "x=$y", "x='a b' ls", "A=1 B=2 ls", "PATH=/x", "[ -f", "[ !", "printf -v", "source",
+    "export x=$y", 'local -r x="$1"', "readonly A=~/d B=*", "export a=$x$(b)", ". ./a", "declare -x",
 )  # fmt: skip
 PLAIN_WORDS = (
     "a", "-f", "--out=v", "..", "/etc", "d/e", "'a b'", '"a b"', '"$x y"', "$x", "${y}", '"${x}"', "$1", '"$@"', "$?",
@@ -354,12 +355,11 @@ TEXTS = (
 )
 
 
-@pytest.mark.parametrize(
-    "spelled", ["$x", '"$x"', "${x}", '"${x}"', "$PWD", '"$PWD"', "$IFS", "${HOME}", '"$HOME"', "$y"]
-)
-@pytest.mark.parametrize(
-    "before", ["", "x=a", "x='a b' y=*", "x=$z y=~", "IFS=: x=a:b", "HOME=/d PWD=/e", "x=", "x=$(date +%F)"]
-)
+VARIABLES = ("$x", '"$x"', "${x}", '"${x}"', "$PWD", '"$PWD"', "$IFS", "${HOME}", '"$HOME"', "$y")
+SET = ("", "x=a", "x='a b' y=*", "x=$z y=~", "IFS=: x=a:b", "HOME=/d PWD=/e", "x=", "x=$(date +%F)")
+
+
+@in_groups((spelled, before) for spelled in VARIABLES for before in SET)
 def test_a_variable_that_is_a_word_is_read_as_a_variable_anywhere(spelled: str, before: str) -> None:
     run, state = Run(), State(HOME, CWD)
     script(run, before, state, ())
