@@ -50,7 +50,8 @@ class Report(Struct):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `policyd check`."""
     parser.add_argument("policy", nargs="*", metavar="FILE", help="policy files or directories, instead of the user's")
-    parser.add_argument("--cwd", type=options.project, metavar="DIR", help="the project (default: here)")
+    what = "the project (default: here); where it is named, patterns are held against its files too"
+    parser.add_argument("--cwd", type=options.project, metavar="DIR", help=what)
     options.add_home(parser)
     options.add_managed(parser)
     options.add_project(parser, "--cwd")
