@@ -69,6 +69,9 @@ CODES = """
 2  explain gone                                 gone: No such file
 2  explain --kind read --input n                `n` is no argument; write KEY=VALUE
 2  explain --kind read --input =1               `=1` is no argument; write KEY=VALUE
+2  explain --kind reed --path x                 unknown kind `reed`; write `read`
+2  explain --path x --command y                 `path` and `command` in one example
+2  explain --kind execute                       names no resource
 2  decide gone                                  gone: No such file
 2  check gone.toml                              gone.toml: cannot be read
 2  diff gone.toml gone.toml                     gone.toml: cannot be read

@@ -15,6 +15,7 @@ from policyd.cli.ending import MissingError, UsageError
 from policyd.cli.saying import shown
 from policyd.cli.shapes import tables
 from policyd.model import KINDS
+from policyd.policy.build import example_mistake
 from policyd.storage import auditchain
 
 NAMED = {
@@ -61,10 +62,17 @@ def argument(text: str) -> tuple[str, object]:
 
 
 def named(args: argparse.Namespace) -> dict[str, object]:
-    """Return the request that options name, as policies write examples; empty if none does."""
+    """Return the request that options name, as policies write examples; empty if none does.
+
+    Raises:
+        UsageError: they name none that could be.
+    """
     found: dict[str, object] = {key: value for key in NAMED if (value := getattr(args, key)) is not None}
     if args.input:
         found["input"] = dict(args.input)
+    mistake = example_mistake("", found) if found else None
+    if mistake is not None:
+        raise UsageError(f"{mistake.found}; {mistake.write}")
     return found
 
 

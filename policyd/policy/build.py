@@ -20,7 +20,7 @@ from policyd.digest import sha256
 from policyd.model import KINDS, Effect, Filesystem, Layer, RuleRef
 from policyd.policy.blocks import Table, examples_of, normal
 from policyd.policy.compile import EFFECTS, Compiler
-from policyd.policy.errors import Mistake, PolicyError
+from policyd.policy.errors import Mistake, PolicyError, listed, nearest
 from policyd.policy.kept import Shelf, recalled
 from policyd.policy.layers import Entry, LayerDefaults, Lock, merged
 from policyd.policy.parsed import Parsed
@@ -28,7 +28,7 @@ from policyd.policy.policy import Policy
 from policyd.policy.rules import Compiled, Example, Rule
 from policyd.policy.sets import NAME, RESERVED, Sets, shipped
 from policyd.policy.source import PolicySource
-from policyd.policy.together import mistakes, resource_of
+from policyd.policy.together import RESOURCES, mistakes, resource_of
 
 if TYPE_CHECKING:
     from policyd.policy.file import Lock as LockTable
@@ -37,6 +37,8 @@ Group = tuple[Layer, bool]
 """Files that see the same sets: a layer, and whether a project's files are trusted."""
 Voice = tuple[Layer, bool, str]
 """Files whose defaults merge: a group, but each untrusted file for itself, so that one more never loosens another."""
+UNSPOKEN = frozenset({"think", "switch_mode", "other"})
+"""Kinds of which an example may name nothing more."""
 
 
 def load(
@@ -271,7 +273,7 @@ def examples(parsed: Parsed, number: int, block: Table, rule: Rule) -> Iterator[
     for key, wanted in (("match", True), ("not_match", False)):
         for value in examples_of(block, key):
             text = value if isinstance(value, str) else ""
-            line = parsed.lines.find("rule", number, key, text)
+            line = parsed.lines.find("rule", number, key, text or longest(value))
             mistake = example_mistake(key, value)
             if mistake is not None:
                 parsed.report(mistake, "rule", number)
@@ -284,8 +286,8 @@ def example_mistake(key: str, value: object) -> Mistake | None:
     """Return what is wrong with one example: `KIND RESOURCE`, or a table of known keys."""
     if isinstance(value, str):
         kind, _, rest = value.partition(" ")
-        if kind in KINDS or (kind.startswith("_") and len(kind) > 1):
-            if rest.strip() or kind in {"think", "switch_mode", "other"}:
+        if is_kind(kind):
+            if rest.strip() or kind in UNSPOKEN:
                 return None
             return Mistake(f'the example "{value}" names no resource', f'write it as "{kind} …"', key=key, text=value)
         from policyd.policy import hints
@@ -297,7 +299,7 @@ def example_mistake(key: str, value: object) -> Mistake | None:
     from policyd.policy import shape
 
     if shape.fits(value, shape.ExampleTable):
-        return None
+        return table_mistake(key, value)
     from pydantic import ValidationError
 
     from policyd.policy.file import ExampleTable
@@ -308,6 +310,38 @@ def example_mistake(key: str, value: object) -> Mistake | None:
     except ValidationError as error:
         detail = error.errors(include_url=False)[0]
         mistake = in_words(detail, str(detail["loc"][0]), list(ExampleTable.model_fields), {})
-        mistake.key = key
+        mistake.key, mistake.text = key, longest(value)
         return mistake
     return None
+
+
+def longest(value: object) -> str:
+    """Return the longest text in the table of an example: by it its line is found."""
+    held = list(value.values()) if isinstance(value, dict) else []
+    texts = [text for each in held for text in (each if isinstance(each, list) else [each]) if isinstance(text, str)]
+    return max(texts, key=len, default="")
+
+
+def table_mistake(key: str, table: Table) -> Mistake | None:
+    """Return what is wrong with an example of the right shape that no request could be."""
+    kind = table.get("kind", "other")
+    named = [name for name in RESOURCES if name in table]
+    if not is_kind(kind):
+        from policyd.policy import hints
+
+        near = hints.KINDS.get(kind.lower()) or nearest(kind, KINDS)
+        write = f"write `{near}`" if near else f"known are {listed(KINDS)}"
+        return Mistake(f"unknown kind `{kind}`", write, key=key, text=kind)
+    if len(named) > 1:
+        both = " and ".join(f"`{name}`" for name in named)
+        found = f"{both} in one example: an action has one resource"
+        return Mistake(found, "write an example of each", key=key, text=longest(table))
+    if not named and "mode" not in table and ("kind" not in table or kind not in UNSPOKEN):
+        wanted = f"name one of {listed(RESOURCES)}"
+        return Mistake("an example that names no resource", wanted, key=key, text=longest(table))
+    return None
+
+
+def is_kind(word: str) -> bool:
+    """Say whether a word is a kind, or a custom one."""
+    return word in KINDS or (word.startswith("_") and len(word) > 1)
