@@ -16,7 +16,7 @@ from functools import partial
 from policyd.commands import branching, redirects
 from policyd.commands.execute import Call, listed, simple
 from policyd.commands.findwords import printed
-from policyd.commands.plain import Part, divide
+from policyd.commands.plain import Part, bare, divide
 from policyd.commands.quoting import shown
 from policyd.commands.run import PARTS, FullError, Run
 from policyd.commands.source import Document, cut, odd_characters, prepare
@@ -45,6 +45,9 @@ def script(run: Run, text: str, state: State, via: tuple[str, ...]) -> Pair:
 
 def whole(text: Text) -> Pair:
     """Read a whole text as it was written."""
+    words = bare(text.source) if text.run.depth else None  # what stands in another text is mostly one plain command
+    if words is not None:
+        return _words(text, Part("", text.source.rstrip(), words))
     parts, ends = taken_apart(text)
     if parts is not None:
         return flat(text, parts)
@@ -257,7 +260,7 @@ def _group(text: Text, part: Part) -> Pair:
     if part.group == "{":
         pair = _nested(text, part)
     elif part.group == "(":
-        text.apart(lambda: _nested(text, part))
+        text.apart(_nested, text, part)
     else:
         pair = _compound(text, part)
     if uses:

@@ -237,7 +237,7 @@ class Reader(Text):
         if node.type == "arithmetic_expansion":
             self._arithmetic(node)
         else:
-            self.apart(lambda: self.enclosed(node))
+            self.apart(self.enclosed, node)
         return node.end_byte
 
     def enclosed(self, node: Node) -> None:

@@ -149,7 +149,7 @@ def negated(reader: Reader, node: Node, behind: list[Node] | None = None) -> Pai
 def subshell(reader: Reader, node: Node) -> Pair:
     """Read `( … )`."""
     here = reader.state.cwd
-    reader.apart(lambda: reader.enclosed(node))
+    reader.apart(reader.enclosed, node)
     return here, here
 
 
@@ -182,7 +182,7 @@ def function(reader: Reader, node: Node) -> Pair:
     reader.state.taint_all("a function may stand in for a program")
     for child in reader.children(node):
         if reader.is_statement(child):
-            reader.apart(lambda child=child: _function_body(reader, child))  # type: ignore[misc]
+            reader.apart(_function_body, reader, child)
         elif child.type in REDIRECTS:
             redirects.add(reader, redirects.read(reader, [child]), -1, ())
         elif child.type == "ERROR":

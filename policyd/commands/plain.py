@@ -31,7 +31,7 @@ from policyd.model import Word
 Span = tuple[int, int]
 Redirect = tuple[str, Span | Document]
 
-_PLAIN = re.compile(r"[A-Za-z0-9_./@%+,:-][A-Za-z0-9_./@%+,:= \t-]*").fullmatch
+_PLAIN = re.compile(r"[A-Za-z0-9_./@%+,:-][A-Za-z0-9_./@%+,:= \t-]*+").fullmatch
 _GROUP = re.compile(r"\{[ \t\n]").search
 _CASE = re.compile(r"\bcase\b").search
 _HARD = re.compile(r"['\"\\`(\x80-\xff]").search
@@ -132,13 +132,16 @@ def constant(text: str) -> Word:
 
 def split(text: str) -> tuple[Word, ...] | None:
     """Return the words of a text that is one plain command, None for any other."""
+    words = bare(text)
+    return tuple([_WORDS.get(word) or constant(word) for word in words]) if words is not None else None
+
+
+def bare(text: str) -> list[str] | None:
+    """Return the words of a text that is one plain command as they are written, None for any other."""
     if _PLAIN(text) is None:
         return None
     words = text.split()
-    first = words[0]
-    if first in KEYWORDS or "=" in first:
-        return None
-    return tuple([_WORDS.get(word) or constant(word) for word in words])
+    return words if words[0] not in KEYWORDS and "=" not in words[0] else None
 
 
 def divide(source: str) -> list[Part] | None:

@@ -65,9 +65,9 @@ class Text(Struct):
 
     def words(self, spellings: Sequence[str]) -> tuple[Word, ...]:
         """Return the words of a plain list that are spelled so."""
-        found = [*map(_SPELLED.get, spellings)]
-        if None not in found:
-            return tuple(found)  # type: ignore[arg-type]
+        found = tuple(map(_SPELLED.get, spellings))
+        if all(found):
+            return found  # type: ignore[return-value]
         words: list[Word] = []
         for spelled, word in zip(spellings, found, strict=True):
             if word is None:
@@ -116,7 +116,7 @@ class Text(Struct):
         if (text[1:3] if inside else text[:2]) == "$(":
             found = plainwords.substitution()(text, inside)
             if found is not None and found.end() == len(text) - inside:
-                self.apart(lambda: self._substituted(found[1]))
+                self.apart(self._substituted, found[1])
                 return self._output(text, inside)
         elif text[0] == "`" and text.find("`", 1) == len(text) - 1:
             self.backticks(text[1:-1])
@@ -147,14 +147,14 @@ class Text(Struct):
         """Return a text of the same shell, which is fed with the same."""
         return Text(self.run, source, self.state, self.via, self.script, self.fed, self.document, self.literal)
 
-    def apart(self, read: Callable[[], object]) -> None:
+    def apart(self, read: Callable[..., object], *given: object) -> None:
         """Read a part that runs in a shell of its own, and note what it prints."""
         state, document, run = self.state, self.document, self.run
         first = len(run.commands)
         self.state, self.echoed = state.fork(), None
         run.deeper()
         try:
-            read()
+            read(*given)
         finally:
             run.depth -= 1
             self.state, self.document = state, document
@@ -181,7 +181,7 @@ class Text(Struct):
         if found is None:
             self.opaque("a substitution stands where no grammar shows it")
             return end
-        self.apart(lambda: self._substituted(found[1]))
+        self.apart(self._substituted, found[1])
         return found.end()
 
     def _substituted(self, source: str) -> None:
