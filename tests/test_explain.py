@@ -49,6 +49,12 @@ command = "git push"
 id = "git"
 effect = "allow"
 command = "git status **"
+
+[[rule]]
+id = "clean"
+effect = "allow"
+command = "rm **"
+within = "build/**"
 """
 
 
@@ -76,6 +82,9 @@ SAID = [
     ("execute cat .env", ["operand", "decision deny", "Secrets stay out of reach.", "option `reject`", "`unless`"]),
     ("execute git push origin", ["rule user:push says ask", "an ask rule spoke", "nearly user:git"]),
     ("execute git status", ["rule user:git says allow", "runs in"]),
+    ("execute rm src/a", ["nearly user:clean says allow", "`within` does not hold"]),
+    ("execute rm", ["nearly user:clean says allow", "`within` does not hold"]),
+    ("execute cd / && git status", ["nearly user:git says allow", "`cwd` does not hold"]),
     ("execute (( x ))", ["not understood", "at least ask", "opaque = true"]),
     ("execute policyd trust", ["touches policyd's own program", "only a managed rule"]),
     ("fetch https://example.com/", ["https://example.com/", 'url = "https://example.com/"']),

@@ -12,8 +12,9 @@ from policyd.cli.facts import shown_kind
 from policyd.cli.replay import Result
 from policyd.cli.waysout import Ground, ways_out
 from policyd.display import inert, safe
-from policyd.model import Action, Effect, Judged, Role, RuleRef
+from policyd.model import Action, Context, Effect, Judged, Role, RuleRef
 from policyd.policy import Rule
+from policyd.policy.conditions import CommandCondition
 
 WIDTH = 200
 NEAREST = 4
@@ -134,8 +135,20 @@ def nearly(judged: Judged, result: Result, point: Authorizer) -> list[tuple[Rule
             continue
         missed = rule.misses(judged.action, context, point.conversation.machine.fs)
         if len(missed) == 1 and close(rule, missed[0], judged.action):
-            found.append((rule.ref, missed[0]))
+            found.append((rule.ref, culprit(rule, missed[0], judged.action, context)))
     return found[:NEAREST]
+
+
+def culprit(rule: Rule, missed: str, action: Action, context: Context) -> str:
+    """Return the key that keeps a rule from holding: beside a command that an allow names, `cwd` or `within`."""
+    condition = next((each for each in rule.conditions if isinstance(each, CommandCondition)), None)
+    if missed != "command" or rule.effect is not Effect.ALLOW or condition is None or action.command is None:
+        return missed
+    if not any(entry.sure(action.command, condition.env) for entry in condition.entries):
+        return missed
+    if not condition.in_place(action, context):
+        return "cwd"
+    return missed if condition.files_fit(action, context) else "within"
 
 
 def close(rule: Rule, missed: str, action: Action) -> bool:

@@ -124,6 +124,8 @@ def kinds_alone(review: Review, rule: Rule) -> None:
     kinds = kind_of(rule)
     if kinds is None or rule.opaque or rule.escalate or (not kinds.every and kinds.kinds <= {"think"}):
         return
+    if kinds.kinds == {"switch_mode"} and names_modes(rule):
+        return
     if rule.ref.layer is Layer.MANAGED:
         found = "a managed allow on kinds alone: it holds for every agent, person and project"
         write = "name a path, command, URL or tool; or write a `[[default]]` with `delegate`, which users can tighten"
@@ -132,6 +134,12 @@ def kinds_alone(review: Review, rule: Rule) -> None:
         every = "every kind there is" if kinds.every else ", ".join(f"`{kind}`" for kind in sorted(kinds.kinds))
         found = f"it allows all of {every} in the workspace"
         review.warn("kind-alone", rule.ref, found, "name a path, command, URL or tool, or write a default", key="kind")
+
+
+def names_modes(rule: Rule) -> bool:
+    """Say whether a rule names the modes it is about: to a switch of modes that is what a path is to a read."""
+    modes = written(rule.table, "mode")
+    return bool(modes) and not any("*" in mode or mode == "@unsafe" for mode in modes)
 
 
 def wide_resources(review: Review, rule: Rule) -> None:
