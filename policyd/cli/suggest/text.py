@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import tomli_w
 from msgspec import Struct, field
 
+from policyd.cli.ending import counted
 from policyd.cli.suggest.rules import Candidate
 from policyd.cli.suggest.write import Ask, Table, example, likeness, near
 from policyd.display import in_toml, safe
@@ -107,7 +108,7 @@ def evidence(rule: Candidate) -> Iterator[str]:
     ways = f" in {variants} variants" if variants > 1 else ""
     yield f"would have settled {rule.saves} prompts: {reason(rule)}{ways}, {when}"
     people = ", ".join(name for name in users if name)
-    answered = ", ".join(f"{name} {count}" for name, count in by.most_common())
+    answered = ", ".join(f"{name} ({counted(count, 'time')})" for name, count in by.most_common())
     yield f"answered by way of {answered}" + (f"; user {people}" if people else "")
 
 
