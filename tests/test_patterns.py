@@ -86,6 +86,11 @@ def test_a_variable_around_the_command_must_be_tolerated() -> None:
         ("NODE_ENV=$X npm test", ("NODE_ENV=*",), False),
         ("NODE_ENV=$X npm test", ("*",), True),
         ("A=1 PATH=/x npm test", ("A",), False),
+        ("A=a@b npm test", ("A=a\\@b",), True),
+        ("A='a*b' npm test", ("A=a\\*b",), True),
+        ("A=axb npm test", ("A=a\\*b",), False),
+        ("A='a\\b' npm test", ("A=a\\\\b",), True),
+        ("A='x\\' npm test", ("A=x\\",), True),
     ):
         assert pattern.sure(command(text), env) is holds, (text, env)
 

@@ -212,9 +212,13 @@ def read(text: str, home: str) -> tuple[tuple[PatternWord, ...], ...]:
     return tuple(dict.fromkeys(found))
 
 
-def pieces(text: str) -> tuple[Piece, ...]:
-    """Read one word that holds only literals, `*` and `**`."""
-    return _word(tuple((char, char != STAR) for char in text), "").pieces
+@lru_cache(512)
+def pieces(text: str, *, escapes: bool = False) -> tuple[Piece, ...]:
+    """Read one word that holds only literals, `*` and `**`; with `escapes` what a backslash stands before is itself."""
+    if not escapes or "\\" not in text:
+        return _word(tuple((char, char != STAR) for char in text), "").pieces
+    found = re.findall(r"\\(.)|(.)", text, re.DOTALL)
+    return _word(tuple((quoted or char, bool(quoted) or char != STAR) for quoted, char in found), "").pieces
 
 
 # ---- one word against one word ---------------------------------------------------------------------

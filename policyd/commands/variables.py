@@ -6,7 +6,8 @@ Rules of this module:
    nowhere as a path and holds nothing that make or a shell's arithmetic would run: make expands what it takes from
    variables.
 2. `NAME` tolerates every value, `NAME=glob` the constant values that match (`*` crosses neither `/` nor `:`, `**`
-   crosses all), `*` every name. A path in the directory the command runs in is written as if it were relative.
+   crosses all, a backslash makes the next character literal), `*` every name. A path in the directory the command runs
+   in is written as if it were relative.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def _entry(entry: str, assignment: Assignment, cwd: tuple[str, ...]) -> bool:
         return True
     if assignment.value.kind is not WordKind.CONST:
         return False
-    wanted, text = pieces(value), assignment.value.text
+    wanted, text = pieces(value, escapes=True), assignment.value.text
     if "*" in value and _RUNS(text):
         return False
     if glob(wanted, text, stops="/:"):
