@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator, Mapping
 from typing import cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from policyd.commands import closed, programs, scripts, sentwords, values, views
 from policyd.commands.mentions import is_remote, one_piece, parts
@@ -286,6 +288,31 @@ def test_a_copy_into_a_directory_that_exists_names_the_file_it_makes() -> None:
     assert [use.word.text for use in files] == ["a/x", "d", "d/x"]
     files, _, _ = uses(command("cp a/x d"), 0)
     assert [use.word.text for use in files] == ["a/x", "d"]
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("git -C sub log -p -- ../a", "/w/a"),
+        ("git -C sub show HEAD:./a", "/w/sub/a"),
+        ("git -C sub -C deep log -L1,2:../a", "/w/sub/a"),
+        ("git -C sub show HEAD:lib/a", "/w/lib/a"),
+        ("git show :0:lib/a", "/w/lib/a"),
+        ("git -C sub grep x -- :/lib/a", "/w/lib/a"),
+        ("git -C sub grep x -- ':(top,icase)lib/a'", "/w/lib/a"),
+        ("git -C sub log sub", "/w/sub/sub"),
+        ("git -C sub/deep cat-file -p :lib/a", "/w/lib/a"),
+    ],
+)
+def test_paths_of_git_begin_where_it_is_told_to_run_and_at_the_top_of_the_repository(text: str, path: str) -> None:
+    given = replace(command(text), cwd=("/w",))
+    found = uses(given, 0, fs=FakeFilesystem({"/w/.git/HEAD": ""}))[0]
+    assert path in {posixpath.normpath(posixpath.join(place, use.word.text)) for use in found for place in use.cwd}
+
+
+def test_behind_a_directory_of_git_that_is_not_known_no_place_is() -> None:
+    given = replace(command("git -C $X show HEAD:a"), cwd=("/w",))
+    assert {use.cwd for use in uses(given, 0)[0] if use.word.text == "a"} == {()}
 
 
 def test_a_search_that_skips_hidden_names_says_so() -> None:

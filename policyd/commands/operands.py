@@ -13,26 +13,24 @@ Rules of this module:
 
 from __future__ import annotations
 
-import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from policyd.commands import foreign, scripts, sentwords, views
+from policyd.commands import foreign, gitplaces, scripts, sentwords, views
 from policyd.commands.mentions import PIECES, addresses, file_url, is_remote, mounted, one_piece, parts, quoted
 from policyd.commands.options import Given, Parsed, constant, is_long, key, parse, tail, unread
 from policyd.commands.patterns import plain_name
 from policyd.commands.programs import Called, Program, called
+from policyd.commands.targets import LINKED, Targets, fillers, made, targets
 from policyd.model import READ_KINDS, Filesystem, FileUse, Reach, Role, SimpleCommand, UrlUse, Word, WordKind
 
 FILE_ROLES = frozenset({"read", "search", "edit", "delete", "move"})
 PLACES = {**{role: role for role in FILE_ROLES}, "place": "search"}
 """Values of options that name files, and what is done to them; `place` is a directory to run in."""
-LINKED = frozenset({"link", "copy"})
-"""Operands that are read and, behind a hard link, written: of `ln` unless `-s`, of `cp` with `-l`."""
 _NAMING = FILE_ROLES | LINKED
 _REACHES = {reach.value: reach for reach in Reach}
 _NO_FILE = re.compile(r"-?|/dev/(?:null|zero|tty|std(?:in|out|err)|fd/[0-9]+)").fullmatch
@@ -40,17 +38,6 @@ _NO_FILE = re.compile(r"-?|/dev/(?:null|zero|tty|std(?:in|out|err)|fd/[0-9]+)").
 _LEADS_AWAY = re.compile(r"[/~]|(?:.*/)?\.\.(?:/|$)").match
 """Paths that may lie outside the directory the command runs in."""
 Found = tuple[list[FileUse], list[UrlUse], list[str]]
-
-
-class _Targets(Struct, frozen=True):
-    """What `cp`, `mv`, `ln` put where."""
-
-    sources: tuple[Word, ...]
-    places: tuple[Word, ...]
-    sure: bool
-    """The place is a directory (`-t`)."""
-    whole: bool = False
-    """What is put there keeps its whole path (`cp --parents`)."""
 
 
 class _Uses(Struct):
@@ -62,7 +49,7 @@ class _Uses(Struct):
     files: list[FileUse] = field(default_factory=list)
     urls: list[UrlUse] = field(default_factory=list)
     opaque: list[str] = field(default_factory=list)
-    targets: _Targets | None = None
+    targets: Targets | None = None
 
     def file(self, kind: str, word: Word, reach: Reach = Reach.ENTRY) -> None:
         """Note a file operand."""
@@ -140,11 +127,13 @@ def uses(command: SimpleCommand, index: int, *, home: str = "", fs: Filesystem |
     found = _strange(inner.argv) if inner.via and inner.via[0] in foreign.SHELLS else _kept(inner.argv, fed)
     files, urls = list(found.files), list(found.urls)
     if found.targets is not None:
-        files.extend(_targets(found, found.targets, inner.cwd, fs))
+        files.extend(made(found.targets, inner.cwd, fs, carried=found.carries("edit")))
     if found.targets is None:
         placed = [replace(use, command=index, cwd=inner.cwd) for use in files]
     else:
-        placed = [replace(use, command=index, cwd=inner.cwd, filled_from=_sources(found.targets, use)) for use in files]
+        placed = [replace(use, command=index, cwd=inner.cwd, filled_from=fillers(found.targets, use)) for use in files]
+    if inner.argv[0].text.endswith("git") and [word for word in inner.argv if ":" in word.text or word.text == "-C"]:
+        placed = [replace(use, command=index) for use in gitplaces.placed(placed, inner.argv, inner.cwd, fs)]
     return placed, [replace(url, command=index) for url in urls] if index else urls, list(found.opaque)
 
 
@@ -337,7 +326,7 @@ def _operands(found: _Uses, program: Program, parsed: Parsed) -> None:
         kind, _, path = program.empty.partition(" ")
         found.file("search" if peeks(program, parsed) else kind, Word(path), reach)
     if program.target:
-        found.targets = _places(program, parsed, paired)
+        found.targets = targets(program, parsed, paired)
 
 
 def _spread(found: _Uses, program: Program, word: Word, reach: Reach) -> None:
@@ -416,35 +405,3 @@ def _remote(found: _Uses, word: Word) -> bool:
         found.url(word, sure=True)
     found.mention(word)
     return False
-
-
-def _sources(targets: _Targets | None, use: FileUse) -> tuple[str, ...]:
-    """Return what fills a directory that is written."""
-    if targets is None or use.reach is not Reach.CONTENT or use.kind != "edit" or use.word not in targets.places:
-        return ()
-    known = all(source.kind is WordKind.CONST for source in targets.sources)
-    return tuple(source.text for source in targets.sources) if known else ()
-
-
-def _places(program: Program, parsed: Parsed, paired: list[tuple[str, Word]]) -> _Targets:
-    given, whole = parsed.values(*program.target), parsed.has("--parents")
-    sources = tuple(word for role, word in paired if role in {"move", *LINKED, "read"})
-    places = given or tuple(word for role, word in paired[-1:] if role == "edit")
-    return _Targets(sources, places, bool(given) or whole, whole)
-
-
-def _targets(found: _Uses, targets: _Targets, cwds: tuple[str, ...], fs: Filesystem | None) -> Iterator[FileUse]:
-    """Yield the files that `cp`, `mv`, `ln` make inside a directory they are given."""
-    for place in targets.places:
-        if place.kind is WordKind.CONST and (targets.sure or _directory(targets, place, cwds, fs)):
-            for source in targets.sources:
-                path = source.text.strip("/") if targets.whole else posixpath.basename(source.text.rstrip("/"))
-                if source.kind is WordKind.CONST and path:
-                    made = Word(posixpath.join(place.text, path))
-                    yield FileUse("edit", made, Role.OPERAND, 0, carried=found.carries("edit"))
-
-
-def _directory(targets: _Targets, place: Word, cwds: tuple[str, ...], fs: Filesystem | None) -> bool:
-    if len(targets.sources) > 1 or place.text.endswith("/") or posixpath.basename(place.text) in {".", ".."}:
-        return True
-    return fs is not None and any(fs.is_dir(posixpath.join(cwd, place.text)) for cwd in cwds)

@@ -1,0 +1,75 @@
+"""Where the paths of a git command begin: below the directories of `-C`, and those of `HEAD:PATH` at the top.
+
+Rules of this module:
+
+1. A `-C` in front of the subcommand is a `cd` before everything else; behind one that is not constant, no place is
+   known.
+2. What stands behind the `:` of a revision, behind `:/` and behind `:(top)` begins at the top, unless it begins with
+   `./` or `../`.
+3. The top is the nearest directory that holds a `.git`; where none is found no other place is meant.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from policyd.commands.options import parse
+from policyd.commands.programs import called
+from policyd.commands.state import Cwd, enter
+from policyd.model import Filesystem, FileUse, Role, Word, WordKind
+
+
+def placed(files: Sequence[FileUse], argv: tuple[Word, ...], cwd: Cwd, fs: Filesystem | None) -> list[FileUse]:
+    """Return what a git command does to which files, each where it is meant."""
+    call = called("git", argv[1:])
+    if call is None:
+        return list(files)
+    moves = parse(call.outer.syntax, call.before).values("-C") if call.before else ()
+    place = _place(moves, cwd)
+    found = [replace(use, cwd=_either(cwd, place) if use.word in moves else place) for use in files] if moves else files
+    return [*found, *_from_top(call.after, place, fs)]
+
+
+def _place(moves: tuple[Word, ...], cwd: Cwd) -> Cwd:
+    for word in moves:
+        cwd = enter(cwd, word.text) if word.kind is WordKind.CONST and word.text else cwd if not word.text else ()
+    return cwd
+
+
+def _either(one: Cwd, other: Cwd) -> Cwd:
+    """Return the directories of both: the value of `-C` may be a path behind it as well."""
+    return tuple(dict.fromkeys((*one, *other)))
+
+
+def _from_top(words: tuple[Word, ...], place: Cwd, fs: Filesystem | None) -> Iterator[FileUse]:
+    """Yield the paths among `words` that begin at the top, where that lies elsewhere."""
+    paths = [path for word in words if word.kind is WordKind.CONST and ":" in word.text for path in _paths(word.text)]
+    if not paths or fs is None or len(place) != 1:
+        return
+    top = _top(place[0], fs)
+    for path in paths if top not in {"", place[0]} else ():
+        yield FileUse("read", Word(path), Role.MENTION, 0, cwd=(top,))
+
+
+def _paths(text: str) -> Iterator[str]:
+    """Yield what in a word may be a path from the top."""
+    if text.startswith(":("):
+        magic, _, path = text.partition(")")
+        found = [path] if "top" in magic else []
+    else:
+        found = [text.partition(":")[2].removeprefix("/"), text.rpartition(":")[2]]
+    yield from (path for path in dict.fromkeys(found) if path and not path.startswith(("./", "../", "/")))
+
+
+def _top(place: str, fs: Filesystem) -> str:
+    """Return the nearest directory from `place` up that holds a `.git`, nothing where there is none."""
+    while True:
+        git = posixpath.join(place, ".git")
+        if fs.is_dir(git) or fs.identity(git) is not None:
+            return place
+        if place == "/":
+            return ""
+        place = posixpath.dirname(place)
