@@ -17,6 +17,7 @@ from policyd.authorizer import check_examples
 from policyd.cli import COMMANDS, ending, parser_of
 from policyd.cli.suite import read as read_suite
 from policyd.cli.tree import Tree
+from policyd.commands.sets import shipped
 from policyd.model import Layer
 from policyd.policy import PolicySource, load
 from policyd.prompts.chain import TIMEOUTS
@@ -170,6 +171,11 @@ def test_the_defaults_in_the_table_of_settings_are_the_real_ones() -> None:
     said = {name: rows[settings.key_of(name)].strip("`") for name in plain}
     assert said == {n: f"{v:g}" if isinstance(v, float) else json.dumps(v) for n, v in plain.items()}
     assert rows["timeouts"] == "`client` and `inbox` {client:g}, `command` {command:g}".format_map(TIMEOUTS)
+
+
+def test_every_shipped_set_is_in_the_table() -> None:
+    rows = [f"| `@{name}` | `{one.kind}` | {one.reason} |" for name, one in shipped().items()]
+    assert [row for row in rows if row not in README] == []
 
 
 def test_every_setting_is_in_the_table() -> None:
