@@ -22,6 +22,7 @@ from policyd.cli.trial import Trial
 from policyd.cli.waysout import ways_out
 from policyd.model import Agent, Effect, Layer, Request, Source
 from policyd.policy import Policy, PolicySource, load
+from tests.commandrows import decide
 from tests.told import MACHINE
 
 POLICY = """version = 1
@@ -219,6 +220,28 @@ def test_the_rules_given_as_a_way_out_are_one(file: Path) -> None:
             if all(way.startswith("[[rule]]") for way in ways):
                 then = next(islice(played("\n".join([ASK, *ways]), case["lines"]), at, None))
                 assert then.decision.effect is Effect.ALLOW, (case["case"], at, ways, then.decision)
+
+
+WAYS = {
+    "env A=b B=c make x": ["env = ["],
+    "A='a@b*' make x": ["env = "],
+    "A=1 timeout 5 env B=2 make x": ["env = ["],
+    "cat $X": ["as wide as `cat **`: only `**` covers `$X`", "`opaque = true`"],
+    "ls | xargs grep 'a b'": [
+        "[[rule]]", "as wide as `grep 'a b' **`: only `**` covers what is read from the input", "`opaque = true`"
+    ],
+    "jest *": ["as wide as `jest **`: only `**` covers `*`"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", WAYS)
+def test_a_way_out_of_a_command_is_a_rule_that_holds_or_says_how_wide_one_must_be(text: str) -> None:
+    asked = decide(ASK, text)
+    ways = list(ways_out(asked, asked.effect, ("/home/dev/app",)))
+    for way in WAYS[text]:
+        assert any(way in found for found in ways), ways
+    if all(way.startswith("[[rule]]") for way in ways):
+        assert decide("\n".join([ASK, *ways]), text).effect is Effect.ALLOW, ways
 
 
 def roots(lines: list[Any]) -> tuple[str, ...]:

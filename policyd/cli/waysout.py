@@ -7,6 +7,7 @@ directory that is gone through.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 
 import tomli_w
 from msgspec import Struct, field
@@ -15,7 +16,7 @@ from policyd.cli.facts import shown_kind
 from policyd.display import in_toml, safe
 from policyd.engine import MENU
 from policyd.grants import conditions, key
-from policyd.grants.literal import PLAIN, escape
+from policyd.grants.literal import PLAIN, escape, join
 from policyd.model import (
     Action,
     Assignment,
@@ -176,6 +177,10 @@ def _unwritable(action: Action) -> str:
         return f"a rule with this `command`, and a `within` that covers {reached}: it names what lies outside"
     if action.command.strict_only or action.command.tainted:
         return "answer it, or write the command plainly: no rule can name it"
-    wild = [word.text for word in action.command.argv if word.kind is not WordKind.CONST]
-    also = f"; only `**` covers {safe(wild[0], limit=WIDTH)}" if wild else ""
-    return f"a rule with a `command` pattern that covers `{safe(action.command.text, limit=WIDTH)}`{also}"
+    known = tuple(word.text for word in takewhile(lambda word: word.kind is WordKind.CONST, action.command.argv))
+    wild = action.command.argv[len(known)].text if len(known) < len(action.command.argv) else ""
+    if not wild:
+        return f"a rule with a `command` pattern that covers `{safe(action.command.text, limit=WIDTH)}`"
+    wide = safe(f"`{join(known, more=True)}`" if known else "`**`", limit=WIDTH)
+    what = "what is read from the input" if wild == "…" else f"`{safe(wild, limit=WIDTH)}`"
+    return f"a rule with a `command` pattern as wide as {wide}: only `**` covers {what}"
