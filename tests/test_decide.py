@@ -66,6 +66,14 @@ def test_only_a_rule_refuses_for_always(
     assert said[0]["effect"] == "deny" and said[0]["outcome"].get("optionId") == chosen
 
 
+def test_why_nothing_can_be_chosen_is_said_before_what_rules_say(
+    house: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    twice = [*OPTIONS, OPTIONS[2]]
+    _, (said,), _ = decide(house, [{**params(path="a.md"), "options": twice}], capsys=capsys)
+    assert said["effect"] == "deny" and said["reason"].startswith("two options have the same id; allowed by")
+
+
 def test_an_answer_that_nobody_reads_is_no_allow(house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def closed(*_: object, **__: object) -> None:
         raise BrokenPipeError

@@ -25,7 +25,7 @@ def result_facts(result: Result) -> dict[str, object]:
         "effect": answer.effect.word,
         "source": decision.source.value,
         "rules": [ref.label for ref in decision.rules],
-        "reason": sentences((decision.reason, answer.why)),
+        "reason": sentences((answer.why, decision.reason)),
         "actions": [action_facts(one) for one in decision.actions],
         "outcome": result.outcome,
     }

@@ -151,7 +151,7 @@ class Permissions:
             decision.effect, request.options, final=decision.final, plain=request.plain, refusal=request.refusal
         )
         if found.effect is not decision.effect:
-            decision = replace(decision, effect=found.effect, reason=sentences((decision.reason, found.why)))
+            decision = replace(decision, effect=found.effect, reason=sentences((found.why, decision.reason)))
             held.verdict = verdict = replace(verdict, decision=decision)
         if found.effect is Effect.ASK:
             self._ask(held, verdict)
