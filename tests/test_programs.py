@@ -100,6 +100,7 @@ def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
         "commit",
         "count",
         "names",
+        "columns",
         "order",
         *sentwords.ROLES,
         *values.LISTS,

@@ -45,6 +45,9 @@ IDLE = frozenset(
         "wait",
     ]
 )
+_LISTING = frozenset({"declare", "export", "local", "readonly", "typeset"})
+"""Builtins that print every variable where they are given none: secrets may be among them."""
+_FLAGS = re.compile(r"[-+][a-zA-Z]*|").fullmatch
 MOVES = frozenset({"cd", "chdir"})
 _TOPLEVEL = frozenset(Word(f'"$(git rev-parse --show-toplevel{quiet})"', UNKNOWN) for quiet in ("", " 2>/dev/null"))
 """Where the repository begins, in quotes: where there is none, `cd` stays where it is."""
@@ -111,8 +114,10 @@ def apply(name: str, argv: Words, state: State, opaque: Opaque) -> Pair:
 
 
 def is_idle(name: str, argv: Words) -> bool:
-    """Say whether the builtin changes nothing but the shell."""
-    return name in IDLE and (name != "set" or _safe_set(argv[1:]))
+    """Say whether the builtin changes nothing but the shell, and prints no variables."""
+    if name in _LISTING and not [word for word in argv[1:] if not _FLAGS(word.text)]:
+        return False
+    return name in IDLE and (name != "set" or (len(argv) > 1 and _safe_set(argv[1:])))
 
 
 def _safe_set(words: Words) -> bool:

@@ -114,6 +114,7 @@ _RULES: Mapping[str, Callable[[str], object]] = {
     "member": lambda text: not text.startswith(("/", "~", "-")) and ".." not in _FILTER.sub("", text),
     "place": _below,
     "plugin": lambda text: text.startswith("no:"),
+    "columns": lambda text: "env" not in text.lower(),
     "order": lambda text: "signature" not in text,
     "pretty": lambda text: not _SIGNED(text),
     "term": lambda text: text.startswith("term") or not text,
