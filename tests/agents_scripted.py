@@ -45,11 +45,13 @@ def die_by(number: str) -> None:
     time.sleep(10)
 
 
-def stubborn() -> None:
-    """Ignore the end of input and SIGTERM; say the pid."""
+def stubborn(told: str = "") -> None:
+    """Ignore the end of input and SIGTERM; say the pid; who is not ended says so to a descriptor."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.write(1, json.dumps({"jsonrpc": "2.0", "method": "pid", "params": {"pid": os.getpid()}}).encode() + b"\n")
     time.sleep(60)
+    if told:
+        os.write(int(told), b"nobody ended me\n")
 
 
 def signals() -> None:
