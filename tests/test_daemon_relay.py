@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from policyd.proxy.denying import Local
+from policyd.proxy.link import Link, LostError
 from policyd.proxy.options import UsageError, parse
 from policyd.session import Side
 from policyd.storage import places
@@ -135,6 +137,17 @@ def test_without_a_daemon_everything_judged_is_rejected_and_the_rest_passes(tmp_
     assert "cannot be reached" in answer["_meta"]["policyd"]["reason"]
     client.until(id=2)
     assert client.close() == 0 and "no daemon" in said(daemon)
+
+
+@pytest.mark.parametrize("bytes_", [b"no json\n", b"[" * 50_000 + b"\n", b'{"a":' * 10_000 + b"\n", b"\xff\n"])
+def test_a_daemon_that_says_what_cannot_be_read_is_lost(bytes_: bytes) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(bytes_)
+        link = Link(ours)
+        with pytest.raises(LostError, match="cannot be read"):
+            for _ in iter(link.read, [{}]):
+                pass
 
 
 SERVERS = {"mcpServers": [{"name": "notes", "command": "npx", "args": ["notes"], "env": []}]}
