@@ -100,7 +100,7 @@ def test_neighbours_of_what_the_sets_hold_for_are_not_allowed(group: str) -> Non
 
 def test_code_from_elsewhere_runs_only_where_a_rule_says_so() -> None:
     commands = ["pytest /tmp/x", "uv run pytest ../x", "eslint /tmp/x", "prettier --check /tmp/x"]
-    commands += ["python /tmp/x.py", "bash ~/x.sh"]
+    commands += ["python /tmp/x.py", "bash ~/x.sh", "eslint --print-config /tmp/x", "vue-tsc --noEmit -p ../x"]
     reads = EVERYDAY["policy"] + RULE.format(rule='kind = ["read", "search"]\npath = "/**"')
     runs = reads + RULE.format(rule='command = ["python **", "bash **"]')
     for policy, word in (

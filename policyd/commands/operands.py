@@ -237,6 +237,8 @@ def _value(found: _Uses, program: Program, given: Given, value: Word, *, only_ru
         _mount(found, value)
     elif role in PLACES and not only_runs:
         found.file(PLACES[role], value)
+    elif role == "tests":
+        _code(found, value)
 
 
 def _mount(found: _Uses, value: Word) -> None:
