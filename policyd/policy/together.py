@@ -48,6 +48,7 @@ def mistakes(block: Table) -> Iterator[Mistake]:
     yield from about_kinds(block)
     yield from about_narrowing(block)
     yield from about_effect(block)
+    yield from about_people(block)
     if block["effect"] == "allow" and "interactive" in block:
         yield Mistake(
             "`interactive` in an allow rule would allow exactly when nobody can be asked",
@@ -56,6 +57,7 @@ def mistakes(block: Table) -> Iterator[Mistake]:
         )
     for exception in block.get("unless", ()):
         yield from about_exception(block, exception)
+        yield from about_people(exception, "unless.")
 
 
 def about_resources(block: Table) -> Iterator[Mistake]:
@@ -145,6 +147,15 @@ def about_effect(block: Table) -> Iterator[Mistake]:
     if "remember" in block and block["effect"] != "ask":
         found = f"`remember` on a rule that does not ask (`{effect}`)"
         yield Mistake(found, "remove it", key="remember")
+
+
+def about_people(table: Table, place: str = "") -> Iterator[Mistake]:
+    """Nobody is called `@name`: where a set cannot stand, it would be a condition that never holds."""
+    for key in ("user", "group"):
+        for text in table.get(key, ()):
+            if text.startswith("@"):
+                found = f"`{text}`: a set does not stand in `{key}`"
+                yield Mistake(found, "write the names", key=place + key, text=text)
 
 
 def about_exception(block: Table, exception: Table) -> Iterator[Mistake]:
