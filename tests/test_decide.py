@@ -310,6 +310,10 @@ def test_managed_policies_are_read_from_the_directory_given(house: Path, capsys:
     main(["decide", "--managed", str(house / "managed"), *given, str(file)])
     line = json.loads(capsys.readouterr().out)
     assert (line["effect"], line["rules"]) == ("deny", ["managed:a.toml:2"])
+    (house / "managed/a.toml").write_text('[lock]\nsettings = ["labels"]\n')
+    for command in (["decide", str(file)], ["explain", "--example", "execute x"]):
+        main([*command, "--managed", str(house / "managed"), "--label", "a=b", *given])
+        assert "option: `labels` is locked by the managed settings and not used" in capsys.readouterr().err
 
 
 def test_an_agent_may_be_named_and_is_not_contradicted(house: Path, capsys: pytest.CaptureFixture[str]) -> None:

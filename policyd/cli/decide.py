@@ -59,6 +59,8 @@ def exit_code(effects: list[Effect], left_out: list[str]) -> int:
 def results(args: argparse.Namespace, left_out: list[str]) -> Iterator[Result]:
     """Yield what is decided of every file; what was left out is told on stderr, and added to `left_out`."""
     loaded = loading.load(args)
+    for note in loaded.in_force().notes:
+        complain("decide", note)
     for name in args.files or ["-"]:
         replay = replaying(args, loaded)
         with opened(name) as lines:

@@ -82,6 +82,8 @@ def explained(args: argparse.Namespace) -> Iterator[Explained]:
     if (args.example or table) and not args.cwd:
         args.cwd = os.getcwd()
     loaded = loading.load(args)
+    for note in loaded.in_force().notes:
+        complain("explain", note)
     for request in (*args.example, *([table] if table else ())):
         replay = replaying(args, loaded)
         yield Explained(replay.written(request), (), replay.authorizer)
