@@ -3,6 +3,7 @@
 Rules of this module:
 
 1. A loop over constants and globs is read once a value, its variable known; any other loop with its variable unknown.
+   For a glob its body may run any number of times.
 2. What a body sets or tampers with counts for its beginning too: a loop whose first reading changed something is read
    a second time from there.
 3. After branches only that is known which is the same on every way.
@@ -14,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from policyd.commands.state import Cwd, Pair, State, union
-from policyd.model import UNKNOWN, Word
+from policyd.model import CONST, UNKNOWN, Word
 
 Read = Callable[[], Pair]
 """Reads a list where `state.cwd` is; returns the directories after success and after failure."""
@@ -67,9 +68,13 @@ def unrolled(state: State, name: str, words: Iterable[Word], text: str, body: Re
     state.fold = False
     jumps = _JUMPS(text) is not None
     for word in words:
-        if fold:
-            state.bind(name, word)
-        state.cwd = union(*body())
+
+        def once(word: Word = word) -> Pair:
+            if fold:
+                state.bind(name, word)
+            return body()
+
+        state.cwd = union(*(once() if word.kind is CONST else repeat(state, text, once)))
         if jumps and state.cwd != start:
             state.cwd = ()
     state.fold = fold and state.fold_kept
