@@ -20,7 +20,7 @@ from policyd.cli.asked import then
 from policyd.cli.replay import PLAIN, Replay, Result
 from policyd.cli.trial import Trial
 from policyd.cli.waysout import ways_out
-from policyd.model import Agent, Effect, Layer, Request, Source
+from policyd.model import Agent, Effect, Layer, Mode, Request, Source
 from policyd.policy import Policy, PolicySource, load
 from tests.commandrows import decide
 from tests.told import MACHINE
@@ -272,11 +272,13 @@ def test_a_request_is_named_by_options(
     assert [part for part in expected if part not in said] == [], said
 
 
-def recorded(house: Path, text: str, effect: Effect = Effect.ALLOW, by: str = "client", agent: str = "nobody") -> str:
+def recorded(
+    house: Path, text: str, effect: Effect = Effect.ALLOW, by: str = "client", agent: str = "nobody", **more: Any
+) -> str:
     """Write an audit log with a request that was asked about, and return its path."""
     trial = Trial.open(str(house / "home"), cwd=str(house / "app"))
     request = Request("s", "c", "push it", PLAIN, trial.actions(text))
-    context = replace(trial.context(), agent=Agent(agent, "2.1"))
+    context = replace(trial.context(), agent=Agent(agent, "2.1"), **more)
     asked = trial.decide(Policy(), request.actions, context)
     decision = replace(asked, effect=effect, source=Source.PROMPT) if by else asked
     rows = [audit.record(decision, request, context, id="5f3a", by=by or "policy"), audit.event("reload", context.now)]
@@ -295,6 +297,23 @@ def test_a_record_is_explained_by_number_or_id(key: str, house: Path, capsys: py
     assert second == "today: ask, as then"
     assert "nobody 2.1, read by the profile `generic`" in said
     assert "rule user:push says ask" in said
+
+
+@pytest.mark.parametrize(
+    ("condition", "more"),
+    [
+        ('label = { team = "core" }', {"labels": {"team": "core"}}),
+        ('mode = "plan"', {"mode": Mode("plan")}),
+    ],
+)
+def test_a_record_is_explained_with_what_was_true_of_its_session(
+    condition: str, more: dict[str, Any], house: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (house / "policy.toml").write_text(f'version = 1\n[[rule]]\neffect = "allow"\ncommand = "make"\n{condition}\n')
+    log = recorded(house, "execute make", **more)
+    assert "today: allow" in explain(house, "--record", "7", "--log", log, capsys=capsys)
+    log = recorded(house, "execute make")
+    assert "today: ask" in explain(house, "--record", "7", "--log", log, capsys=capsys)
 
 
 def test_a_record_that_rules_decide_otherwise_today_says_so(house: Path, capsys: pytest.CaptureFixture[str]) -> None:

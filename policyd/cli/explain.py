@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from policyd.actions import Evidence
 from policyd.audit.rebuild import Undecidable
-from policyd.authorizer import Authorizer
+from policyd.authorizer import Authorizer, Claims
 from policyd.cli import asked, colour, loading, options, shapes
 from policyd.cli.audit.replay import said
 from policyd.cli.decide import opened, replaying, source
@@ -36,6 +36,9 @@ NOTHING = (
     'explain what? Write `--example "execute git push"`, `--record N` for what `policyd audit show` '
     "lists, or a transcript's name"
 )
+
+RECORDED = "recorded"
+"""The session in which a recorded request is explained: none that any answer was remembered for."""
 
 
 class Explained(Struct, frozen=True):
@@ -104,14 +107,32 @@ def recorded(past: asked.Past, args: argparse.Namespace) -> Explained:
     """Decide a recorded request again: where it was made, by the agent that made it, under the rules of today."""
     case, agent = past.case, shapes.table(past.record.get("agent"))
     name, version = str(agent.get("name") or ""), str(agent.get("version") or "")
-    args.cwd = args.cwd or case.cwd
+    moved, args.cwd = bool(args.cwd), args.cwd or case.cwd
     args.agent = args.agent or ("" if name else str(agent.get("profile") or ""))
     replay = replaying(args, loading.load(args))
     point = replay.authorizer
     if not args.agent:
         point.observe("c2a", {"id": 0, "method": "initialize", "params": {}})
         point.observe("a2c", {"id": 0, "result": {"agentInfo": {"name": name, "version": version}}})
-    return Explained(replay.settled(replace(case.request, session_id="")), (), point, past.record)
+    point.claims = claimed(past.record, point.claims, args)
+    roots = () if moved else tuple(root for root in case.roots if root != args.cwd)
+    opening = {"cwd": args.cwd, "additionalDirectories": list(roots)}
+    point.observe("c2a", {"id": 1, "method": "session/new", "params": opening})
+    modes = {"currentModeId": past.record.get("mode")}
+    point.observe("a2c", {"id": 1, "result": {"sessionId": RECORDED, "modes": modes}})
+    return Explained(replay.settled(replace(case.request, session_id=RECORDED)), (), point, past.record)
+
+
+def claimed(record: Mapping[str, object], claims: Claims, args: argparse.Namespace) -> Claims:
+    """Return what was claimed when a request was recorded; what options say, and managed labels of today, go first."""
+    labels = {name: str(value) for name, value in shapes.table(record.get("labels")).items()}
+    managed = {name: labels[name] for name in shapes.texts(record.get("managed_labels")) if name in labels}
+    return replace(
+        claims,
+        labels={**claims.labels, **labels, **dict(args.label)},
+        managed_labels={**managed, **claims.managed_labels},
+        interactive=claims.interactive or (record.get("interactive") is True and not args.unattended),
+    )
 
 
 def in_words(each: Explained) -> str:
