@@ -103,9 +103,11 @@ def repeat(state: State, text: str, once: Read) -> Pair:
         literal = re.escape(name)
         if re.search(rf"(?<![$\w{{]){literal}\b|\{{{literal}:?=", text):
             state.names[name] = None
-    before = (state.taint, state.tainted)
+    before, known = (state.taint, state.tainted), dict(state.names)
     end = union(*once())
-    if (state.taint, state.tainted) != before or end != start:
+    changed = any(state.names.get(name) != value for name, value in known.items())
+    if (state.taint, state.tainted) != before or end != start or changed:
+        state.join(known)
         state.cwd = start if end == start else ()
         end = union(*once())
     state.fold = fold and state.fold_kept
