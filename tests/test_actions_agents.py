@@ -544,6 +544,33 @@ def test_a_web_address_among_the_locations_of_its_own_fetch_is_no_path() -> None
     assert fetch("https://b.example/x")[0].startswith("fetch opaque: `https://` names no file")
 
 
+DIFFS = [
+    ("a/home/dev/project/x b/home/dev/project/x", "a/home/dev/project/x", "b/home/dev/project/x", ["edit X"]),
+    ("a/home/dev/project/x b/home/dev/project/x", "a/dev/null", "b/home/dev/project/x", ["edit X"]),
+    ("a/home/dev/project/x b/dev/null", "a/home/dev/project/x", "b/dev/null", ["delete+edit X"]),
+    ("a/etc/y b/home/dev/project/x", "a/etc/y", "b/home/dev/project/x", ["edit+move X", "edit+move /etc/y"]),
+    ("a/home/dev/project/x b/etc/y", "a/home/dev/project/x", "b/etc/y", ["edit+move X", "edit+move /etc/y"]),
+    ("a/home/dev/project/x b/etc/y", "a/home/dev/project/x", "b/home/dev/project/x", ["edit opaque", "edit X"]),
+    ("a/etc/y b/home/dev/project/x", "a/dev/null", "b/home/dev/project/x", ["edit opaque", "edit X"]),
+    ("a/dev/null b/dev/null", "a/dev/null", "b/dev/null", ["edit opaque", "edit X"]),
+    ("ax bx", "ax", "bx", ["edit opaque", "edit X"]),
+    ("a/x b/x", "a/x\n+++ b/y", "b/x", ["edit opaque", "edit X"]),
+    ("a/x b/x\ndiff --git a/y b/y", "a/x", "b/x", ["edit opaque", "edit X"]),
+]
+
+
+@pytest.mark.parametrize(("named", "old", "new", "expected"), DIFFS)
+@pytest.mark.parametrize("hunk", ["", "@@ -1,1 +1,1 @@\n--- a/etc/z\n+++ b/etc/z\n"])
+def test_the_heads_of_a_diff_say_what_is_done_to_a_file(
+    named: str, old: str, new: str, expected: list[str], hunk: str
+) -> None:
+    diff = f"\ndiff --git {named}\nindex 0..0\n--- {old}\n+++ {new}\n{hunk}"
+    raw = {"fileName": "/home/dev/project/x", "diff": diff}
+    found = asked(opened("Copilot"), title="Edit file", kind="edit", rawInput=raw)
+    shown = [line.replace("/home/dev/project/x", "X").partition(":")[0] for line in found]
+    assert shown == expected
+
+
 def test_a_command_that_looks_like_an_mcp_name_is_none() -> None:
     assert asked(opened("nobody"), title="mcp__notes__list;rm${IFS}-rf${IFS}src", kind="execute") == [
         "execute opaque: nothing announced this tool call"

@@ -23,7 +23,7 @@ from policyd import paths
 from policyd.actions import guard, profiles, resources
 from policyd.actions.builder import MENTIONING, Builder, Surroundings
 from policyd.actions.derive import shifted
-from policyd.actions.evidence import Call, Evidence, merge, says_more
+from policyd.actions.evidence import Call, Evidence, keyed, merge, says_more
 from policyd.actions.fields import Found
 from policyd.actions.identity import identify
 from policyd.actions.messages import allows, current_mode, id_key, listed, name_version, options_of, tool_call
@@ -276,7 +276,7 @@ class Conversation:
             if isinstance(call_id, str):
                 if self.profile.data.sticky_cwd:
                     session.follow(call_id, update, self.machine)
-                self._keep(session, session.told(call_id, update))
+                self._keep(session, session.told(call_id, keyed(update, self.profile.data.freeform)))
 
     def _adopt(self, parent: Session, update: Mapping[str, object]) -> None:
         """Take in that `parent` made a session; what was heard of that one before stays what it was."""

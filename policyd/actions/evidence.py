@@ -415,6 +415,12 @@ def _union(own: tuple[Diff, ...], known: tuple[Diff, ...]) -> tuple[Diff, ...]:
     return (*own, *[diff for diff in known if diff.path not in paths])
 
 
+def keyed(update: Mapping[str, object], key: str) -> Mapping[str, object]:
+    """Return an update whose `rawInput`, where that is a text, stands under `key`; `""`: as it is."""
+    text = update.get("rawInput")
+    return {**update, "rawInput": {key: text}} if key and isinstance(text, str) else update
+
+
 def weight(value: object) -> int:
     """Return about how many bytes a value takes."""
     if isinstance(value, str):

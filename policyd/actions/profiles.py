@@ -190,13 +190,14 @@ REFERENCES = (
     "prose",
     "mention",
     "patch",
+    "diff",
     "deletes",
     "moves",
     "server",
     "tool",
     "arguments",
 )
-LEADING = ("cwd", "path", "glob", "mention", "deletes", "moves")
+LEADING = ("cwd", "path", "glob", "mention", "diff", "deletes", "moves")
 """Groups that say where paths are, or where they start."""
 
 

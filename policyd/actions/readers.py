@@ -17,6 +17,10 @@ MOVE_HEAD = "*** Move to: "
 LONGEST_PART = 512
 """Characters of a text in which its first part ends, where that stands in it twice."""
 RENAME_HEAD = "*** Move File: "
+NOTHING = "/dev/null"
+"""What a diff puts in the place of a file that is not there."""
+DIFF_HEADS = (("\ndiff --git", "\n--- a"), ("\n--- a", "\n+++ b"), ("\n+++ b", ""))
+"""How the lines that name a diff's files begin, and what ends them."""
 AROUND = ("%%bash", "apply_patch", "EOF", "```")
 """How lines around a patch begin that do not count."""
 
@@ -107,6 +111,33 @@ def _patch_path(text: str) -> str:
     if not path:
         raise Fault("the patch names a file without a path")
     return path
+
+
+def diff_files(text: str) -> tuple[PatchFile, ...]:
+    """Return the files of a unified diff of one file, by its heads: one that is edited or deleted, two of a move.
+
+    A head is `a` or `b` and an absolute path, in which anything may stand, line ends too.
+
+    Raises:
+        Fault: the heads are missing, stand there twice or do not say the same.
+    """
+    head = text.lstrip("\n").partition("\n@@ ")[0].rstrip("\n")
+    before, old, new = (_between(head, mark, end) for mark, end in DIFF_HEADS)
+    if not all(path.startswith("/") for path in (old, new)) or old == new == NOTHING:
+        raise Fault("the heads of a diff name no absolute path")
+    if before.partition(f" b{new}")[0] != f" a{new if old == NOTHING else old}":
+        raise Fault("the heads of a diff do not name the same files")
+    if NOTHING in (old, new):
+        return (PatchFile(old, "delete") if new == NOTHING else PatchFile(new, "edit"),)
+    return (PatchFile(new, "edit"),) if old == new else (PatchFile(old, "move"), PatchFile(new, "move"))
+
+
+def _between(head: str, mark: str, end: str) -> str:
+    """Return what stands in `head` between two marks, each of which must be there once; the end is one too."""
+    found = f"\n{head}".split(mark)
+    if len(found) != 2 or (end and found[1].count(end) != 1):
+        raise Fault("a diff without its heads, or with more than one file")
+    return found[1].partition(end)[0] if end else found[1]
 
 
 class Template(Struct, frozen=True):

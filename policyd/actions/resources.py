@@ -13,7 +13,7 @@ from policyd.actions import shell
 from policyd.actions.builder import Builder, path_kinds
 from policyd.actions.fields import Found, each
 from policyd.actions.profiles import Profile, ToolSpec
-from policyd.actions.readers import Fault, apply_patch
+from policyd.actions.readers import Fault, apply_patch, diff_files
 from policyd.model import TABLE, WRITE_KINDS, Action, Reach, Role
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -266,14 +266,26 @@ def _globs(build: Builder, spec: ToolSpec, targets: Targets) -> None:
 
 
 def _changed(build: Builder, targets: Targets) -> None:
-    """Add what fields say is deleted or moved to."""
+    """Add what fields and diffs say is deleted or moved."""
     for refs, kind in (("deletes", "delete"), ("moves", "move")):
         for found in build.said.get(refs, ()):
             if not isinstance(found.value, str):
                 build.opaque("a path is no text", EDIT | {kind}, found.origin)
             else:
-                known = targets.get(found.value) or Target(EDIT, found.origin)
-                targets[found.value] = replace(known, kinds=known.kinds | {kind})
+                _change(targets, found.value, kind, found.origin)
+    for found in build.said.get("diff", ()):
+        try:
+            files = diff_files(found.value if isinstance(found.value, str) else "")
+        except Fault as fault:
+            build.opaque(str(fault), EDIT, found.origin)
+            continue
+        for file in files:
+            _change(targets, file.path, file.kind, found.origin)
+
+
+def _change(targets: Targets, path: str, kind: str, origin: str) -> None:
+    known = targets.get(path) or Target(EDIT, origin)
+    targets[path] = replace(known, kinds=known.kinds | {kind})
 
 
 def _locations(build: Builder, spec: ToolSpec, targets: Targets, apart: set[str], *, ran: bool) -> None:

@@ -44,6 +44,8 @@ class ToolTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Other paths named beside the point."""
     patch: list[Reference] = []
     """Patch text (`*** Begin Patch`)."""
+    diff: list[Reference] = []
+    """Unified diff of one file, whose heads say what is done to it."""
     deletes: list[Reference] = []
     """Paths that are deleted."""
     moves: list[Reference] = []
@@ -151,6 +153,8 @@ class ProfileTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     refusal_ends_turn: bool = False
     write_honoured: bool = True
     """A refused `fs/write_text_file` means nothing is written."""
+    freeform: str = ""
+    """The key of `rawInput` under which a text counts that an update states in the place of a table."""
     statuses: bool = True
     """`completed` can be trusted to mean that the call ran."""
     menu: list[Menu] = []
