@@ -289,6 +289,27 @@ def test_a_clock_that_went_back_does_not_bind_for_ever(project: Path) -> None:
     assert file(project).grants(later) == (new,)
 
 
+def test_the_clock_is_noted_while_a_process_runs_and_nothing_is_rewritten_for_it(project: Path) -> None:
+    process = remembered(project)
+    process.remember([given(project)])
+    assert settled(process, project) is Effect.ALLOW
+    before = grantfile.identify(file(project).path)
+    process.clock = lambda: Clock(NOW + timedelta(days=2), CLOCK.boot + 2 * 86_400, CLOCK.boot_id)
+    assert settled(process, project) is Effect.ALLOW
+    assert grantfile.identify(file(project).path) == before
+    for hours, counts in ((25, False), (49, True)):
+        after = Clock(NOW + timedelta(hours=hours), 10.0, "boot-2")
+        assert bool(file(project, after).grants(after)) is counts
+
+
+@pytest.mark.parametrize("noted", [b"", b"rubbish", b"2027-01-01", b"2026-11-29T11:00:00", b"\xff"])
+def test_a_note_of_the_clock_that_cannot_be_read_is_none(project: Path, noted: bytes) -> None:
+    path = put(project, ALLOW).path
+    Path(f"{path}.seen").write_bytes(noted)
+    os.chmod(f"{path}.seen", 0o600)
+    assert file(project).grants(CLOCK) == (ALLOW,)
+
+
 def test_spent_grants_are_left_out_of_the_next_write(project: Path) -> None:
     put(project, ALLOW)
     assert put(project, OTHER, clock=Clock(NOW + timedelta(days=31), 9e6, "boot-1")).current().grants == (OTHER,)

@@ -13,8 +13,8 @@ Rules of this module:
 5. A reader looks at the file's identity before each use, so that others' changes count at the next decision.
 6. What a large file held may be kept on a shelf, named by the digest of its bytes. The file itself is looked at and
    read all the same, and every rule above holds.
-7. The wall clock's latest value is noted in the file: after a restart of the machine, while the clock stands behind
-   that, no allow counts.
+7. The wall clock's latest value is noted, every ten minutes beside the file and in it at each change: after a restart
+   of the machine, while the clock stands behind that, no allow counts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from policyd.grants.text import BREAK, LONGEST_TEXT
 from policyd.model import Effect
 from policyd.storage import clock as clocks
 from policyd.storage.readings import Readings
-from policyd.storage.strictfile import read_some
+from policyd.storage.strictfile import own_owners, read_own, read_some
 
 BEHIND = timedelta(minutes=2)
 NOTED = timedelta(minutes=10)
@@ -133,12 +133,26 @@ class GrantFile(Struct):
         except OSError as error:
             raise GrantFileError(error.errno, f"grants cannot be written: {error.strerror}", self.path) from error
 
-    def note_clock(self) -> None:
-        """Note the wall clock if the file's note is older than ten minutes; failing to is no harm."""
-        loaded = self.current()
-        if loaded.grants and loaded.seen is not None and self.clock().wall - loaded.seen > NOTED:
-            with contextlib.suppress(GrantFileError):
-                self.change(lambda grants: grants)
+    def note(self, clock: Clock) -> None:
+        """Note the wall clock where the note is older than ten minutes; failing to is no harm."""
+        loaded = self._loaded
+        if self.unread or not loaded.grants or loaded.seen is None or clock.wall - loaded.seen <= NOTED:
+            return
+        self._loaded = replace(loaded, seen=clock.wall)
+        with contextlib.suppress(OSError), self._locked():
+            new = f"{self.path}.seen.new"
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(new)
+            write_whole(new, clock.wall.isoformat().encode())
+            os.rename(new, f"{self.path}.seen")
+
+    def _noted(self, loaded: Loaded) -> Loaded:
+        """Return what the file holds with the later of the two notes of the clock; a damaged one is none."""
+        try:
+            noted = datetime.fromisoformat(read_own(f"{self.path}.seen", own_owners()).decode("ascii"))
+            return replace(loaded, seen=max(noted, loaded.seen)) if loaded.seen else loaded
+        except (OSError, ValueError, TypeError):
+            return loaded
 
     def take_problems(self) -> tuple[str, ...]:
         """Return and forget what was found wrong."""
@@ -195,7 +209,7 @@ class GrantFile(Struct):
             if not stat.S_ISREG(status.st_mode):
                 return identity, Loaded(damage=(why,))
             loaded = _recalled(read_some(descriptor, LONGEST_TEXT + 1), self.shelf)
-            return identity, _only_denials(loaded, why) if why else loaded
+            return identity, _only_denials(loaded, why) if why else self._noted(loaded) if loaded.grants else loaded
         finally:
             os.close(descriptor)
 
@@ -233,6 +247,8 @@ class GrantFile(Struct):
             os.unlink(temporary)
         write_whole(temporary, data)
         os.rename(temporary, self.path)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{self.path}.seen")
         flush_directory(self.directory)
         self._loaded = Loaded(grants, project, seen)
         self._identity, self._read = identify(self.path), True

@@ -85,7 +85,10 @@ class Remembered(Struct):
         parts = (self._memory.get(root, ()), *[file.grants(clock) for file in files])
         if any(file.unread for file in files):  # what they deny is not known
             parts = tuple(map(denials, parts))
-        self._tell(files)
+        for file in files:
+            file.note(clock)
+            for text in file.take_problems():
+                self.say(text)
         known = self._books.get(root)
         if known is None or known[0] != parts:
             held = tuple(grant.capped(self.longest) for grant in sum(parts, ()) if not self._over(grant))
@@ -138,15 +141,9 @@ class Remembered(Struct):
         """
         return any(file.changed() for file in [*self._files.values()])
 
-    def _tell(self, files: Iterable[GrantFile]) -> None:
-        for file in files:
-            for text in file.take_problems():
-                self.say(text)
-
     def _file(self, root: str) -> GrantFile:
         if root not in self._files:
             self._files[root] = GrantFile(self.directory, root, self.clock, shelf=self.shelf)
-            self._files[root].note_clock()
         return self._files[root]
 
     def _stamp(self, grant: Grant, clock: Clock) -> Grant:
