@@ -38,8 +38,8 @@ buildah: run unshare
 lxc incus: exec
 limactl: shell
 distrobox: enter
-kubectl: exec run debug
-oc: exec run rsh debug
+kubectl: exec run debug config
+oc: exec run rsh debug config
 flatpak snap: run
 npm yarn pnpm: exec dlx x pkg config
 git: config
@@ -54,14 +54,18 @@ heroku: run run:detached local:run
 fly flyctl: ssh console
 minikube gcloud doctl: ssh
 gh: codespace cs alias config
-aws: send-command execute-command
+aws: send-command execute-command configure
 az: run-command
 op: run
 tox: -- -x --override
 nox: --
 perf: stat record trace
 cmake: -E
-cargo: --config
+cargo: --config watch
+bazel bazelisk: --run_under
+ctest: --test-command
+gpg gpg2: --photo-viewer
+mutt: -e
 keyctl: session
 launchctl: submit asuser bsexec
 tcpdump: -z
