@@ -43,7 +43,7 @@ def rows_of(found: Sequence[Held], clock: Clock, *, every: bool) -> list[tuple[s
     rows: list[tuple[str, ...]] = []
     for one in found:
         grant = one.grant
-        ends = left(grant.until - wall)
+        ends = left(grant.until - wall) + (", or with its agent" if grant.scope == "session" else "")
         row = (shown(grant.id), grant.effect.word, safe(grant.covers), shown(grant.agent), shown(grant.scope), ends)
         rows.append((*row, shown(one.file.root)) if every else row)
     return rows
