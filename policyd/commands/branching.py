@@ -72,13 +72,14 @@ def unrolled(state: State, name: str, words: Iterable[Word], text: str, body: Re
         def once(word: Word = word) -> Pair:
             if fold:
                 state.bind(name, word)
-            return body()
+            pair = body()
+            state.names[name] = None
+            return pair
 
         state.cwd = union(*(once() if word.kind is CONST else repeat(state, text, once)))
         if jumps and state.cwd != start:
             state.cwd = ()
     state.fold = fold and state.fold_kept
-    state.names[name] = None
     return state.cwd, state.cwd
 
 
