@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
+from itertools import islice, permutations
 from pathlib import Path
 from typing import Any
 
@@ -345,3 +348,36 @@ def test_an_exit_code_of_zero_means_that_something_was_allowed(text: bytes, tmp_
     (tmp_path / "p.toml").write_text('version = 1\n[defaults]\n"*" = "allow"\n')
     words = ["decide", str(tmp_path / "in.jsonl"), "--policy", str(tmp_path / "p.toml"), "--exit-code"]
     assert main([*words, "--home", str(tmp_path), "--no-managed"]) in {1, 2}
+
+
+RULES = (
+    'effect = "allow"\ncommand = "ls **"',
+    'effect = "ask"\ncommand = "ls"',
+    'effect = "ask"\nkind = "execute"',
+    'effect = "allow"\ncommand = "@read-only"',
+    'effect = "deny"\npath = ["secrets", "b"]',
+)
+ASKED = ("ls docs; cat x; rm y", "cat secrets/a | tee b c", "ls $(pwd) > d")
+
+
+@pytest.mark.slow
+def test_the_same_is_said_whatever_the_order_the_hash_seed_the_zone_and_the_locale(house: Path) -> None:
+    given = [sys.executable, "-m", "policyd", "decide", "--no-managed", "--home", str(house / "home")]
+    lines = "".join(json.dumps(params("execute", command=text)) + "\n" for text in ASKED).encode()
+    files = [house / f"{number}.toml" for number in range(len(RULES))]
+    for number, file in enumerate(files):
+        file.write_text(f'[[rule]]\nid = "r{number}"\n{RULES[number]}\n')
+    said = set()
+    for seed, order in enumerate(islice(permutations(files), 0, None, 17)):
+        words = [word for file in order for word in ("--policy", str(file))]
+        environ = {
+            "PYTHONHASHSEED": str(seed),
+            "TZ": ("UTC", "Asia/Tokyo")[seed % 2],
+            "LC_ALL": ("C", "C.UTF-8")[seed % 2],
+        }
+        environ |= {"PYTHONPATH": str(Path(__file__).parent.parent), "PATH": "/usr/bin:/bin"}
+        found = subprocess.run(
+            [*given, *words, "--cwd", str(house / "app")], input=lines, env=environ, capture_output=True, check=True
+        )
+        said.add(found.stdout)
+    assert len(said) == 1
