@@ -249,6 +249,8 @@ def _add(run: Run, state: State, call: Call, levels: list[_Level], builtin: str,
     `alike`: it is `bash -lc TEXT`, and all it does is what the text does, which is read beside it.
     """
     last = levels[-1]
+    if len(levels) == 1 and not builtin:
+        return _ordinary(run, state, call, None, alike and _is_clean(run, state, last.env))[0]
     idle, places = False, _UNSHOWN
     if _is_clean(run, state, last.env):
         idle = builtins.is_idle(builtin, last.argv) if builtin else alike
@@ -301,12 +303,13 @@ def _inner(run: Run, state: State, call: Call, level: _Level, inner: Inner, scri
     cwd = _place(inner, level.cwd)
     try:
         if inner.argv:
-            inside = state
             if not inner.here:
-                inside.cwd = cwd
+                state.cwd = cwd
             source = " ".join([word.text for word in inner.argv])
-            call = Call(inner.argv, source, level.env + inner.env, via, "" if inner.alone else call.fed, call.document)
-            return simple(run, inside, call, script)[1]
+            env, fed = level.env + inner.env, "" if inner.alone else call.fed
+            if listed(run, state, inner.argv, source, via, fed, env) >= 0:
+                return state.cwd, state.cwd
+            return simple(run, state, Call(inner.argv, source, env, via, fed, call.document), script)[1]
         return _script(run, state, level, inner, (cwd, via), script)
     finally:
         run.strict = strict

@@ -169,14 +169,15 @@ def opened(text: Text, operator: str, place: Span) -> list[Use]:
     """Return the file at `place` that a redirection opens; what it feeds is left in `text.fed`, `text.document`."""
     start, end = place
     mark = text.source[start : start + 1]
-    number = _document_number(text, start, end) if mark == TOKEN and operator == "<" else -1
-    if 0 <= number < len(text.run.documents):
-        feed(text, text.run.documents[number])
-        return []
-    if mark == STRING:
+    if mark == TOKEN and operator == "<":
+        number = _document_number(text, start, end)
+        if 0 <= number < len(text.run.documents):
+            feed(text, text.run.documents[number])
+            return []
+    elif mark == STRING:
         _string(text, start + 1, end)
         return []
-    if mark == BOTH:
+    elif mark == BOTH:
         place = (start + 1, end)
     shown = text.text(*place)
     words = text.scan([place])
@@ -203,11 +204,12 @@ def add(text: Text, uses: list[Use], index: int, cwd: Cwd) -> None:
     """Add the files to the reading, as named by the command at `index` (-1: by none)."""
     for use in uses:
         name = use.word.text if use.word.kind is CONST else use.word.prefix
-        network = _NETWORK(name)
+        device = name.startswith("/dev/")
+        network = _NETWORK(name) if device else None
         if network is not None:
             text.opaque(f"`{name}` is a network connection")
             text.run.urls.append(UrlUse(f"{network[1]}://{network[2]}:{network[3]}", Role.PRIMARY, index))
-        elif use.word.kind is not CONST or not _NOTHING(name):
+        elif use.word.kind is not CONST or not (device and _NOTHING(name)):
             carried = use.kind == "read" and index >= 0
             found = FileUse(use.kind, use.word, Role.REDIRECT, index, carried=carried, cwd=cwd, unknown=use.unknown)
             text.run.files.append(found)
