@@ -21,6 +21,7 @@ from policyd.commands.inner import Inner, Unwrapped, Words, base, unknown_script
 from policyd.commands.patterns import plain_name
 from policyd.commands.plainwords import NO_PROGRAM
 from policyd.commands.run import WORDS, FullError, Run
+from policyd.commands.source import Input
 from policyd.commands.state import Cwd, Pair, State, enter
 from policyd.commands.taint import TAINTS_ALL, loose
 from policyd.commands.variables import HARMLESS
@@ -66,8 +67,8 @@ class Call(Struct):
     via: tuple[str, ...] = ()
     fed: str = ""
     """`|`, or the source of what it is fed."""
-    document: str | None = None
-    """The here-document it is fed, where it is constant."""
+    document: Input | None = None
+    """The here-document or here-string it is fed."""
     files: Words = ()
     """The files whose names it is fed, each with a NUL behind it, where they are known."""
 
@@ -345,6 +346,6 @@ def _document(run: Run, state: State, call: Call, script: Script, name: str) -> 
         return
     run.deeper()
     try:
-        script(run, call.document or "", state.fresh(state.cwd), (*call.via, name))
+        script(run, call.document.text if call.document is not None else "", state.fresh(state.cwd), (*call.via, name))
     finally:
         run.depth -= 1

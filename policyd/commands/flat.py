@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from policyd.commands import branching, redirects
+from policyd.commands import branching, plainwords, redirects
 from policyd.commands.execute import Call, listed, simple
 from policyd.commands.findwords import printed
 from policyd.commands.plain import Part, bare, divide
@@ -21,7 +21,7 @@ from policyd.commands.quoting import shown
 from policyd.commands.run import PARTS, FullError, Run
 from policyd.commands.source import Document, cut, odd_characters, prepare
 from policyd.commands.state import Pair, State, joined, union
-from policyd.commands.statements import declared, environment, keyword
+from policyd.commands.statements import declared, environment, keyword, tested
 from policyd.commands.tame import echoes
 from policyd.commands.text import Text
 from policyd.model import Assignment, SimpleCommand, Word
@@ -208,8 +208,8 @@ def _run(
     files = text.files if text.fed == "|" else ()
     call = Call(argv, source, env, text.via, text.fed, text.document, files)
     found = simple(text.run, text.state, call, text.script)
-    if prints and text.document is not None and text.literal and echoes(argv, env):
-        text.echoed = text.document
+    if prints and text.document is not None and text.document.literal and echoes(argv, env):
+        text.echoed = text.document.text
     return found
 
 
@@ -276,10 +276,10 @@ def _nested(text: Text, part: Part) -> Pair:
 
 
 def _compound(text: Text, part: Part) -> Pair:
-    """Read `if`, `for`, `select`, `while` and `until`; `[[ … ]]` runs nothing."""
+    """Read `if`, `for`, `select`, `while`, `until` and `[[ … ]]`."""
     state, keyword = text.state, part.group
     if keyword == "[[":
-        return state.cwd, state.cwd
+        return _test(text.inside(part.text))
     lists = [(word, partial(_list, text, parts)) for word, parts in part.lists]
     if keyword == "if":
         return branching.branches(state, lists)
@@ -291,6 +291,14 @@ def _compound(text: Text, part: Part) -> Pair:
     if keyword == "for":
         return branching.each(state, name, words, part.text, body)
     return branching.repeat(state, part.text, body)
+
+
+def _test(text: Text) -> Pair:
+    """Read a text that is `[[ … ]]`."""
+    here = text.state.cwd
+    spans = [found.span() for found in plainwords.atoms("(" in text.source or "`" in text.source)(text.source, 2)]
+    tested(text, spans, text.text(0, len(text.source)))
+    return here, here
 
 
 def _list(text: Text, parts: Sequence[Part]) -> Pair:

@@ -52,7 +52,7 @@ def _parser() -> tree_sitter.Parser:
 def tree(text: Text, ends: Mapping[int, int] | None) -> Pair:
     """Read a whole text; return the directories after it. `ends` is where its substitutions end."""
     reader = Reader(text.run, text.source, text.state, text.via, script, text.fed, ends=ends)
-    reader.document, reader.literal = text.document, text.literal
+    reader.document = text.document
     pair = reader.read()
     text.echoed = reader.echoed
     return pair

@@ -52,8 +52,6 @@ _RUNNERS = frozenset({"coproc", "time"})
 _HEADS = KEYWORDS | _DECLARES
 _OPENING = frozenset({"if", "for", "select", "while", "until"})
 _NAMING = frozenset({"for", "select"})
-_EVALUATES = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R"})
-"""Words of `[[ … ]]` behind which a number or a name is evaluated."""
 _CLOSING = frozenset({"fi", "done"})
 _NOTHING: frozenset[str] = frozenset()
 _BEHIND = {
@@ -236,7 +234,11 @@ def _redirected(whole: _Divided, found: re.Match[str], part: Part) -> bool:
 def _opened(whole: _Divided, word: re.Match[str], before: str) -> tuple[Part, re.Match[str]] | None:
     """Return the command that a word of the shell opens, with what stands behind it; None where it is not plain."""
     part = Part(before, group=word[1], more=True)
-    end = _test(whole, word) if word[1] == "[[" else _compound(whole, word, part)
+    if word[1] == "[[":
+        tested = plainwords.test(whole.nests)(whole.source, word.start(1))
+        end = tested.end() if tested is not None else 0
+    else:
+        end = _compound(whole, word, part)
     part.text = whole.source[word.start(1) : end]
     found = plainwords.part(whole.nests)(whole.source, end)
     if not end or found is None or found.group(1, 2, 3) != _NO_WORDS:
@@ -244,12 +246,6 @@ def _opened(whole: _Divided, word: re.Match[str], before: str) -> tuple[Part, re
     if found[5] and (word[1] == "[[" or not _redirected(whole, found, part)):
         return None
     return part, found
-
-
-def _test(whole: _Divided, word: re.Match[str]) -> int:
-    """Return where the `[[ … ]]` ends that begins at a word, 0 where it may evaluate something."""
-    found = plainwords.test()(whole.source, word.start(1))
-    return found.end() if found is not None and _EVALUATES.isdisjoint(found[0].split()) else 0
 
 
 def _compound(whole: _Divided, word: re.Match[str], part: Part) -> int:

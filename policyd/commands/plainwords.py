@@ -9,7 +9,7 @@ Rules of this module:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 
 from policyd.commands.source import STRING, TOKEN
@@ -86,14 +86,25 @@ def part(nests: bool) -> Callable[..., re.Match[str] | None]:
     ).match
 
 
+def _tested(nests: bool) -> str:
+    """Return the expression of a word of `[[ … ]]`."""
+    nested = rf"|\$\({_INNER}\)|{_TICKS}" if nests else ""
+    double = rf'"(?:[\t !#%-\'*-\[\]-_a-~\x80-\xff]++|\\[\t -\'*-_a-~\x80-\xff]|{_VARIABLE}{nested})*+"'
+    return rf"(?:[{_BARE}~^*?-]++|'[\t -&*-_a-~\x80-\xff]*+'|{double}|{_VARIABLE}{nested})++"
+
+
 @cache
-def test() -> Callable[..., re.Match[str] | None]:
-    """Return what matches `[[ … ]]` in which nothing is run: no substitution, subscript or parenthesis."""
-    double = rf'"(?:[\t !#%-\'*-\[\]-_a-~\x80-\xff]++|\\[\t -\'*-_a-~\x80-\xff]|{_VARIABLE})*+"'
-    single = r"'[\t -&*-_a-~\x80-\xff]*+'"
-    word = rf"(?:[{_BARE}~^*?-]++|{single}|{double}|{_VARIABLE})++[ \t]++"
+def test(nests: bool) -> Callable[..., re.Match[str] | None]:
+    """Return what matches `[[ … ]]` in which no subscript, pattern in brackets or parenthesis is."""
+    word = rf"{_tested(nests)}[ \t]++"
     term = rf"(?:![ \t]++)*+(?:-[A-Za-z][ \t]++)?+{word}(?:(?:!=|=[=~]?|-[a-z]{{2}})[ \t]++{word})?+"
     return re.compile(rf"\[\[[ \t]++{term}(?:(?:&&|\|\|)[ \t]++{term})*+\]\]{_END}").match
+
+
+@cache
+def atoms(nests: bool) -> Callable[..., Iterator[re.Match[str]]]:
+    """Return what finds the words and operators of a `[[ … ]]` that `test` matches."""
+    return re.compile(rf"{_tested(nests)}|!=?|&&|\|\|").finditer
 
 
 @cache

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from policyd.commands.plain import Span
 from policyd.commands.quoting import decoded
-from policyd.commands.source import BOTH, STRING, TOKEN, Document
+from policyd.commands.source import BOTH, STRING, TOKEN, Document, Input
 from policyd.commands.state import Cwd
 from policyd.commands.words import Scanner
 from policyd.model import CONST, UNKNOWN, FileUse, Role, UrlUse, Word
@@ -137,8 +137,7 @@ def read(reader: Reader, targets: list[Node]) -> list[Use]:
 def _string(text: Text, start: int, end: int) -> None:
     word = Scanner(text).value(start, end)
     text.fed = text.text(start, end)
-    text.document = word.text + "\n" if word.kind is CONST else None
-    text.literal = True
+    text.document = Input(word.text + "\n", literal=True) if word.kind is CONST else None
 
 
 def _document_number(text: Text, start: int, end: int) -> int:
@@ -150,9 +149,9 @@ def feed(text: Text, document: Document) -> None:
     """Note that a here-document is what the command reads."""
     if not document.quoted:
         text.body(document.body)
-    text.document = decoded(document.body)
-    text.fed = text.document or "\n"
-    text.literal = document.quoted or _LIVE(document.body) is None
+    body = decoded(document.body)
+    text.document = Input(body, literal=document.quoted or _LIVE(document.body) is None)
+    text.fed = body or "\n"
 
 
 def _file(reader: Reader, node: Node) -> list[Use]:

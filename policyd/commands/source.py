@@ -83,6 +83,14 @@ class Document(Struct):
     """Its delimiter was quoted, so nothing in it is expanded."""
 
 
+class Input(Struct, frozen=True):
+    """What a command is fed, as far as it is written."""
+
+    text: str
+    literal: bool
+    """Nothing in it is expanded."""
+
+
 class _Pending(Struct):
     number: int
     delimiter: str

@@ -99,8 +99,8 @@ def call(
         keyword(reader, argv[0])
         made = Call(argv, shown, env, reader.via, reader.fed, reader.document)
         index, pair = simple(reader.run, reader.state, made, reader.script)
-        if reader.document is not None and reader.literal and not uses and echoes(argv, env):
-            reader.echoed = reader.document
+        if reader.document is not None and reader.document.literal and not uses and echoes(argv, env):
+            reader.echoed = reader.document.text
     for words in filter(None, (tuple(reader.scan(line)) for line in more)):  # `{,}` is no word at all
         made = Call(words, shown, (), reader.via, reader.fed)
         pair = simple(reader.run, reader.state, made, reader.script)[1]
@@ -245,16 +245,8 @@ def conditional(reader: Reader, node: Node, behind: list[Node] | None = None) ->
     if atoms and atoms[0].type == "[":
         shown = reader.text(node.start_byte, node.end_byte)
         return call(reader, reader.spans(atoms), [], behind or [], shown)
-    spans = reader.spans(atoms[1:-1])
-    shown = reader.text(node.start_byte, node.end_byte)[:SHOWN]
     here = reader.state.cwd
-    for start, end in spans:
-        text = reader.source[start:end]
-        if text in _TESTS_ARITHMETIC or text in _TESTS_NAMES:
-            reader.opaque(f"`{shown}` evaluates a number or name, which may run something")
-        elif "[" in text:
-            reader.opaque(f"`{shown}` may evaluate a subscript, which may run something")
-        Scanner(reader).live(start, end, quotes=False)
+    tested(reader, reader.spans(atoms[1:-1]), reader.text(node.start_byte, node.end_byte))
     if behind:
         if redirects.behind(reader, behind, []):
             reader.opaque("words stand behind the redirection of a test")
@@ -263,6 +255,17 @@ def conditional(reader: Reader, node: Node, behind: list[Node] | None = None) ->
         redirects.add(reader, uses, -1, here)
         reader.fed, reader.document = fed, document
     return here, here
+
+
+def tested(text: Text, spans: Iterable[Span], shown: str) -> None:
+    """Read what the words of `[[ … ]]` may run."""
+    for start, end in spans:
+        word = text.source[start:end]
+        if word in _TESTS_ARITHMETIC or word in _TESTS_NAMES:
+            text.opaque(f"`{shown[:SHOWN]}` evaluates a number or name, which may run something")
+        elif "[" in word:
+            text.opaque(f"`{shown[:SHOWN]}` may evaluate a subscript, which may run something")
+        Scanner(text).live(start, end, quotes=False)
 
 
 def _atoms(reader: Reader, node: Node) -> Iterator[Node]:

@@ -15,9 +15,10 @@ from policyd.commands.plain import Span, constant
 from policyd.commands.quoting import FRAIL, SURE, decoded, shown, working
 from policyd.commands.quoting import word as finished
 from policyd.commands.run import Run
+from policyd.commands.source import Input
 from policyd.commands.state import Pair, State
 from policyd.commands.tame import mark
-from policyd.commands.words import Scanner, glance
+from policyd.commands.words import PROCESS, Scanner, glance
 from policyd.model import UNKNOWN, Word
 
 _SPELLED: dict[str, Word] = {}
@@ -28,6 +29,7 @@ _NAMES = {name: finished(name, "") for name in (SURE, FRAIL)}
 _LONGEST = 256
 _NAME = r"(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})"
 _variable = re.compile(rf'\${_NAME}|"\${_NAME}"').fullmatch
+_PROCESSES = frozenset({"<(", ">("})
 _OWN = frozenset({"IFS", "PWD"})
 """Variables of which more is known than their value."""
 
@@ -45,9 +47,8 @@ class Text(Struct):
     """Reads it (`flat.whole`)."""
     fed: str = ""
     """What it is fed with."""
-    document: str | None = None
-    literal: bool = False
-    """Whether `document` is what a command is fed, with nothing in it to expand."""
+    document: Input | None = None
+    """The here-document or here-string it is fed with."""
     files: tuple[Word, ...] = ()
     """The files whose names come through the pipe, each with a NUL behind it, where they are known."""
     echoed: str | None = None
@@ -113,11 +114,12 @@ class Text(Struct):
     def spelled(self, text: str, start: int) -> list[Word]:
         """Return the words that `text` becomes; in a plain list that is the same wherever it stands."""
         inside = text[0] == '"'
-        if (text[1:3] if inside else text[:2]) == "$(":
+        opening = text[1:3] if inside else text[:2]
+        if opening == "$(" or (opening in _PROCESSES and not inside):
             found = plainwords.substitution()(text, inside)
             if found is not None and found.end() == len(text) - inside:
                 self.apart(self._substituted, found[1])
-                return self._output(text, inside)
+                return self._output(text, inside) if opening == "$(" else [constant(PROCESS)]
         elif text[0] == "`" and text.find("`", 1) == len(text) - 1:
             self.backticks(text[1:-1])
             return self._output(text, False)
@@ -145,7 +147,7 @@ class Text(Struct):
 
     def inside(self, source: str) -> Text:
         """Return a text of the same shell, which is fed with the same."""
-        return Text(self.run, source, self.state, self.via, self.script, self.fed, self.document, self.literal)
+        return Text(self.run, source, self.state, self.via, self.script, self.fed, self.document)
 
     def apart(self, read: Callable[..., object], *given: object) -> None:
         """Read a part that runs in a shell of its own, and note what it prints."""

@@ -25,6 +25,8 @@ QUICK = re.compile(r"[A-Za-z0-9_./@%+,:=-]+|'([^'\x04]*)'|\"([^\"$`\\\x04]*)\"")
 """Words that are read at a glance: plain ones, and those in one pair of quotes (its group is the value)."""
 SPLITS = "\xa0"
 """The byte that is a blank to bash where the C library takes bytes of UTF-8 for characters (macOS)."""
+PROCESS = "/dev/fd/63"
+"""What a process substitution becomes."""
 _RUN = re.compile(rf"[^\\'\"`$<>;&|()\s{SPLITS}\x01\x02]+", re.ASCII)
 _QUOTED_RUN = re.compile(r"[^\"\\$`]+")
 _ANSI = re.compile(r"\$'((?:\\.|[^'\\])*)'", re.DOTALL)
@@ -390,7 +392,7 @@ class Scanner:
             self._odd()
             return
         self.at = self.host.substitution(self.at, self.end)
-        self.buffer.append("/dev/fd/63")
+        self.buffer.append(PROCESS)
 
     # ---- finishing ----
 
