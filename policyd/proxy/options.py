@@ -16,7 +16,7 @@ Run AGENT between its ACP client (on stdin and stdout) and the policy.
   --policy FILE            policy file or directory, instead of the user's (repeatable)
   --policy-digest DIGEST   sha256:... of a policy file that lies in the workspace: it may loosen too (repeatable)
   --prompt STEP            who is asked: none, client, inbox, command:/path (repeatable, in order)
-  --agent NAME             which agent this is, instead of what it says
+  --agent NAME             which agent this is, until it names itself
   --client NAME            which client this is, instead of what it says
   --label KEY=VALUE        a label that rules may name (repeatable)
   --cwd DIR                start the agent in DIR
