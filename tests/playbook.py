@@ -128,6 +128,10 @@ class ScriptedDecider:
     def remembers(self) -> bool:
         return self.memory
 
+    def person(self) -> bool:
+        self._may_fail("person")
+        return True
+
     def late(self, params: Mapping[str, object]) -> bool:
         self._may_fail("late")
         call = _call(params)

@@ -261,6 +261,35 @@ def test_below_a_client_of_the_daemon_a_remembered_yes_may_be_revoked_and_no_rem
         peer.close()
 
 
+CHILD = """
+import socket, sys, time
+from tests.daemons import Peer, params
+one = socket.socket(socket.AF_UNIX)
+one.connect(sys.argv[1])
+peer = Peer(one.detach()).greet(person=True, cwd=sys.argv[2], client={"name": "zed"}, agent="claude")
+ident = peer.request("session/request_permission", params("make deploy"))
+asked = peer.until(method="_policyd/ask")
+time.sleep(0.5)
+always = [one["optionId"] for one in asked["params"]["options"] if one["kind"] == "allow_always"]
+chosen = {"outcome": {"outcome": "selected", "optionId": always[-1]}}
+peer.send({"id": asked["id"], "result": chosen})
+print(peer.result(ident)["outcome"]["optionId"], *(one["name"] for one in asked["params"]["options"]))
+"""
+
+
+@pytest.mark.parametrize("below", [True, False])
+def test_what_runs_below_a_client_of_the_daemon_speaks_for_nobody_but_itself(tmp_path: Path, below: bool) -> None:
+    """A program that an agent was allowed to run may claim a person too: its "always" is none of the agent's."""
+    with Daemon(scene(tmp_path)) as daemon:
+        peer = daemon.peer(agent="claude") if below else None
+        words = [sys.executable, "-c", CHILD, daemon.path, str(daemon.scene.work)]
+        said = subprocess.run(words, capture_output=True, text=True, timeout=30, check=True).stdout
+        assert said.startswith("yes ") and ("in this project" in said) is not below
+        peer = peer or daemon.peer(agent="claude")
+        assert chosen(peer.ask("make deploy")) == ("no" if below else "yes")
+        peer.close()
+
+
 def test_the_command_wants_a_person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(presence, "refusal", lambda: "no person")
     inbox = Inbox(str(tmp_path / ".local/state/policyd/inbox"))

@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING
 
 import policyd
 from policyd.actions import profiles
-from policyd.daemon import wire
-from policyd.daemon.descent import UNSEEN, above
+from policyd.daemon import descent, wire
 from policyd.daemon.wire import WireError
 from policyd.model import Effect, Layer
 from policyd.storage import clock as clocks
 from policyd.storage.grants import files
 from policyd.storage.inbox import InboxError
-from policyd.storage.processes import born
 
 if TYPE_CHECKING:
     from policyd.daemon.shared import Shared, Who
@@ -151,10 +149,7 @@ class Control:
 
     def _refusal(self) -> str:
         """Say why this peer may not answer for a person; empty if it may."""
-        why = above(self._who.pid, self._shared.agents_above())
-        if born(self._who.pid) != self._who.born:  # it has ended, and its id may be another's
-            why = UNSEEN
-        return "" if why == UNSEEN and self._who.uid == 0 else why
+        return descent.refusal(self._who, self._shared.agents_above())
 
     def _tier(self) -> str:
         if self._who.uid == os.getuid():

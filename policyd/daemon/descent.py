@@ -7,12 +7,29 @@ not found out: where that matters, `/proc` is closed to the daemon and only root
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
 
-from policyd.storage.processes import DEEPEST, process, runs_agent
+from policyd.storage.processes import DEEPEST, born, process, runs_agent
+
+if TYPE_CHECKING:
+    from policyd.daemon.shared import Shared, Who
 
 UNSEEN = "policyd cannot see which program asks (its `/proc` is closed or another): answer as root"
 BELOW = "what runs below an agent, or below a program that asks policyd, may not answer for a person"
+
+
+def speaks(shared: Shared, who: Who) -> Callable[[], bool]:
+    """Return what says whether a peer may speak for a person: its answers then count beyond its own sessions."""
+    return lambda: not refusal(who, shared.agents_above())
+
+
+def refusal(who: Who, peers: Collection[int]) -> str:
+    """Return why a peer may not speak for a person, empty if it may."""
+    why = above(who.pid, peers)
+    if born(who.pid) != who.born:  # it has ended, and its id may be another's
+        why = UNSEEN
+    return "" if why == UNSEEN and who.uid == 0 else why
 
 
 def above(pid: int, peers: Collection[int]) -> str:

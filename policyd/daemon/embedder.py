@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from policyd import acp
 from policyd.acp import messages
-from policyd.daemon import wire
+from policyd.daemon import descent, wire
 from policyd.daemon.deciding import Deciding
 from policyd.daemon.wire import Hello, WireError, quoted
 from policyd.service.performer import Performer
@@ -50,7 +50,7 @@ class Embedder:
         settings = shared.settings
         chain = tuple(step for step in settings.prompt if step != "client" or hello.person)
         self._authorizer = shared.authorizer(who, hello, run, interactive=bool(chain))
-        self._judge = Judge(self._authorizer)
+        self._judge = Judge(self._authorizer, descent.speaks(shared, who))
         off = {"agent_mode": "off", "side_doors": False, "report": "off"}
         enforced = shared.enforced(chain, run, hello.client, **off)
         self.performer, _ = shared.performer(who, self._judge, enforced, transport="daemon")

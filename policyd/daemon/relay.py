@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from policyd import acp
 from policyd.acp import messages
-from policyd.daemon import wire
+from policyd.daemon import descent, wire
 from policyd.daemon.wire import Hello, WireError
 from policyd.service.performer import Performer, moment
 from policyd.service.relayed import FRAME, RELAYED, piece_of, pieces
@@ -43,7 +43,8 @@ class Relay:
         self._who = who
         self._out = out
         chain = shared.settings.prompt
-        self._judge = Judge(shared.authorizer(who, hello, run, interactive=bool(chain)))
+        person = descent.speaks(shared, who)
+        self._judge = Judge(shared.authorizer(who, hello, run, interactive=bool(chain)), person)
         settings = shared.enforced(chain, run, hello.profile)
         self.performer, self._connection = shared.performer(who, self._judge, settings, transport="connect")
         self.performer.send_by(self._send)

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Annotated, Literal, get_args
 
 from msgspec import Meta, Struct, ValidationError, convert
+from msgspec.structs import replace
 
 Memory = Literal["never", "session", "project", "user"]
 Mode = Literal["none", "response", "current_mode_update", "config_option_update"]
@@ -55,6 +56,11 @@ def find(name: str) -> Client:
     profiles = shipped()
     named = [profile for profile in profiles.values() if any(_fits(one, name) for one in profile.names)]
     return named[0] if name and named else profiles.get(name, CAREFUL)
+
+
+def at_most(client: Client, longest: Memory) -> Client:
+    """Return a profile whose answers are remembered no longer than that."""
+    return replace(client, remember=min(client.remember, longest, key=get_args(Memory).index))
 
 
 @cache

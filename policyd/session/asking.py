@@ -27,7 +27,7 @@ from policyd.prompts import (
     unasked,
     usable,
 )
-from policyd.prompts.clients import CAREFUL, Client
+from policyd.prompts.clients import CAREFUL, Client, at_most
 from policyd.session import doors
 from policyd.session.core import Core, quoted
 from policyd.session.events import Ask, Remember, Side, Withdraw
@@ -87,7 +87,7 @@ class Asker:
         name = self._core.settings.client or self._core.decider.client().get("name", "")
         if name != self._name:
             self._known, self._name = find(name), name
-        return self._known
+        return self._known if self._core.decider.person() else at_most(self._known, "session")
 
     def _question(self, held: Held, verdict: Verdict, client: Client) -> Question:
         decider = self._core.decider

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 
 from msgspec.structs import replace
@@ -58,9 +58,10 @@ ON = frozenset({"true", "on", "yes", "all", "always", "enabled", "1"})
 class Judge:
     """Decides with what an `Authorizer` has observed."""
 
-    def __init__(self, authorizer: Authorizer) -> None:
-        """Use an authorizer that nothing else observes for."""
+    def __init__(self, authorizer: Authorizer, person: Callable[[], bool] = lambda: True) -> None:
+        """Use an authorizer that nothing else observes for; `person` as in `Decider`."""
         self.authorizer = authorizer
+        self.person = person
 
     @property
     def _profile(self) -> Profile:

@@ -68,6 +68,9 @@ class Decider(Protocol):
     def remembers(self) -> bool:
         """Say whether the policy lets people's answers be remembered as an allow."""
 
+    def person(self) -> bool:
+        """Say whether the client may speak for a person to other sessions: whether it surely runs below no agent."""
+
     def late(self, params: Message) -> bool:
         """Say whether details of this permission request race it and have not come."""
 
