@@ -69,6 +69,21 @@ def test_only_a_rule_refuses_for_always(
     assert said[0]["effect"] == "deny" and said[0]["outcome"].get("optionId") == chosen
 
 
+@pytest.mark.parametrize(
+    ("call", "tool"),
+    [
+        ({"name": "WebSearch", "kind": "fetch", "rawInput": {"query": "x"}}, "WebSearch"),
+        ({"name": "mcp__notes__get", "kind": "other", "rawInput": {"query": "x"}}, "notes/get"),
+    ],
+)
+def test_the_input_of_a_tool_is_shown_beside_it(
+    call: dict[str, Any], tool: str, house: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = {"sessionId": "s", "toolCall": {"toolCallId": "c", **call}, "options": OPTIONS}
+    _, (said,), _ = decide(house, [asked], "--agent", "claude", capsys=capsys)
+    assert [(one["tool"], one["input"]) for one in said["actions"]] == [(tool, {"query": "x"})]
+
+
 def test_why_nothing_can_be_chosen_is_said_before_what_rules_say(
     house: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -45,7 +45,7 @@ def action_facts(judged: Judged) -> dict[str, object]:
         "escalate": action.escalate,
         "guarded": action.guarded,
         "mode": action.mode.name if action.mode else "",
-        "input": dict(action.args) if action.mcp and action.args is not None else "",
+        "input": dict(action.args) if action.tool is not None and action.args is not None else "",
     }
     facts.update((key, value) for key, value in extra.items() if value != "")
     facts["effect"] = judged.effect.word
