@@ -8,8 +8,8 @@ Rules of this module:
    no `.env` file. A repository sets variables too.
 3. A mistake in a file is an error that names file, line and key; all of all files at once. A managed file that others
    can write is an error too.
-4. Files are validated with `pydantic` (`settings_file`), imported only where there is a file: an agent's start does not
-   pay for what is not there.
+4. Files are validated with `pydantic-settings` (`settings_file`), imported only where there is a file: an agent's start
+   does not pay for what is not there.
 """
 
 from __future__ import annotations

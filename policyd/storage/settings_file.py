@@ -1,4 +1,4 @@
-"""One `policyd.toml`, validated.
+"""One `policyd.toml`, validated: the schema of settings as `pydantic-settings` reads it.
 
 Imported only where a file exists (`settings.load` says why). The file's shape is the field table of `settings.Settings`
 with `audit.*` and `grants.*` as tables; `[lock] settings` is the managed file's alone.
@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from policyd.policy import wording
 from policyd.policy.errors import nearest
@@ -49,8 +50,10 @@ class LockTable(Table):
     settings: list[str] = []
 
 
-class SettingsFile(Table):
-    """The whole file."""
+class SettingsFile(BaseSettings):
+    """The whole file. Only what it says itself counts: no variable and no `.env` is looked at."""
+
+    model_config = SettingsConfigDict(extra="forbid", strict=True, case_sensitive=True)
 
     prompt: list[Step] | None = None
     timeouts: dict[Road, Annotated[Seconds, Field(strict=False)]] | None = None
@@ -70,6 +73,19 @@ class SettingsFile(Table):
     details_after_ms: Annotated[int, Field(ge=0, le=10_000)] | None = None
     human_ms: Annotated[int, Field(ge=0, le=10_000)] | None = None
     lock: LockTable | None = None
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read the file and nothing else."""
+        assert isinstance(init_settings, InitSettingsSource)  # noqa: S101 - the one source that is kept
+        return (init_settings,)
 
 
 NAMES = {
@@ -99,7 +115,7 @@ def parse(path: str, data: bytes, problems: list[str], *, managed: bool) -> dict
     if not managed and "lock" in table:
         problems.append(f"{path}:{line_of(data, 'lock')}: only the managed settings file can lock settings")
     try:
-        file = SettingsFile.model_validate(table)
+        file = SettingsFile(**table)
     except ValidationError as error:
         problems += [in_words(path, data, each) for each in error.errors()]
         return {}
