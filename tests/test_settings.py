@@ -130,6 +130,7 @@ MISTAKES = (
     ('audit.path = "relative"', ":1: `audit.path`: write a full path, or one that begins with `~/`"),
     ('prompt = ["client", "web"]', ":1: `prompt.1`: write `client`, `inbox` or `command:/path`"),
     ("[timeouts]\nclinet = 3", ":2: `timeouts.clinet`: no step is called so; write `client`"),
+    ("_env_file = '.env'", ":1: unknown setting `_env_file`"),
     ("prompt = [", ": is no TOML"),
     (f"prompt = {'[' * 5000}", ": is no TOML"),
     (f"human_ms = {'9' * 5000}", ": is no TOML"),

@@ -114,8 +114,10 @@ def parse(path: str, data: bytes, problems: list[str], *, managed: bool) -> dict
         return {}
     if not managed and "lock" in table:
         problems.append(f"{path}:{line_of(data, 'lock')}: only the managed settings file can lock settings")
+    own = [key for key in table if key.startswith("_")]  # taken by `BaseSettings` for an option of its own
+    problems += [f"{path}:{line_of(data, key)}: unknown setting `{key}`" for key in own]
     try:
-        file = SettingsFile(**table)
+        file = SettingsFile(**{key: value for key, value in table.items() if key not in own})
     except ValidationError as error:
         problems += [in_words(path, data, each) for each in error.errors()]
         return {}
