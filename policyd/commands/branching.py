@@ -62,11 +62,11 @@ def each(state: State, name: str, words: Sequence[Word], text: str, body: Read) 
     return repeat(state, text, body)
 
 
-def unrolled(state: State, name: str, words: Iterable[Word], text: str, body: Read) -> Pair:
-    """Read a body once for every value."""
+def unrolled(state: State, name: str, words: Sequence[Word], text: str, body: Read) -> Pair:
+    """Read a body once for every value; over constants, what it sets is set."""
     fold, start = state.fold, state.cwd
-    state.fold = False
-    jumps = _JUMPS(text) is not None
+    jumps, jumped = _JUMPS(text) is not None, state.jumps
+    state.fold = fold and not jumps and all(word.kind is CONST for word in words)
     for word in words:
 
         def once(word: Word = word) -> Pair:
@@ -77,8 +77,10 @@ def unrolled(state: State, name: str, words: Iterable[Word], text: str, body: Re
             return pair
 
         state.cwd = union(*(once() if word.kind is CONST else repeat(state, text, once)))
-        if jumps and state.cwd != start:
+        if (jumps or state.jumps != jumped) and state.cwd != start:
             state.cwd = ()
+        if state.jumps != jumped:
+            state.names, state.fold = dict.fromkeys(state.names), False
     state.fold = fold and state.fold_kept
     return state.cwd, state.cwd
 

@@ -99,6 +99,8 @@ def apply(name: str, argv: Words, state: State, opaque: Opaque) -> Pair:
         return directory(argv[1:], state) or (), here
     if name in {"pushd", "popd"}:
         return (), here
+    if name in {"break", "continue"}:
+        state.jumps += 1
     step = _STEPS.get(name)
     if step is not None:
         step(argv[1:], state, opaque)

@@ -20,6 +20,7 @@ import tree_sitter_bash
 from msgspec import field
 
 from policyd.commands import lists, loops, redirects, statements
+from policyd.commands.arithmetic import value
 from policyd.commands.execute import Call, simple
 from policyd.commands.flat import flat, script
 from policyd.commands.plain import Span, divide
@@ -40,6 +41,7 @@ _SUBSTITUTIONS = frozenset({"command_substitution", "process_substitution", "ari
 _STATEMENT_ENDS = frozenset({";", "\n", "&", "comment"})
 _MARKS = re.compile(r"\$[(\[{]|`|[<>]\(")
 _LITERAL_ARITHMETIC = re.compile(r"(?:0[xX][0-9A-Fa-f]++|[0-9\s+\-*/%()<>=!&|^~?:,])*+")
+_SETS = re.compile(r"(?<![<>=!])=(?!=)|\+\+|--").search
 _ARITHMETIC_NAME = re.compile(r"\$?\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
 _CHUNK = 256
 
@@ -268,11 +270,14 @@ class Reader(Text):
         return start + found.end_byte - 2
 
     def _arithmetic(self, node: Node) -> None:
-        inner = self.source[node.start_byte + 2 : node.end_byte - 1].strip("()")
-        if _LITERAL_ARITHMETIC.fullmatch(inner):
-            return
+        inner = self.source[node.start_byte + 2 : node.end_byte - 1].removeprefix("(").removesuffix(")")
         constants = _ARITHMETIC_NAME.sub(self._number, inner)
-        if _LITERAL_ARITHMETIC.fullmatch(constants) and not re.search(r"(?<![<>=!])=(?!=)|\+\+|--", inner):
+        if _LITERAL_ARITHMETIC.fullmatch(constants) and not _SETS(inner):
+            found = value(constants)
+            if found is None:
+                self.state.forget()  # it may be an error, behind which nothing of the line runs
+            else:
+                self.printed = str(found)
             return
         self.opaque(f"`{self.text(node.start_byte, node.end_byte)[:SHOWN]}` is evaluated, which may run something")
         self.state.names = dict.fromkeys(self.state.names)

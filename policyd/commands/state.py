@@ -61,6 +61,9 @@ _DYNAMIC = frozenset(
 """Variables that do not keep what is put into them."""
 
 
+_READ_ONLY = frozenset({"BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID"})
+
+
 def union(left: Cwd, right: Cwd) -> Cwd:
     """Return every directory of both, none if either cannot be told."""
     if left == right:
@@ -95,6 +98,8 @@ class State(Struct):
     """Variables with an attribute (read-only, upper case): what is put into them is not what comes out."""
     fold_kept: bool = True
     """False once no value can be trusted any more."""
+    jumps: int = 0
+    """How often a loop was left, or its next value taken, so far."""
     start: Cwd = ()
     above: Cwd = ()
     """Every directory that `cd "$(git rev-parse --show-toplevel)"` may lead to from `start`; none: not looked for."""
@@ -125,6 +130,8 @@ class State(Struct):
 
     def assign(self, name: str, value: Word | None, *, exported: bool = False, plain: bool = True) -> None:
         """Set a variable as the text does; `plain` is a statement, `for` or `read`."""
+        if name in self.fixed or name in _READ_ONLY:
+            self.forget()  # it may be an error, behind which nothing of the line runs
         known = value is not None and value.kind is not UNKNOWN and self.fold and len(value.text) <= _VALUE
         self.bind(name, value if known else None)
         if harmless(name, value) or (plain and not exported and loose(name)):

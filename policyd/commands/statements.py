@@ -163,6 +163,8 @@ def assignment(text: Text, start: int, end: int, *, prefix: bool, listed: bool =
     if match[2] and not re.fullmatch(r"\[\d+\]", match[2]):
         text.opaque(f"the subscript in `{text.text(start, end)[:SHOWN]}` is evaluated, which may run something")
         Scanner(text).live(match.start(2), match.end(2), quotes=True)
+    elif match[2] and match[2] != f"[{int(match[2][1:-1])}]":
+        text.state.forget()  # no number is written so: an error, behind which nothing of the line runs
     value = None if listed else glance(text.source[match.end() : end]) or Scanner(text).value(match.end(), end)
     if match[2] or match[3] == "+=":
         value = None

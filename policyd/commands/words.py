@@ -41,6 +41,8 @@ _ASSIGNED_HOME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*\+?=)(~.*)", re.DOTALL)
 _PARAMETER = re.compile(r"#?([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-])(?:\[([^\]]*)\])?")
 _LITERAL_SUBSCRIPT = re.compile(r"[@*]|\"[@*]\"|-?\d+")
 _LITERAL_SLICE = re.compile(r":\s*-?\d+\s*(?::\s*-?\d+\s*)?\}")
+_FAILS = re.compile(r"-\d|0\d|:?\?|\d*:[^}:]*\b0\d|\d*:\s*-?\d+\s*:\s*(?:-|0\d)").match
+"""Subscripts and what stands behind them that may be an error, behind which nothing of the line runs."""
 _SPECIAL = "0123456789@*#?$!-"
 _WHOLE = re.compile(rf"{SURE}|{FRAIL}|(?:[A-Za-z0-9_/@%+,:=-]|\.|\\\.)+").fullmatch
 """Output that stays one word where a shell may divide it."""
@@ -370,6 +372,8 @@ class Scanner:
             self.host.state.assign(name, None, plain=False)
         elif rest[:1] == ":" and rest[1:2] not in {"-", "?", "+"} and not _LITERAL_SLICE.match(rest):
             self.host.opaque(f"the numbers in `{shown}` are evaluated, which may run something")
+        if _FAILS(f"{subscript or ''}{rest}"):
+            self.host.state.forget()
         return name == "@" or subscript in {"@", '"@"'}
 
     def _backtick(self, inside: bool = False) -> None:
