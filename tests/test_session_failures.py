@@ -13,7 +13,7 @@ from policyd.session import Closed, Connection, Failed, Frame, Record, Send, Set
 from tests.playbook import MACROS, ScriptedDecider, moment
 
 METHODS = [
-    *("observe", "refused", "names", "client", "context", "project", "remembers", "late"),
+    *("observe", "refused", "names", "client", "context", "project", "remembers", "person", "late"),
     *("permission", "again", "door", "switch", "chosen", "asking", "unasked", "stands_for"),
 ]
 FAILURES: dict[str, Callable[[], BaseException]] = {
@@ -115,7 +115,8 @@ def test_a_decider_that_fails_allows_nothing_it_was_needed_for(method: str, how:
         assert not allowed(answers)
     if method == "door":
         assert not let
-    if method in ("again", "client", "project") or (method == "remembers" and how not in ("nonsense", "none")):
+    asked = ("remembers", "person") if how in FAILURES else ()
+    if method in ("again", "client", "project", *asked):
         assert 12 not in allowed(answers)
     if method == "names":
         assert not allowed(answers)
@@ -207,6 +208,20 @@ def test_no_failure_anywhere_allows_what_is_denied(nth: int, monkeypatch: pytest
         assert not allowed(answers), (module, owner, name)
         assert not let, (module, owner, name)
         assert all(len(found) == 1 for found in answers.values()), (module, owner, name)
+
+
+@pytest.mark.parametrize("nth", [1, *(pytest.param(more, marks=pytest.mark.slow) for more in (2, 3, 5))])
+def test_no_failure_anywhere_leaves_a_request_without_its_one_answer(nth: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = {"npm test": "allow", "late npm test": "deny", "/w/a": "deny", "asked": "ask"}
+    for module, owner, name in FUNCTIONS:
+        home = importlib.import_module(module)
+        with monkeypatch.context() as patch:
+            _fail_at(patch, getattr(home, owner) if owner else home, name, nth)
+            try:
+                answers, _ = run(ScriptedDecider(table), Settings())
+            except Exception:  # noqa: S112 - the proxy ends, and with it the agent
+                continue
+        assert [len(answers.get(ident, ())) for ident in (10, 11, 12, 13)] == [1] * 4, (module, owner, name)
 
 
 def _fail_at(patch: pytest.MonkeyPatch, owner: object, name: str, nth: int) -> None:

@@ -322,6 +322,9 @@ class Permissions:
         if held.number not in self._core.held or held.verdict is None:
             return None
         allowed = decision.effect is Effect.ALLOW
+        if allowed and not held.door and option is None:
+            raise RuntimeError("an allow without an option")
+        line = said(held, option, decision)
         held.verdict = verdict = Verdict(held.verdict.request, decision, held.verdict.context)
         told = outcome or ("passed" if held.door and allowed else "error" if held.door else "")
         told = told or ("selected" if option is not None else "cancelled")
@@ -331,32 +334,26 @@ class Permissions:
         if not allowed:
             if by != "client" or decision.source is not Source.PROMPT:
                 self._report.refused(held, decision)
-            self._answer(held, option, decision, None)
+            self._answer(held, option, line)
             return key
-        if not held.door and option is None:
-            raise RuntimeError("an allow without an option")
         self._recorded[key] = held.emptied(), rejecting(held)
         while len(self._recorded) > RECORDED_KEPT:
             self._recorded.popitem(last=False)
         if not held.door:
             doors.give(held.session, verdict, held.call_id, held.params)
             self._tripwire.approved(held.session, held.call_id, verdict.request.actions)
-        self._answer(held, option, decision, key)
+        self._answer(held, option, line, key)
         return key
 
-    def _answer(self, held: Held, option: str | None, decision: Decision, record: int | None) -> None:
+    def _answer(self, held: Held, option: str | None, line: bytes, allowed: int | None = None) -> None:
+        """Send what was said; `allowed`: the key of the record of an allow."""
         del self._core.held[held.number]
-        if not held.door:
-            meta = {"effect": decision.effect.word, "rules": [rule.label for rule in decision.rules]}
-            line = messages.permission(held.ident, option, {**meta, "reason": decision.reason})
-            self._core.send(Side.AGENT, line, record)
-            self._observe_answer(held, option)
-        elif decision.effect is Effect.ALLOW:
+        passes = held.door and allowed is not None
+        if passes:
             self._core.track(Side.AGENT, held.key, Passing(held.method, held.session.id))
-            self._core.send(Side.CLIENT, held.line + b"\n", record)
-        else:
-            text = f"Denied by policyd: {decision.reason}".strip()
-            self._core.send(Side.AGENT, messages.error(held.ident, messages.REFUSED, text))
+        self._core.send(Side.CLIENT if passes else Side.AGENT, line, allowed)
+        if not held.door:
+            self._observe_answer(held, option)
 
     def _observe_answer(self, held: Held, option: str | None) -> None:
         outcome = {"outcome": "cancelled"} if option is None else {"outcome": "selected", "optionId": option}
@@ -371,6 +368,7 @@ class Permissions:
         if held.number not in self._core.held:
             return
         self._core.note(why, loud=True)
+        held.session.permits.clear()  # one may be of this request
         try:
             self._asker.leave(held, tell=True)
         except Exception as second:
@@ -399,6 +397,16 @@ class Permissions:
 
     def _of(self, session: Session) -> list[Held]:
         return [held for held in self._core.held.values() if held.session is session]
+
+
+def said(held: Held, option: str | None, decision: Decision) -> bytes:
+    """Return the line that answers a request, or passes it on: made before anything of it is recorded or counts."""
+    if held.door and decision.effect is Effect.ALLOW:
+        return held.line + b"\n"
+    if held.door:
+        return messages.error(held.ident, messages.REFUSED, f"Denied by policyd: {decision.reason}".strip())
+    meta = {"effect": decision.effect.word, "rules": [rule.label for rule in decision.rules], "reason": decision.reason}
+    return messages.permission(held.ident, option, meta)
 
 
 def rejecting(held: Held) -> str | None:
