@@ -21,7 +21,7 @@ ONE, MANY = "\x01", "\x02"
 SURE, FRAIL = "\x0e", "\x0f"
 """Text that is one name as `NAME` says (see `tame`), and text that is one or nothing at all.
 
-What may be nothing is a word of its own, or begins a range of revisions.
+What may be nothing is a word of its own, or begins a range of revisions or the name of a file in one.
 """
 NAME = "[0-9A-Z_a-z]*"
 
@@ -34,7 +34,8 @@ _UNKNOWN = re.compile("[\x01\x02]")
 _OURS = re.compile("[\x01-\x06\x0e-\x10]")
 """Characters that stand for something in a working form: none of them comes out of a text."""
 _RIDDLE = re.compile("[\x01\x02\x0e\x0f]")
-_RANGE = re.compile(r"\x0f\.\.\.?[A-Za-z@][\w@~^-]*(?:/[\w@~^-]+)*").fullmatch
+_RANGE = re.compile(r"\x0f(?:\.\.\.?[A-Za-z@][\w@~^-]*(?:/[\w@~^-]+)*|:(?!/|.*\.\.)[\w./@+-]+)").fullmatch
+"""What may stand behind the name of a revision: `..main`, `:src/app.py`."""
 _MARKS = re.compile(rf"<{TOKEN}\d+{TOKEN}|<{STRING}|>{BOTH}|{BRACE}")
 _MARKED = {
     TOKEN: "<<…".encode().decode("latin-1"),
