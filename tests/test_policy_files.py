@@ -122,6 +122,7 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a link to itself": (lambda d: (d / "20.toml").symlink_to("20.toml"), "too many links"),
     "a link out of the tree": (lambda d: (d / "20.toml").symlink_to("/etc/hosts"), "link out of"),
     "a link above the tree": (lambda d: (d / "20.toml").symlink_to("../../../x"), "leads out of"),
+    "a name that is no UTF-8": (lambda d: (d / "\udcff.toml").write_text(""), "its name is no UTF-8; give it another"),
     "a large file": (lambda d: os.truncate(d / "10.toml", strictfile.LARGEST + 1), "larger than"),
 }
 
@@ -345,7 +346,7 @@ def test_a_project_without_files_is_nothing_to_trust(tmp_path: Path, store: Trus
     assert not store.trusts(empty)
 
 
-@pytest.mark.parametrize("kind", ["file link", "folder link", "fifo", "directory"])
+@pytest.mark.parametrize("kind", ["file link", "folder link", "fifo", "directory", "odd name"])
 def test_a_project_policy_is_plain_files_only(project: Path, store: TrustStore, kind: str) -> None:
     folder = project / ".policyd"
     if kind == "file link":
@@ -355,6 +356,8 @@ def test_a_project_policy_is_plain_files_only(project: Path, store: TrustStore, 
         folder.symlink_to("elsewhere")
     elif kind == "fifo":
         os.mkfifo(folder / "z.toml")
+    elif kind == "odd name":
+        (folder / "\udcff.toml").write_text("version = 1\n")
     else:
         (folder / "z.toml").mkdir()
     found = policies.project(str(project), store)

@@ -32,6 +32,7 @@ from policyd.storage.strictfile import (
     ROOT,
     InsecureFileError,
     Owners,
+    check_name,
     names_in,
     never_was,
     own_owners,
@@ -124,6 +125,7 @@ def sources_of(
     sources, faults = [], [*faults]
     for path in paths:
         try:
+            check_name(path)
             sources.append(PolicySource(path, reading(path), layer))
         except OSError as error:
             faults.append(refused(path, error, layer))
@@ -148,12 +150,14 @@ def unread(directory: str, names: Iterable[str]) -> Iterator[str]:
 UNREADABLE = {
     errno.ENOENT: "name a file that is there",
     errno.EACCES: "let the user policyd runs as read it",
+    errno.EILSEQ: "give it another",
 }
 """What to do about a file that cannot be read."""
 
 
 def refused(path: str, error: OSError, layer: Layer) -> Diagnostic:
     """Say why a file is not read."""
+    path = os.fsencode(path).decode("utf-8", "replace")
     if isinstance(error, InsecureFileError):
         owner = "root" if layer is Layer.MANAGED else "you"
         where = path if error.path == path else f"{path} ({error.path})"

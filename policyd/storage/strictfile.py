@@ -13,6 +13,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -143,6 +144,14 @@ def never_was(path: str) -> bool:
     while not os.path.lexists(above):
         above = os.path.dirname(above)
     return above != os.path.abspath(path) and os.path.isdir(above)
+
+
+def check_name(path: str) -> None:
+    """Raise OSError for a file whose own name is no UTF-8: no answer and no record could name it."""
+    try:
+        os.path.basename(path).encode()
+    except UnicodeEncodeError:
+        raise OSError(errno.EILSEQ, "its name is no UTF-8", path) from None
 
 
 def kind_of(mode: int) -> str:

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from policyd.digest import sha256
 from policyd.storage.grantfile import flush_directory, write_whole
-from policyd.storage.strictfile import InsecureFileError, own_owners, read_all, read_strictly
+from policyd.storage.strictfile import InsecureFileError, check_name, own_owners, read_all, read_strictly
 
 FOLDER = ".policyd"
 NOFOLLOW = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -73,6 +73,7 @@ def read_project(root: str) -> ProjectFiles:
 def read_entry(directory: int, folder: str, name: str) -> bytes:
     """Read one regular file of an open directory."""
     path = os.path.join(folder, name)
+    check_name(path)
     try:
         descriptor = os.open(name, NOFOLLOW, dir_fd=directory)
     except OSError as error:
