@@ -20,6 +20,7 @@ from policyd.daemon.descent import UNSEEN
 from policyd.daemon.line import Line
 from policyd.daemon.lookout import Lookout
 from policyd.daemon.memory import Pressure
+from policyd.daemon.serve import note
 from policyd.daemon.server import Server
 from policyd.daemon.shared import Who
 from policyd.daemon.steps import Steps
@@ -300,6 +301,17 @@ def test_one_users_questions_leave_room_for_anothers(tmp_path: Path, monkeypatch
 # ---- what is said -------------------------------------------------------------------------------------
 
 
+def test_a_log_that_nobody_reads_any_more_keeps_nobody_from_being_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w", encoding="utf-8", buffering=1) as gone:
+        monkeypatch.setattr(sys, "stderr", gone)
+        for _ in range(2):
+            note("a line")
+        monkeypatch.undo()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), writing)  # what waits has to go somewhere at the end
+
+
 def test_a_peer_puts_no_line_of_its_own_into_the_log(peer: Peer, daemon: Daemon) -> None:
     peer.send({"jsonrpc": "2.0", "method": "x\npolicyd: all is well \x1b[2J"})
     peer.call("_policyd/status", {})
@@ -316,10 +328,10 @@ def test_a_process_id_that_is_anothers_by_now_does_not_speak_for_a_person(
     from policyd.daemon.control import Control
 
     here, shared = scene(tmp_path), SimpleNamespace(agents_above=frozenset)
-    me = Who(4242, 0, os.getpid(), "x", (), born(os.getpid()))
+    me = Who(4242, 0, os.getpid(), "x", born=born(os.getpid()))
     monkeypatch.setattr("policyd.daemon.control.above", lambda pid, peers: "")
     assert Control(shared, me)._refusal() == ""  # type: ignore[arg-type]
-    for other in (Who(4242, 0, os.getpid(), "x", (), me.born - 1), Who(4242, 0, os.getpid(), "x")):
+    for other in (Who(4242, 0, os.getpid(), "x", born=me.born - 1), Who(4242, 0, os.getpid(), "x")):
         assert Control(shared, other)._refusal() == UNSEEN  # type: ignore[arg-type]
     monkeypatch.setattr(processes, "PROC", str(here.root))
     assert born(os.getpid()) == 0

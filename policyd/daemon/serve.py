@@ -6,6 +6,7 @@ import gc
 import os
 import selectors
 import sys
+from contextlib import suppress
 
 from msgspec import Struct, field
 
@@ -83,9 +84,10 @@ def streams() -> tuple[int, int]:
 
 
 def note(text: str) -> None:
-    """Write one line to standard error; peers and policies chose words in it."""
-    sys.stderr.write(inert(f"policyd: {text}") + "\n")
-    sys.stderr.flush()
+    """Write one line to standard error, if anybody reads it still; peers and policies chose words in it."""
+    with suppress(OSError):
+        sys.stderr.write(inert(f"policyd: {text}") + "\n")
+        sys.stderr.flush()
 
 
 def failed(problems: tuple[str, ...]) -> int:
