@@ -90,3 +90,9 @@ def test_zsh_runs_no_program_that_policyd_has_not_seen(stubs: Path, tmp_path: Pa
         text = Generator(seed).text()
         if not difference(text):
             assert not unseen(text, ran(text, stubs, tmp_path, (str(ZSH), "-f")), tmp_path, "zsh"), text
+
+
+@pytest.mark.parametrize("text", ["x=1; p *.a; x=2\nq $x", "x=1; for f in *.a; do p; done; x=2\nq $x"])
+def test_behind_a_glob_that_may_match_nothing_no_value_is_sure(text: str) -> None:
+    assert read(text, cwd=("/w",), home="/h", shell="zsh").commands[-1].argv[1].text == "$x"  # noqa: S604
+    assert read(text, cwd=("/w",), home="/h").commands[-1].argv[1].text == "2"

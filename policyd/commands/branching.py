@@ -58,7 +58,9 @@ def after(state: State, ends: list[Cwd], names: list[dict[str, Word | None]]) ->
 def each(state: State, name: str, words: Sequence[Word], text: str, body: Read) -> Pair:
     """Read the loop `text`, whose variable takes the values `words`."""
     if words and all(word.kind is not UNKNOWN for word in words[:_VALUES]):
-        return unrolled(state, name, words, text, body)
+        pair = unrolled(state, name, words, text, body)
+        state.expand(words)
+        return pair
     return repeat(state, text, body)
 
 

@@ -121,15 +121,18 @@ def listed(
     name = head.text.rpartition("/")[2]
     if _MARKS.get(name, _UNSEEN) is not None and is_special(name, argv):
         return -1
-    return run.add(
+    index = run.add(
         SimpleCommand(argv, source, env, state.taint, state.tainted, state.cwd, None, via, None, False, run.strict, fed)
     )
+    state.expand(argv)
+    return index
 
 
 def simple(run: Run, state: State, call: Call, script: Script) -> tuple[int, Pair]:
     """Add a command and all it runs; return its index and the directories after success and failure."""
     if len(call.argv) > WORDS:
         call = _cut(run, call)
+    state.expand(call.argv)
     head = call.argv[0]
     if head.kind is not CONST:
         return _unknown_program(run, state, call)

@@ -160,6 +160,7 @@ def _parse(run: Run, state: State, text: str, shell: str) -> None:
         run.opaque(f"the command is longer than {LENGTH // 1024} KiB; the rest was not read")
         text = text[:LENGTH]
     why = _difference(text) if shell == "zsh" else ""
+    state.picky = shell == "zsh"
     if shell in _BASH or (shell == "zsh" and not why):
         _script(run, state, text)
         return

@@ -11,7 +11,7 @@ Rules of this module:
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ from policyd.commands.plain import constant
 from policyd.commands.quoting import unknown
 from policyd.commands.taint import loose
 from policyd.commands.variables import harmless
-from policyd.model import UNKNOWN, Assignment, Word
+from policyd.model import GLOB, UNKNOWN, Assignment, Word
 
 Cwd = tuple[str, ...]
 Pair = tuple[Cwd, Cwd]
@@ -98,6 +98,8 @@ class State(Struct):
     """Variables with an attribute (read-only, upper case): what is put into them is not what comes out."""
     fold_kept: bool = True
     """False once no value can be trusted any more."""
+    picky: bool = False
+    """A glob that matches nothing is an error (zsh), behind which nothing of the line runs."""
     jumps: int = 0
     """How often a loop was left, or its next value taken, so far."""
     start: Cwd = ()
@@ -148,6 +150,11 @@ class State(Struct):
         """Trust no value any more, and none that is set from here on."""
         self.names = {**dict.fromkeys(self.names), "IFS": None}
         self.fold = self.fold_kept = False
+
+    def expand(self, words: Iterable[Word]) -> None:
+        """Note that words are expanded."""
+        if self.picky and any(word.kind is GLOB for word in words):
+            self.forget()
 
     def taint_all(self, why: str) -> None:
         """Let nothing after this point be trusted."""
