@@ -233,7 +233,7 @@ LIST = st.lists(st.tuples(COMMAND, st.sampled_from(JOINS)), min_size=1, max_size
 NESTS = (
     "$(pwd)", "$(a | b)", "$(cd d && c)", "$(x=1; echo $x)", "$(< f)", "$(cat)", "$(a 'b)' \"c)\")", "$(a $(b) c)",
     "$(! a)", "$(date +%s)", "$(a > f)", "$(if a)", "`a`", "`a $x | b`", "`pwd`", "`cd d; a`", "{a,b}", "x{1,2}.c",
-    "$'a\\'b'", "{1..3}",
+    "a/{b,c.d}-e", "{a,b,}c", "x{a..c,d}", "{a,b}{c,d}", "$'a\\'b'", "{1..3}",
     "${x:-y}", "${x##*/}", "${y%.c}", "${x:-$(b c)}", "${z:=`d`}", "${x/a/$y}", "${x:+a~*}", "${x,,}", "${IFS:-a}",
     "${x:?e}", "${PWD#a}", "${x:-${y}}", "${y-$1}",
 )  # fmt: skip

@@ -21,7 +21,7 @@ from policyd.commands.quoting import shown
 from policyd.commands.run import PARTS, FullError, Run
 from policyd.commands.source import Document, cut, odd_characters, prepare
 from policyd.commands.state import Pair, State, joined, union
-from policyd.commands.statements import declared, environment, keyword, tested
+from policyd.commands.statements import EVALUATES, declared, environment, keyword, tested
 from policyd.commands.tame import echoes
 from policyd.commands.text import Text
 from policyd.model import Assignment, SimpleCommand, Word
@@ -295,9 +295,11 @@ def _compound(text: Text, part: Part) -> Pair:
 
 def _test(text: Text) -> Pair:
     """Read a text that is `[[ … ]]`."""
-    here = text.state.cwd
-    spans = [found.span() for found in plainwords.atoms("(" in text.source or "`" in text.source)(text.source, 2)]
-    tested(text, spans, text.text(0, len(text.source)))
+    here, source = text.state.cwd, text.source
+    nests = "(" in source or "`" in source
+    if nests or not EVALUATES.isdisjoint(source.split()):
+        spans = [found.span() for found in plainwords.atoms(nests)(source, 2)]
+        tested(text, spans, text.text(0, len(source)))
     return here, here
 
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from policyd.commands.text import Text
 
 _ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[[^\n]*?\])?(\+?=)")
-_TESTS_ARITHMETIC = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
-_TESTS_NAMES = frozenset({"-v", "-R"})
+EVALUATES = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R"})
+"""Words of `[[ … ]]` that evaluate a number or a name."""
 _TEST_TREES = frozenset(
     {
         "test_command",
@@ -263,7 +263,7 @@ def tested(text: Text, spans: Iterable[Span], shown: str) -> None:
     """Read what the words of `[[ … ]]` may run."""
     for start, end in spans:
         word = text.source[start:end]
-        if word in _TESTS_ARITHMETIC or word in _TESTS_NAMES:
+        if word in EVALUATES:
             text.opaque(f"`{shown[:SHOWN]}` evaluates a number or name, which may run something")
         elif "[" in word:
             text.opaque(f"`{shown[:SHOWN]}` may evaluate a subscript, which may run something")

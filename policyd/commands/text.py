@@ -30,6 +30,8 @@ _LONGEST = 256
 _NAME = r"(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})"
 _variable = re.compile(rf'\${_NAME}|"\${_NAME}"').fullmatch
 _PROCESSES = frozenset({"<(", ">("})
+_listed = re.compile(r"([\w./@%+-]*+)\{([\w./@%+-]++(?:,[\w./@%+-]++)++)\}([\w./@%+-]*+)", re.ASCII).fullmatch
+"""A word of literal choices: `src/{a,b}.py`."""
 _OWN = frozenset({"IFS", "PWD"})
 """Variables of which more is known than their value."""
 
@@ -120,6 +122,8 @@ class Text(Struct):
             if found is not None and found.end() == len(text) - inside:
                 self.apart(self._substituted, found[1])
                 return self._output(text, inside) if opening == "$(" else [constant(PROCESS)]
+        elif (listed := _listed(text)) is not None and ".." not in text:
+            return [constant(f"{listed[1]}{choice}{listed[3]}") for choice in listed[2].split(",")]
         elif text[0] == "`" and text.find("`", 1) == len(text) - 1:
             self.backticks(text[1:-1])
             return self._output(text, False)
