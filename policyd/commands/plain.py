@@ -4,14 +4,16 @@ Rules of this module:
 
 1. A word qualifies only if its characters mean the same whatever stands around it: letters, digits, `_./@%+,:=^~*?-`,
    `{a,b}` with nothing nested in it, printable text in quotes, a backslash before one character, `$NAME`, `${NAME}`,
-   `$1`, `$?`; and `$(…)`, `<(…)` and backticks whose end is sure: what stands in them is a text of its own.
+   `${NAME:-a}`, `$1`, `$?`; and `$(…)`, `<(…)` and backticks whose end is sure, each with a text of its own in it.
 2. `[ … ]` is a command like any other, with `!` and `!=` among its words. So are `( … )` and `{ …; }` around a plain
-   list, with no other group in it. `!` may stand before any of them, `time` before a group.
+   list, with no other group in it. `!` may stand before any of them, `time` before a group. `[[ … ]]` without
+   subscripts, parentheses and patterns in brackets is one too; and `if`, `for NAME in`, `select`, `while` and `until`
+   around plain lists, which may have others in them, at most `_DEPTH` deep.
 3. Between commands stand `&&`, `||`, `|`, `|&`, `;`, `&` or the end of a line; a comment is nothing. Behind the words
    of a command may stand redirections `> f`, `>> f`, `2> f`, `&> f`, `< f`, `2>&1`, each before a blank or an operator,
    here-documents in which no backslash is read, and the marks that `source` leaves of others and of here-strings.
-4. Every character of the text belongs to one of these, or the text is left to `grammar`. So is what begins with a
-   keyword, sets a variable otherwise than by `name=value`, or declares what is not constant.
+4. Every character of the text belongs to one of these, or the text is left to `grammar`. So is what begins with
+   another keyword, or sets a variable otherwise than by `name=value`, alone or behind `export` and its kin.
 5. Here is only said where words stand; what they become is read by `words`, as it is behind the grammar.
 """
 
@@ -160,8 +162,7 @@ def _list(whole: _Divided, at: int, ends: frozenset[str]) -> tuple[list[Part], r
     match, before = plainwords.part(whole.nests), ""
     parts: list[Part] = []
     while True:
-        word = _STRUCTURE(source, at) if ends else None
-        found = match(source, at) if word is None else None
+        found = match(source, at) if not ends or _STRUCTURE(source, at) is None else None
         if found is None:
             part: Part | None = None
         else:
@@ -171,7 +172,7 @@ def _list(whole: _Divided, at: int, ends: frozenset[str]) -> tuple[list[Part], r
             else:
                 part = _taken(whole, found, before)
         if part is None or found is None:
-            word = word or _STRUCTURE(source, at)
+            word = _STRUCTURE(source, at)
             if word is not None and word[1] in ends:
                 return (parts, word) if parts and not before else None
             opened = _opened(whole, word, before) if word is not None else None
