@@ -159,9 +159,10 @@ def arguments(evidence: Evidence, spec: ToolSpec) -> Mapping[str, object] | None
 
 
 def _values(ref: Ref, evidence: Evidence) -> Iterable[object]:
-    """Yield what `ref` leads to; of whole JSON texts an empty table too: it says that there are no arguments."""
+    """Yield what `ref` leads to, where it is a key or a whole JSON text an empty table too: there are no arguments."""
     if not (ref.json and ref.place == "content"):
-        yield from (found.value for found in ref.find(evidence))
+        empty = ref.bare and evidence.raw.get(ref.key) == {}
+        yield from ({},) if empty else (found.value for found in ref.find(evidence))
         return
     for text in evidence.texts:
         try:
