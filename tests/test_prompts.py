@@ -28,6 +28,7 @@ from policyd.prompts import (
     ask,
     find,
     parse_chain,
+    unasked,
     usable,
 )
 from policyd.prompts.clients import CAREFUL
@@ -173,13 +174,22 @@ def test_the_end_of_the_chain_is_a_rejection_that_names_the_faults() -> None:
     found = started("command:/a")
     assert found.replied(0, None, 1.0) == ()
     assert ended(found).effect is Effect.DENY
-    assert ended(found).reason == "this must be asked (user:asks), and nobody answered (command:/a: it abstained)"
+    said = "this must be asked (user:asks): user:asks asks, and nobody answered (command:/a: it abstained)"
+    assert ended(found).reason == said
 
 
 def test_an_empty_chain_is_rejected_at_once_and_says_so() -> None:
     found = prompt()
     assert found.start(5.0) == ()
-    assert ended(found).reason == "this must be asked (user:asks), and no prompt is configured"
+    assert ended(found).reason == "this must be asked (user:asks): user:asks asks, and no prompt is configured"
+    rest = "and no prompt is configured"
+    for rules, reason, said in (
+        ((ASKS,), "asked about by `user:asks`", f"this must be asked (user:asks), {rest}"),
+        ((ASKS,), "Pushing wants a person.", f"this must be asked (user:asks): Pushing wants a person, {rest}"),
+        ((), "outside the workspace", f"this must be asked: outside the workspace, {rest}"),
+        ((), "", f"this must be asked, {rest}"),
+    ):
+        assert unasked(rules, reason, ZED).reason == said
     acpx = find("acpx")
     found = Prompt(usable(parse_chain(["client"]), acpx), question(client=acpx), acpx, "n")
     assert found.start(5.0) == ()

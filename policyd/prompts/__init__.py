@@ -23,7 +23,7 @@ The door of this room. `now` is seconds of a clock that never jumps (`Moment.mon
     desk.close(prompt, now)                                  # -> the waiters to answer, each judged again first
 
 Each call returns the commands it leads to; what comes late or twice is ignored. An empty chain needs no question and
-no desk: `unasked(decision.rules, profile)` is the rejection that says so.
+no desk: `unasked(decision.rules, decision.reason, profile)` is the rejection that says so.
 
 1. One road to yes: an explicit choice of an option that was offered, or a step's JSON object with the right nonce and
    digest and an explicit decision. Everything else abstains or rejects, and the end of the chain is a rejection.

@@ -202,21 +202,25 @@ class Prompt(Struct):
 
     def _nobody(self) -> str:
         if not self.chain:
-            return unasked(self.question.rules, self.client).reason
-        return f"{_must(self.question.rules)}, and nobody answered ({'; '.join(self.faults)})"
+            return unasked(self.question.rules, self.question.reason, self.client).reason
+        must = _must(self.question.rules, self.question.reason)
+        return f"{must}, and nobody answered ({'; '.join(self.faults)})"
 
 
-def unasked(rules: Iterable[RuleRef], client: Client) -> Outcome:
+def unasked(rules: Iterable[RuleRef], reason: str, client: Client) -> Outcome:
     """Return how a question ends that there is nobody to put to: what would be shown need not be made for it."""
     nobody = "no prompt is configured"
     if not client.person:
         nobody = f"nobody is behind the answers of {safe(client.profile, limit=100)}"
-    return Outcome(Effect.DENY, "policyd", safe(f"{_must(rules)}, and {nobody}", limit=1000))
+    return Outcome(Effect.DENY, "policyd", safe(f"{_must(rules, reason)}, and {nobody}", limit=1000))
 
 
-def _must(rules: Iterable[RuleRef]) -> str:
-    labels = ", ".join(rule.label for rule in rules)
-    return f"this must be asked ({labels})" if labels else "this must be asked"
+def _must(rules: Iterable[RuleRef], reason: str) -> str:
+    """Return that a person must be asked: which rules want it, and why, where that is more than that they do."""
+    labels = [rule.label for rule in rules]
+    said = f"this must be asked ({', '.join(labels)})" if labels else "this must be asked"
+    known = reason in ("", "; ".join(f"asked about by `{label}`" for label in labels))
+    return said if known else f"{said}: {reason.rstrip('.')}"
 
 
 def _who(by: str) -> str:

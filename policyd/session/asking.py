@@ -67,7 +67,7 @@ class Asker:
         client = self._client()
         chain = usable(self._chain, client)
         if not chain:
-            return unasked(verdict.decision.rules, client)
+            return unasked(verdict.decision.rules, verdict.decision.reason, client)
         question = self._question(held, verdict, client)
         desk = held.session.desk
         found = desk.admit(question, held.number, self._core.now.mono)
