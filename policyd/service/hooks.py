@@ -31,6 +31,8 @@ from typing import IO, TYPE_CHECKING
 
 from msgspec import Struct, field
 
+from policyd import acp
+
 if TYPE_CHECKING:
     from subprocess import Popen
 
@@ -181,12 +183,9 @@ def answer_of(output: bytes) -> Mapping[str, object]:
     if not output.strip():
         raise HookError("it printed nothing")
     try:
-        value = json.loads(output.decode(), object_pairs_hook=_object, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
+        return acp.strict_object(output)
+    except acp.ProtocolError as error:
         raise HookError(f"it did not print one JSON object: {error}") from error
-    if not isinstance(value, dict):
-        raise HookError("it printed JSON that is no object")
-    return value
 
 
 def check(path: str) -> tuple[str, os.stat_result]:
@@ -385,14 +384,3 @@ def _unsafe_place(path: str) -> str:
 def _last_line(complaint: bytes) -> str:
     lines = complaint.decode(errors="replace").strip().splitlines()
     return f": {lines[-1]}" if lines else ""
-
-
-def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    table = dict(pairs)
-    if len(table) != len(pairs):
-        raise ValueError("a key occurs twice")
-    return table
-
-
-def _no_constant(name: str) -> object:
-    raise ValueError(f"{name} is no JSON")
