@@ -5,7 +5,9 @@ Rules of this module:
 1. `system`, `getline`, `ARGV`, `@` and pipes run programs or read other files, `ENVIRON` may hold secrets; a `>` behind
    `print` writes one.
 2. Strings and regular expressions are skipped as awk's own lexer does. Where a `/` may be a division or a regular
-   expression, the program is not understood.
+   expression, the program is not understood: a division is certain behind a number, a text, a variable, `]` or a
+   regular expression, and no other awk may see an expression there.
+3. A line ends a statement only where the statement is complete: behind `,` or `&&`, and in parentheses, it goes on.
 """
 
 from __future__ import annotations
@@ -21,9 +23,21 @@ _TOKEN = re.compile(
 FORBIDDEN = frozenset(
     {"system", "getline", "ARGV", "ARGC", "ENVIRON", "PROCINFO", "close", "fflush", "extension", "SYMTAB"}
 )
-KEYWORDS = frozenset(
-    {"print", "printf", "return", "in", "case", "else", "do", "exit", "delete", "getline", "if", "while"}
+KEYWORDS = frozenset({"print", "printf", "return", "in", "case", "else", "do", "exit"})
+"""Names behind which an expression begins."""
+RESERVED = frozenset(
+    """
+    BEGIN BEGINFILE END ENDFILE and asort asorti atan2 bindtextdomain break compl continue cos dcgettext dcngettext
+    default delete exp for func function gensub getline gsub if index int isarray length log lshift match mkbool mktime
+    next nextfile or patsplit rand rshift sin split sprintf sqrt srand strftime strtonum sub substr switch systime
+    tolower toupper typeof while xor
+    """.split()  # noqa: SIM905
 )
+"""Names of awk's own that are no variables."""
+_COMPLETE = frozenset({"operand", "regex", "reserved", ")", "]", "++", "--", "print", "printf"})
+"""What a statement may end with."""
+_UNSURE = frozenset({")", "++", "--", "$", "reserved"})
+"""Behind these one awk sees a division, another a regular expression."""
 
 
 def awk_harm(script: str) -> str:
@@ -50,14 +64,27 @@ def awk_harm(script: str) -> str:
         depth += (text in {"(", "["}) - (text in {")", "]"}) if kind == "op" else 0
         if text in {"print", "printf"} and kind == "name":
             printing = depth
-        elif kind == "newline" or (kind == "op" and text in {";", "{", "}"}):
+        elif _ends(kind or "", text, before, inside=depth > printing):
             printing = -1
-        before = "operand" if kind in {"string", "number"} or (kind == "name" and text not in KEYWORDS) else text
+        before = _role(kind or "", text)
     return ""
 
 
+def _role(kind: str, text: str) -> str:
+    if kind == "name" and text in RESERVED:
+        return "reserved"
+    return "operand" if kind in {"string", "number"} or (kind == "name" and text not in KEYWORDS) else text
+
+
+def _ends(kind: str, text: str, before: str, *, inside: bool) -> bool:
+    """Say whether a statement ends here; `inside`: within parentheses of it."""
+    if kind == "newline":
+        return before in _COMPLETE and not inside
+    return kind == "op" and text in {";", "{", "}"}
+
+
 def _operand(before: str) -> bool:
-    return before in {"operand", "regex", "]", "$", "++", "--", ")"}
+    return before in {"operand", "regex", "]", *_UNSURE}
 
 
 def _token(kind: str, text: str, before: str, printing: bool) -> str:
@@ -69,7 +96,7 @@ def _token(kind: str, text: str, before: str, printing: bool) -> str:
         return f"`{text}` in an awk program"
     if text == ">" and printing:
         return "`>` behind print in an awk program"
-    if text == "/" and before in {")", "++", "--"}:
+    if text == "/" and before in _UNSURE:
         return "a `/` in an awk program that may be a division or a regular expression"
     return ""
 
