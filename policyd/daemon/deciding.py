@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 
 from policyd import acp
 from policyd.acp import messages
-from policyd.daemon.wire import quoted
 from policyd.model import Decision
 from policyd.service.performer import Performer
 from policyd.session import Connection, Side
+from policyd.session.core import quoted
 from policyd.session.state import PERMISSION
 
 MOST = 100

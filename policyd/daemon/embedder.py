@@ -23,9 +23,10 @@ from policyd import acp
 from policyd.acp import messages
 from policyd.daemon import descent, wire
 from policyd.daemon.deciding import Deciding
-from policyd.daemon.wire import Hello, WireError, quoted
+from policyd.daemon.wire import Hello, WireError
 from policyd.service.performer import Performer
 from policyd.session import Side
+from policyd.session.core import quoted
 from policyd.session.judge import Judge
 from policyd.session.state import OPENINGS, PERMISSION
 

@@ -164,11 +164,6 @@ def named(params: Mapping[str, object], name: str) -> tuple[str, str]:
 # ---- answers -------------------------------------------------------------------------------------------
 
 
-def quoted(ident: str) -> bytes:
-    """Return an id of policyd's own as it stands on the wire."""
-    return b'"' + ident.encode("ascii") + b'"'
-
-
 def rejected(ident: bytes, why: str) -> bytes:
     """Return the answer to a permission request that is refused before anything was judged."""
     return messages.permission(ident, None, {"effect": "deny", "rules": [], "reason": why})
