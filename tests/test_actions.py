@@ -120,6 +120,16 @@ def test_old_paths_are_mentions_of_a_later_request() -> None:
     assert "any /etc/shadow (mention)" in ask(conversation, number=8, rawInput={"command": "true"})
 
 
+@pytest.mark.parametrize("name", ["id", "configId"])
+def test_a_session_is_in_the_mode_that_its_config_options_say(name: str) -> None:
+    conversation = talk("claude")
+    for value in ("auto", "default"):
+        said = {"sessionUpdate": "config_option_update", "configOptions": [{name: "mode", "currentValue": value}]}
+        conversation.observe("a2c", {"method": "session/update", "params": {"sessionId": "s", "update": said}})
+        mode = conversation.mode("s")
+        assert mode is not None and (mode.name, mode.unsafe) == (value, value == "auto")
+
+
 PLACES: list[tuple[list[dict[str, Any]], str]] = [
     ([{}], ""),
     ([{"cwd": None}, {"title": "x"}], ""),

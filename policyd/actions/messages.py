@@ -82,12 +82,12 @@ def name_version(info: object) -> tuple[str, str]:
 
 
 def current_mode(fields: Mapping[str, object], option: str) -> str:
-    """Return the mode a session response or a config update names."""
+    """Return the mode a session response or a config update names; version 2 has another name for an option's id."""
     modes = fields.get("modes")
     if isinstance(modes, TABLE) and isinstance(modes.get("currentModeId"), str):
         return str(modes["currentModeId"])
     options = fields.get("configOptions")
     for item in options if isinstance(options, list) else []:
-        if isinstance(item, TABLE) and item.get("id") == option:
+        if isinstance(item, TABLE) and option in (item.get("id"), item.get("configId")):
             return str(item.get("currentValue", ""))
     return ""
