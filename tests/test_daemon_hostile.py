@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from policyd.daemon import memory, steps
+from policyd.daemon import descent, memory, steps
 from policyd.daemon.descent import UNSEEN
 from policyd.daemon.line import Line
 from policyd.daemon.lookout import Lookout
@@ -325,13 +325,11 @@ def test_a_peer_puts_no_line_of_its_own_into_the_log(peer: Peer, daemon: Daemon)
 def test_a_process_id_that_is_anothers_by_now_does_not_speak_for_a_person(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from policyd.daemon.control import Control
-
-    here, shared = scene(tmp_path), SimpleNamespace(agents_above=frozenset)
+    here = scene(tmp_path)
     me = Who(4242, 0, os.getpid(), "x", born=born(os.getpid()))
-    monkeypatch.setattr("policyd.daemon.control.above", lambda pid, peers: "")
-    assert Control(shared, me)._refusal() == ""  # type: ignore[arg-type]
+    monkeypatch.setattr(descent, "above", lambda pid, peers: "")
+    assert descent.refusal(me, ()) == ""
     for other in (Who(4242, 0, os.getpid(), "x", born=me.born - 1), Who(4242, 0, os.getpid(), "x")):
-        assert Control(shared, other)._refusal() == UNSEEN  # type: ignore[arg-type]
+        assert descent.refusal(other, ()) == UNSEEN
     monkeypatch.setattr(processes, "PROC", str(here.root))
     assert born(os.getpid()) == 0
