@@ -274,6 +274,46 @@ def test_where_files_lie_is_told_to_the_daemons_own_user_only(tmp_path: Path, mo
     assert other["problems"] and other["problems"] != own["problems"]
 
 
+def test_the_home_of_who_asks_is_theirs_not_the_daemons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`~/` in a rule, home directories that are no workspace, `~` in a command: also after the files changed."""
+    from policyd.daemon.shared import Shared
+    from policyd.daemon.wire import Hello
+    from policyd.service import Choices
+
+    mine, theirs = tmp_path / "daemon", tmp_path / "dev"
+    for home in (mine, theirs):
+        (home / ".ssh").mkdir(parents=True)
+        (home / "app").mkdir()
+    policy = tmp_path / "p.toml"
+    ground = '[defaults]\nread = "allow"\n[[rule]]\neffect = "allow"\ncommand = "cat *"\nwithin = "/**"\n'
+    keys = '[[rule]]\nid = "keys"\neffect = "deny"\npath = "~/.ssh"\nmatch = ["read ~/.ssh/x"]\n'
+    policy.write_text(f"version = 1\n{ground}{keys}")
+    monkeypatch.setenv("HOME", str(mine))
+    shared = Shared(Choices(policies=(str(policy),), transport="daemon"), lambda text: None)
+    point = shared.authorizer(Who(4242, 0, 1, "dev", home=str(theirs)), Hello(), "run", interactive=True)
+    shared._performers[object()] = point  # type: ignore[index]
+
+    def effects(cwd: str) -> list[str]:
+        opened = {"method": "session/new", "id": cwd, "params": {"cwd": cwd, "mcpServers": []}}
+        point.observe("c2a", opened)
+        point.observe("a2c", {"id": cwd, "result": {"sessionId": cwd}})
+        reads = (f"{theirs}/.ssh/x", f"{cwd}/a")
+        asked: list[dict[str, object]] = [{"kind": "read", "locations": [{"path": path}]} for path in reads]
+        asked.append({"kind": "execute", "rawInput": {"command": "cat ~/.ssh/x"}})
+        offered = [{"optionId": "y", "name": "", "kind": "allow_once"}]
+        named: list[dict[str, object]] = [{"toolCallId": "c", **one} for one in asked]
+        calls = [{"sessionId": cwd, "toolCall": one, "options": offered} for one in named]
+        return [point.decide(call).effect.word for call in calls]
+
+    inside, at_home = ["deny", "allow", "deny"], ["deny", "ask", "deny"]
+    assert effects(f"{theirs}/app") == inside and effects(str(theirs)) == at_home
+    policy.write_text(f"version = 1\n{ground}{keys.replace('keys', 'no-keys')}")
+    change = shared.ground.book.look()
+    assert change is not None
+    shared._reloaded(change, [])
+    assert effects(f"{theirs}/app") == inside and effects(str(theirs)) == at_home
+
+
 # ---- descent ------------------------------------------------------------------------------------------
 
 

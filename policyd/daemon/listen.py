@@ -136,14 +136,16 @@ class Door:
         gids = {gid, *sockets.groups(one)}
         if uid not in {0, os.getuid()} and not gids & self._groups:
             return None
-        return Who(uid, gid, pid, user_name(uid), tuple(group_name(one) for one in sorted(gids)), born(pid))
+        names = tuple(group_name(one) for one in sorted(gids))
+        home = "" if uid == os.getuid() else home_of(uid)
+        return Who(uid, gid, pid, user_name(uid), names, home, born(pid))
 
 
 def myself() -> Who:
     """Return this process's own user: the peer of standard input and output."""
     gids = sorted({os.getgid(), *os.getgroups()})
     pid, uid = os.getppid(), os.getuid()
-    return Who(uid, os.getgid(), pid, user_name(uid), tuple(map(group_name, gids)), born(pid))
+    return Who(uid, os.getgid(), pid, user_name(uid), tuple(map(group_name, gids)), born=born(pid))
 
 
 def _gid(name: str) -> int:
@@ -151,6 +153,16 @@ def _gid(name: str) -> int:
         return grp.getgrnam(name).gr_gid
     except KeyError:
         raise ListenError(f"there is no group `{name}`") from None
+
+
+@lru_cache(maxsize=4096)
+def home_of(uid: int) -> str:
+    """Return the home directory of a uid, empty where none is known."""
+    try:
+        home = pwd.getpwuid(uid).pw_dir
+    except KeyError:
+        return ""
+    return home.rstrip("/") or "/" if home.startswith("/") else ""
 
 
 @lru_cache(maxsize=4096)

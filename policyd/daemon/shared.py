@@ -53,6 +53,8 @@ class Who(Struct, frozen=True):
     pid: int
     user: str
     groups: tuple[str, ...] = ()
+    home: str = ""
+    """Home directory of another user than this daemon's: what `~/` means to them; empty: this daemon's."""
     born: int = 0
     """When the process was started, in the kernel's ticks: with it a process id names one process only."""
 
@@ -141,11 +143,12 @@ class Shared:
     def authorizer(self, who: Who, hello: Hello, run: str, *, interactive: bool) -> Authorizer:
         """Return a decision point for one peer."""
         book, loaded, settings = self.ground.book, self.ground.loaded, self.settings
-        remembered = self._remembered(who, run)
+        remembered, machine = self._remembered(who, run), self.ground.machine
+        home = who.home or machine.home
         return Authorizer(
-            book.policy,
-            policies=lambda session: in_force(book, session),
-            machine=self.ground.machine,
+            book.of((), home).policy,
+            policies=lambda session: in_force(book, session, home),
+            machine=replace(machine, home=home),
             claims=Claims(
                 {**hello.labels, **settings.labels}, loaded.managed_labels, who.user, who.groups, interactive
             ),
@@ -274,8 +277,8 @@ class Shared:
         replaced += book.take(change)
         self.problems = change.problems
         for authorizer in dict.fromkeys(self._performers.values()):
-            if () in change.in_force:
-                authorizer.reload(book.policy)
+            if change.revision:
+                authorizer.reload(book.of((), authorizer.conversation.machine.home).policy)
         for problem in change.problems:
             self.say(problem, loud=True)
         told = change.words(book.policy.revision)

@@ -1,4 +1,4 @@
-"""The policies in force: one for each set of workspace roots, loaded once, looked at again when files change.
+"""The policies in force: one for each home and set of workspace roots, loaded once, looked at again when files change.
 
 Rules of this module:
 
@@ -8,6 +8,7 @@ Rules of this module:
    open meanwhile too.
 3. `look` may run in a thread: it reads files and compiles; nothing is in force before `take` swaps the references.
 4. With `reload = "tighten"` a running session is only tightened.
+5. `~/` is the home of whoever a session is of: who asks a daemon of another user has one of their own.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ from policyd.storage.policies import Found
 from policyd.storage.trust import FOLDER, TrustStore
 
 Roots = tuple[str, ...]
+Key = tuple[str, Roots]
+"""A home, empty for that of this process, and workspace roots."""
+BASE: Key = ("", ())
+"""What holds here without a workspace."""
 MOST_ROOTS = 1_000
 """Sets of workspace roots that are kept; the files of an older one are read again when it is asked for."""
 
@@ -52,9 +57,9 @@ class Change(Struct, frozen=True):
     """What a look at the files found to be different."""
 
     base: Found | None = None
-    in_force: dict[Roots, InForce] = field(default_factory=dict)
-    seen: frozenset[Roots] = frozenset()
-    """The sets of roots that were looked at."""
+    in_force: dict[Key, InForce] = field(default_factory=dict)
+    seen: frozenset[Key] = frozenset()
+    """The homes and sets of roots that were looked at."""
     problems: tuple[str, ...] = ()
     """Why nothing, or not everything, was taken over."""
     loosens: bool = False
@@ -62,7 +67,7 @@ class Change(Struct, frozen=True):
     @property
     def revision(self) -> str:
         """The new revision of the policy without projects, empty if it did not change."""
-        return self.in_force[()].policy.revision if () in self.in_force else ""
+        return self.in_force[BASE].policy.revision if BASE in self.in_force else ""
 
     def words(self, revision: str) -> str:
         """Say what changed, empty if nothing did; `revision` is in force now."""
@@ -83,7 +88,7 @@ class PolicyBook:
         files: Sequence[str] = (),
         vouched: Sequence[str] = (),
         fs: Filesystem | None = None,
-        check: Callable[[Policy], Sequence[Diagnostic]] = lambda policy: (),
+        check: Callable[[Policy, str], Sequence[Diagnostic]] = lambda policy, home: (),
         tighten: bool = False,
     ) -> None:
         """Look at nothing yet.
@@ -91,7 +96,7 @@ class PolicyBook:
         Args:
             files: given with `--policy`; they stand in for the user layer.
             vouched: digests of `--policy-digest`.
-            check: finds examples of rules that do not come out.
+            check: finds examples of rules that do not come out for whom a home is of.
             tighten: whether a reload may only tighten.
         """
         self.tighten = tighten
@@ -103,7 +108,7 @@ class PolicyBook:
         self._check = check
         self._trust = TrustStore(places.trust)
         self._base = Found()
-        self._in_force: dict[Roots, InForce] = {}
+        self._in_force: dict[Key, InForce] = {}
         self._reported: tuple[str, ...] = ()
 
     def start(self) -> Policy:
@@ -113,8 +118,8 @@ class PolicyBook:
             PolicyError: every mistake of every managed and user file.
         """
         self._base = self._find_base()
-        self._in_force[()] = InForce(self._base, *self._compose(self._base), good=self._base)
-        return self._in_force[()].policy
+        self._in_force[BASE] = InForce(self._base, *self._compose(self._base, ""), good=self._base)
+        return self._in_force[BASE].policy
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -124,24 +129,28 @@ class PolicyBook:
     @property
     def sources(self) -> tuple[PolicySource, ...]:
         """The files of that policy, the strongest layer first."""
-        return tuple(sorted(self._in_force[()].good.sources, key=lambda source: (-source.layer, source.name)))
+        return tuple(sorted(self._in_force[BASE].good.sources, key=lambda source: (-source.layer, source.name)))
 
     @property
     def policy(self) -> Policy:
         """What holds without a workspace."""
-        return self._in_force[()].policy
+        return self._in_force[BASE].policy
 
-    def of(self, roots: Sequence[str]) -> InForce:
+    def of(self, roots: Sequence[str], home: str = "") -> InForce:
         """Return what holds in a session with these workspace roots. Reads the project's files the first time.
+
+        Args:
+            roots: of the session.
+            home: of whom it is of; empty: this process's.
 
         Raises:
             PolicyError: a user's file is invalid as the project file it counts as here.
         """
-        key = tuple(roots)
+        key = ("" if home == self._places.home else home, tuple(roots))
         if key not in self._in_force:
             self._in_force[key] = self._fresh(self._base, key)
             while len(self._in_force) > MOST_ROOTS:
-                del self._in_force[next(roots for roots in self._in_force if roots)]
+                del self._in_force[next(each for each in self._in_force if each not in (BASE, key))]
         return self._in_force[key]
 
     def look(self) -> Change | None:
@@ -167,7 +176,7 @@ class PolicyBook:
         self._reported = said
         for new in changed.values():
             new.policy.ready()
-        looser = not self.tighten and any(loosens(in_force[roots].policy, new.policy) for roots, new in changed.items())
+        looser = not self.tighten and any(loosens(in_force[key].policy, new.policy) for key, new in changed.items())
         return Change(base, changed, frozenset(in_force), said, looser)
 
     def take(self, change: Change) -> list[Policy]:
@@ -177,7 +186,7 @@ class PolicyBook:
         """
         before = list(self._in_force.values())
         self._base = change.base or self._base
-        late = {roots: one for roots, one in self._in_force.items() if roots not in change.seen}
+        late = {key: one for key, one in self._in_force.items() if key not in change.seen}
         self._in_force.update(change.in_force)
         with suppress(PolicyError):
             self._in_force.update(self._changes(self._base, late))
@@ -186,7 +195,7 @@ class PolicyBook:
 
     def watched(self) -> list[str]:
         """Return the directories whose entries matter."""
-        roots = {root for key in list(self._in_force) for root in key}
+        roots = {root for _, key in list(self._in_force) for root in key}
         places = [
             *self._places.managed_policies,
             *self._places.managed,
@@ -219,41 +228,43 @@ class PolicyBook:
             found += policies.project(root, self._trust)
         return found
 
-    def _compose(self, found: Found) -> tuple[Policy, str]:
+    def _compose(self, found: Found, home: str) -> tuple[Policy, str]:
         """Load files and check their examples; PolicyError unless only a project's are at fault."""
-        policy, broken = policies.compose(found, self._places, fs=self._fs, version=self._version)
-        wrong = broken_by(self._check(policy))
+        places = replace(self._places, home=home) if home else self._places
+        policy, broken = policies.compose(found, places, fs=self._fs, version=self._version)
+        wrong = broken_by(self._check(policy, places.home))
         return policy, broken or wrong
 
-    def _fresh(self, base: Found, roots: Roots) -> InForce:
+    def _fresh(self, base: Found, key: Key) -> InForce:
+        home, roots = key
         found = self._sources(base, roots)
-        if found == base:
-            return self._in_force[()]
-        policy, broken, good = self._kept(found, self._in_force[()])
+        if found == base and roots:
+            return self.of((), home)
+        policy, broken, good = self._kept(found, self._in_force.get((home, ()), self._in_force[BASE]), home)
         return InForce(found, policy, broken, good)
 
-    def _kept(self, found: Found, old: InForce) -> tuple[Policy, str, Found]:
+    def _kept(self, found: Found, old: InForce, home: str) -> tuple[Policy, str, Found]:
         """Return what files mean together with what stays of those that vanished since `old`, and what is at fault."""
         locks = tuple(vanished_locks(old.good.sources, found.sources))
         good = replace(found, sources=found.sources + locks)
-        policy, broken = self._compose(good)
+        policy, broken = self._compose(good, home)
         return with_vanished(policy, old.policy, [source.name for source in found.sources]), broken, good
 
-    def _changes(self, base: Found, in_force: dict[Roots, InForce]) -> Iterator[tuple[Roots, InForce]]:
-        """Yield what holds anew, for each set of roots whose files are different."""
-        for roots, old in in_force.items():
+    def _changes(self, base: Found, in_force: dict[Key, InForce]) -> Iterator[tuple[Key, InForce]]:
+        """Yield what holds anew, for each home and set of roots whose files are different."""
+        for (home, roots), old in in_force.items():
             found = self._sources(base, roots)
             if found.sources == old.found.sources and found.broken == old.found.broken:
                 continue
-            yield roots, self._renewed(found, old)
+            yield (home, roots), self._renewed(found, old, home)
 
-    def _renewed(self, found: Found, old: InForce) -> InForce:
+    def _renewed(self, found: Found, old: InForce, home: str) -> InForce:
         """Return what holds after the files changed from those of `old`."""
-        policy, broken, good = self._kept(found, old)
+        policy, broken, good = self._kept(found, old, home)
         problem = ""
         if broken and not old.broken:
             problem = f"the changed project policy is not used: {broken}"
-            policy, broken, good = self._kept(last_good(found, old.good), old)
+            policy, broken, good = self._kept(last_good(found, old.good), old, home)
         return InForce(found, tightened(old.policy, policy) if self.tighten else policy, broken, good, problem)
 
 

@@ -124,7 +124,7 @@ class Service:
     def _take(self, change: Change) -> str:
         """Put a change in force; return what open sessions are told of it, empty if nothing."""
         replaced = self._book.take(change)
-        if () in change.in_force:
+        if change.revision:
             self._authorizer.reload(self._book.policy)
         for problem in change.problems:
             self.say(Note(safe(problem), loud=True))

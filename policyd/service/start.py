@@ -134,7 +134,7 @@ def prepare(choices: Choices) -> Ground:
         files=choices.policies,
         vouched=choices.digests,
         fs=fs,
-        check=lambda policy: check_examples(policy, machine),
+        check=lambda policy, home: check_examples(policy, replace(machine, home=home)),
     )
     locks: frozenset[str] = frozenset()
     try:
@@ -177,10 +177,10 @@ def chain(words: Sequence[str], problems: list[str]) -> tuple[str, ...]:
     return () if "none" in words else tuple(words)
 
 
-def in_force(book: PolicyBook, session: Session) -> tuple[Policy, str]:
-    """Return the policy of a session, and why everything in it is at least ask."""
+def in_force(book: PolicyBook, session: Session, home: str = "") -> tuple[Policy, str]:
+    """Return the policy of a session of whom `home` is of, and why everything in it is at least ask."""
     cwd = (session.cwd,) if session.cwd else ()
-    held = book.of((*cwd, *session.additional))
+    held = book.of((*cwd, *session.additional), home)
     return held.policy, held.broken
 
 
