@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[[^\n]*?\])?(\+?=)")
 EVALUATES = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R"})
 """Words of `[[ … ]]` that evaluate a number or a name."""
+_COMPUTED = re.compile(r"(?<![^\s(])\[(?!(?:0|[1-9][0-9]{0,17})\]\+?=)").search
+"""What a word of a list begins with whose place is no plain number; between quotes it may be nothing."""
 _TEST_TREES = frozenset(
     {
         "test_command",
@@ -184,6 +186,8 @@ def _assigned(reader: Reader, node: Node, end: int, *, prefix: bool) -> Assignme
     listed = last is not None and last.type == "array"
     if last is not None and listed:
         reader.scan(reader.spans(last.children[1:-1]))
+        if _COMPUTED(reader.source, last.start_byte + 1, last.end_byte - 1):
+            reader.opaque(f"a subscript in `{reader.text(start, end)[:SHOWN]}` is evaluated, which may run something")
     return assignment(reader, start, end, prefix=prefix, listed=listed)
 
 
