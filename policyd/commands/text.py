@@ -133,6 +133,8 @@ class Text(Struct):
         """Return what a word becomes that is the substitution read last, in quotes (`inside`) or not."""
         if not self.printed:
             return [Word(decoded(text), UNKNOWN, "", not inside)]
+        if inside and self.echoed is not None:
+            return [constant(self.echoed.rstrip("\n"))]
         if self.printed in _NAMES and (inside or "IFS" not in self.state.names):
             return [_NAMES[self.printed]]
         return Scanner(self).output(self.printed, inside, text)
