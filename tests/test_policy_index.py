@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyd.commands import read
+from policyd.commands.sets import SetEntry, shipped
 from policyd.model import Action, Context, Tool, Truth
 from policyd.paths import open_workspace
 from policyd.policy import Policy
-from policyd.policy.index import synonyms
+from policyd.policy.calls import synonyms
+from policyd.policy.conditions import CommandCondition
 from policyd.service.passing import free
 from tests.fakes import FakeFilesystem
 from tests.test_policy import load, source
@@ -128,6 +130,57 @@ def test_a_rule_on_one_long_option_is_not_asked_about_another(line: str) -> None
     for command in read(line, cwd=("/w",), home="/home/dev").commands:
         action = Action(frozenset({"execute"}), command=command, cwd=("/w",), cwd_inside=True)
         assert list(loaded.candidates(action, session)) == []
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from(["allow", "deny"]))
+def test_a_rule_of_many_patterns_holds_as_rules_of_one_would(seed: int, effect: str) -> None:
+    rng = Random(seed)  # noqa: S311 - not for secrets
+    patterns = list(dict.fromkeys(pattern(rng) for _ in range(30)))
+    each = written(effect, patterns).rules
+    listed = ", ".join(f'"""{one}"""' for one in patterns)
+    (every,) = load(source(f'[[rule]]\neffect = "{effect}"\ncommand = [{listed}]\n')).rules
+    session = session_at("/w")
+    for command in (command for _ in range(10) for command in read(text(rng), cwd=("/w",), home="/home/dev").commands):
+        action = Action(frozenset({"execute"}), command=command, cwd=("/w",), cwd_inside=True)
+        assert every.holds(action, session) is max(rule.holds(action, session) for rule in each), command.text
+
+
+OTHER_WAYS = ("python3 -m mypy src", ".venv/bin/mypy src", "poetry run mypy src", "npx --no-install eslint src")
+
+
+def lines_of_sets(rng: Random) -> list[str]:
+    """Return commands that entries of shipped sets are about, some with a word more."""
+    entries = [entry for each in shipped().values() for entry in each.entries.values() if isinstance(entry, SetEntry)]
+    found = list(OTHER_WAYS)
+    for entry in rng.sample(entries, 60):
+        words = rng.choice(rng.choice(entry.patterns).alternatives)
+        known = [word.literal or rng.choice(("x", "--all", "")) for word in words]
+        at = rng.randint(1, len(known))
+        found.append(" ".join([*known[:at], rng.choice(("", "", "-q", "$A", "--version")), *known[at:]]))
+    return found
+
+
+@pytest.mark.parametrize("effect", ["allow", "deny"])
+def test_no_entry_of_a_set_that_may_hold_is_left_out(effect: str) -> None:
+    sets = [name for name, each in shipped().items() if each.kind == "command"]
+    listed = ", ".join(f'"@{name}"' for name in sets)
+    (rule,) = load(source(f'[[rule]]\neffect = "{effect}"\ncommand = [{listed}]\n')).rules
+    (condition,) = (one for one in rule.conditions if isinstance(one, CommandCondition))
+    for line in lines_of_sets(Random(7)):  # noqa: S311 - not for secrets
+        for command in read(line, cwd=("/w",), home="/home/dev").commands:
+            about = [entry.text for entry in condition.about(command)]
+            held = [one for one in condition.entries if one.sure(command) or one.short(command)]
+            if effect == "deny":
+                held += [one for one in condition.entries if any(one.maybe(command, widen=w) for w in (True, False))]
+            assert [one.text for one in held if one.text not in about] == [], line
+
+
+def test_of_a_set_few_entries_are_asked_about_a_command() -> None:
+    (rule,) = load(source('[[rule]]\neffect = "allow"\ncommand = ["@git-read", "@read-only"]\n')).rules
+    (condition,) = (one for one in rule.conditions if isinstance(one, CommandCondition))
+    (command,) = read("git status --short", cwd=("/w",), home="/home/dev").commands
+    assert len(condition.entries) > 100 > 10 > len(condition.about(command))
 
 
 def test_names_of_a_subcommand_at_any_depth_stand_for_one() -> None:

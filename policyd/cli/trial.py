@@ -18,7 +18,7 @@ from policyd.cli.replay import PLAIN, Asked, actions_of
 from policyd.cli.tree import Tree
 from policyd.model import Action, Agent, Context, Decision, Mode, Request
 from policyd.policy import Policy, Rule
-from policyd.policy.conditions import (
+from policyd.policy.attributes import (
     AgentCondition,
     InteractiveCondition,
     LabelCondition,

@@ -118,6 +118,11 @@ class CommandPattern(Struct, frozen=True):
         names = tuple({_name(words[0]) for words in alternatives})
         return cls(text, alternatives, None if "" in names else _names(names))
 
+    @property
+    def spelled(self) -> tuple[tuple[PatternWord, ...], ...]:
+        """The words it may be, of which its command holds each."""
+        return self.alternatives
+
     def sure(self, command: SimpleCommand, env: tuple[str, ...] = ()) -> bool:
         """Say whether an allow rule with this pattern (and `env`) holds for the command."""
         if not trusted(command, env):

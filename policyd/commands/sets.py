@@ -13,8 +13,8 @@ Rules of this module:
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, cached_property
 from importlib import resources
 from typing import cast
 
@@ -31,7 +31,7 @@ from policyd.model import SimpleCommand, Truth, Word, WordKind
 Table = Mapping[str, object]
 
 
-class SetEntry(Struct, frozen=True):
+class SetEntry(Struct, frozen=True, dict=True):
     """One entry of a command set: a program, or a few that are alike."""
 
     name: str
@@ -74,6 +74,13 @@ class SetEntry(Struct, frozen=True):
         """How a policy names the entry."""
         return f"@{self.name}"
 
+    @property
+    def spelled(self) -> tuple[tuple[PatternWord, ...], ...] | None:
+        """The words it may be, of which its command holds each; None where there are other ways to its programs."""
+        if self.ways is not None:
+            return None
+        return tuple(words for pattern in self.patterns for words in pattern.alternatives)
+
     def sure(self, command: SimpleCommand, env: tuple[str, ...] = ()) -> bool:
         """Say whether an allow rule with this entry (and `env`) holds for the command."""
         if self._elsewhere(command):
@@ -98,16 +105,31 @@ class SetEntry(Struct, frozen=True):
         names = program_names(command)
         return names is not None and self.programs is not None and names.isdisjoint(self.programs)
 
-    def _reasons(self, level: SimpleCommand) -> Iterator[str]:
-        """Yield, for every pattern the command is about, why the table does not vouch for it."""
+    @cached_property
+    def _named_by(self) -> Mapping[str, list[tuple[PatternWord, ...]]]:
+        """What its patterns say, by the name of the program; what leaves that open is under no name."""
+        found: dict[str, list[tuple[PatternWord, ...]]] = {}
         for pattern in self.patterns:
             for words in pattern.alternatives:
-                if self.closed and words[-1].many:
-                    called = self._called(words, level)
-                    if called is not None:
-                        yield self._reason(called)
-                elif exactly(words, level) and not _addressed(level):
-                    yield ""
+                name = words[0].literal if not words[0].path else None
+                found.setdefault(name or "", []).append(words)
+        return found
+
+    def _about(self, level: SimpleCommand) -> Sequence[tuple[PatternWord, ...]]:
+        """Return what its patterns say of programs such as a level of a command runs."""
+        name = plain_name(level.argv[0]) if level.argv else ""
+        others = self._named_by.get("", ())
+        return [*self._named_by.get(name, ()), *others] if name else others
+
+    def _reasons(self, level: SimpleCommand) -> Iterator[str]:
+        """Yield, for every pattern the command is about, why the table does not vouch for it."""
+        for words in self._about(level):
+            if self.closed and words[-1].many:
+                called = self._called(words, level)
+                if called is not None:
+                    yield self._reason(called)
+            elif exactly(words, level) and not _addressed(level):
+                yield ""
 
     def maybe(self, command: SimpleCommand, *, widen: bool) -> Truth:
         """Say whether the command may be what the entry means."""
@@ -141,14 +163,13 @@ class SetEntry(Struct, frozen=True):
         return holds
 
     def _holds(self, level: SimpleCommand) -> bool:
-        for pattern in self.patterns:
-            for words in pattern.alternatives:
-                if self.closed and words[-1].many:
-                    called = self._called(words, level)
-                    if called is not None and not self._reason(called):
-                        return True
-                elif exactly(words, level) and not _addressed(level):
+        for words in self._about(level):
+            if self.closed and words[-1].many:
+                called = self._called(words, level)
+                if called is not None and not self._reason(called):
                     return True
+            elif exactly(words, level) and not _addressed(level):
+                return True
         return False
 
     def _called(self, words: tuple[PatternWord, ...], level: SimpleCommand) -> Called | None:

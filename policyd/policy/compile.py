@@ -15,22 +15,24 @@ from msgspec import Struct, field
 
 from policyd.model import KINDS, READ_KINDS, WRITE_KINDS, Effect, Filesystem, Layer, RuleRef
 from policyd.paths import PathPattern
+from policyd.policy.attributes import (
+    AgentCondition,
+    InteractiveCondition,
+    LabelCondition,
+    ModeCondition,
+    PersonCondition,
+    UntilCondition,
+)
 from policyd.policy.blocks import PLAIN, Table, normal
 from policyd.policy.conditions import (
-    AgentCondition,
     CommandCondition,
     CommandMatcher,
     Condition,
     InputCondition,
-    InteractiveCondition,
     KindCondition,
-    LabelCondition,
-    ModeCondition,
     PathCondition,
-    PersonCondition,
     Place,
     ToolCondition,
-    UntilCondition,
     UrlCondition,
 )
 from policyd.policy.errors import Mistake, listed, nearest

@@ -1,4 +1,6 @@
-"""The conditions of rules, defaults and exceptions, and when each of them holds.
+"""The conditions of rules, defaults and exceptions on what an action does, and when each of them holds.
+
+Those on session and person are in `attributes.py`.
 
 Rules of this module:
 
@@ -8,19 +10,15 @@ Rules of this module:
 2. *Strict rules read wide, allow rules read narrow*: only the conditions of a deny or ask rule are widened.
 3. A resource condition never matches an opaque action, but where "cannot be told" tightens it may: in the exception of
    an allow rule, and, on a path or URL, for an opaque mention (arguments that nobody stated) in a deny or ask rule.
-4. An unknown mode, agent or person holds in tightening places and fails in loosening ones.
-5. No condition sees another: a rule is the conjunction of its own (`Rule.holds`).
+4. No condition sees another: a rule is the conjunction of its own (`Rule.holds`).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 from enum import Enum
-from fnmatch import translate
-from functools import lru_cache
-from typing import Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,7 +27,6 @@ from policyd.model import (
     Action,
     Context,
     Filesystem,
-    Mode,
     PathRef,
     Role,
     SimpleCommand,
@@ -42,6 +39,12 @@ from policyd.paths import PathPattern
 from policyd.tools import InputPattern, ToolPattern
 from policyd.urls import UrlPattern
 
+if TYPE_CHECKING:
+    from policyd.commands.patternwords import PatternWord
+    from policyd.policy.calls import Commands
+
+FEW = 4
+"""Entries of a command condition that are asked one after the other."""
 NO, MAYBE, YES = Truth.NO, Truth.MAYBE, Truth.YES
 IMPLIED: Mapping[str, frozenset[str]] = {
     "search": frozenset({"search", "read"}),
@@ -80,6 +83,10 @@ class CommandMatcher(Protocol):
     @property
     def runs(self) -> bool:
         """Whether a word of the command may name code that it runs."""
+
+    @property
+    def spelled(self) -> tuple[tuple[PatternWord, ...], ...] | None:
+        """The words it may be, of which its command holds each; None where that is not told."""
 
     def sure(self, cmd: SimpleCommand, env: tuple[str, ...] = ()) -> bool:
         """Say whether an allow rule may rest on it."""
@@ -207,7 +214,7 @@ def lies_outside(ref: PathRef, context: Context) -> bool:
     return not ref.glob and not any(form in roots or form.startswith(below) for form in ref.forms)
 
 
-class CommandCondition(Struct, frozen=True):
+class CommandCondition(Struct, frozen=True, dict=True):
     """`command`, with the `cwd`, `within` and `env` that narrow what is let through."""
 
     place: Place
@@ -217,6 +224,19 @@ class CommandCondition(Struct, frozen=True):
     env: tuple[str, ...] = ()
     name: str = "command"
 
+    @cached_property
+    def filed(self) -> Commands:
+        """The entries, filed by program and word: a shipped set has hundreds."""
+        from policyd.policy.calls import Commands
+
+        strict = self.place is not Place.ALLOW
+        return Commands((at, one.programs, one.spelled, strict) for at, one in enumerate(self.entries))
+
+    def about(self, cmd: SimpleCommand) -> Sequence[CommandMatcher]:
+        """Return, in order, the entries that may hold for a command."""
+        entries = self.entries
+        return entries if len(entries) <= FEW else [entries[at] for at in sorted(self.filed.find(cmd))]
+
     def truth(self, action: Action, context: Context, fs: Filesystem | None) -> Truth:
         """Judge the action's command."""
         cmd = action.command
@@ -224,12 +244,12 @@ class CommandCondition(Struct, frozen=True):
             return MAYBE if action.opaque and self.place is Place.EXCEPT else NO
         if self.place.loosens:
             env = self.env
-            for entry in self.entries:
+            for entry in self.about(cmd):
                 if entry.sure(cmd, env):
                     return YES if self.in_place(action, context) and self.files_fit(action, context) else NO
             return NO
         best, widen = NO, self.place.widen
-        for entry in self.entries:
+        for entry in self.about(cmd):
             truth = entry.maybe(cmd, widen=widen)
             if truth is YES:
                 return YES
@@ -239,19 +259,19 @@ class CommandCondition(Struct, frozen=True):
     def carries(self, action: Action) -> bool:
         """Say whether an entry that holds for the command also carries the files it names."""
         cmd = action.command
-        return cmd is not None and any(entry.carries and entry.sure(cmd, self.env) for entry in self.entries)
+        return cmd is not None and any(entry.carries and entry.sure(cmd, self.env) for entry in self.about(cmd))
 
     def runs(self, action: Action) -> bool:
         """Say whether no entry holds for the command but such as run code that it names."""
         cmd = action.command
-        return cmd is not None and not any(not entry.runs and entry.sure(cmd, self.env) for entry in self.entries)
+        return cmd is not None and not any(not entry.runs and entry.sure(cmd, self.env) for entry in self.about(cmd))
 
     def short(self, action: Action) -> str:
         """Return why an allow rule with it does not hold for a command that one of its entries is about."""
         cmd = action.command
         if cmd is None:
             return ""
-        for entry in self.entries:
+        for entry in self.about(cmd):
             if why := entry.short(cmd, self.env):
                 return f"`{entry.text}` does not hold: {why}"
             if self.cwd is None and not action.cwd_inside and entry.sure(cmd, self.env):
@@ -329,120 +349,3 @@ class InputCondition(Struct, frozen=True):
         if self.place.loosens:
             return YES if self.pattern.sure(action.args) else NO
         return self.pattern.maybe(action.args)
-
-
-class AgentCondition(Struct, frozen=True):
-    """`agent`: short profile names with an optional version glob, or exact wire names. A claim of the agent."""
-
-    place: Place
-    names: tuple[str, ...]
-    name: str = "agent"
-
-    def truth(self, action: Action, context: Context, fs: Filesystem | None) -> Truth:
-        """Compare with the wire name, then with profile and version."""
-        agent = context.agent
-        if not agent.name and agent.profile == "generic":
-            return NO if self.place.loosens else YES
-        for text in self.names:
-            if text == agent.name:
-                return YES
-            short, _, version = text.rpartition("@") if "@" in text[1:] else (text, "", "")
-            if short not in (agent.profile, agent.family):
-                continue
-            if not version or (agent.version and glob(version)(agent.version)):
-                return YES
-            if not agent.version and not self.place.loosens:
-                return YES
-        return NO
-
-
-class ModeCondition(Struct, frozen=True):
-    """`mode`: the mode a `switch_mode` leads to, else the session's; `@unsafe`, `@asking` from profiles."""
-
-    place: Place
-    names: tuple[str, ...]
-    name: str = "mode"
-
-    def truth(self, action: Action, context: Context, fs: Filesystem | None) -> Truth:
-        """An unknown mode fails where it would loosen and holds elsewhere."""
-        mode = action.mode if action.mode is not None or "switch_mode" in action.kinds else context.mode
-        if mode is None:
-            return NO if self.place.loosens else YES
-        return YES if any(is_mode(text, mode) for text in self.names) else NO
-
-
-def is_mode(text: str, mode: Mode) -> bool:
-    """Say whether `text` of a policy names `mode`."""
-    if text == "@unsafe":
-        return mode.unsafe
-    if text == "@asking":
-        return mode.asking and not mode.unsafe
-    return bool(glob(text)(mode.name))
-
-
-class InteractiveCondition(Struct, frozen=True):
-    """`interactive`: whether a prompt is configured; the language keeps it out of loosening places."""
-
-    place: Place
-    value: bool
-    name: str = "interactive"
-
-    def truth(self, action: Action, context: Context, fs: Filesystem | None) -> Truth:
-        """Compare; a loosening place never holds."""
-        return YES if context.interactive is self.value and not self.place.loosens else NO
-
-
-class LabelCondition(Struct, frozen=True):
-    """`label`: every key has one of the values. Where it loosens a managed rule, only managed labels count."""
-
-    place: Place
-    wanted: tuple[tuple[str, tuple[str, ...]], ...]
-    managed: bool
-    name: str = "label"
-
-    def truth(self, action: Action, context: Context, fs: Filesystem | None) -> Truth:
-        """Managed labels outrank those set at start; what tightens counts either."""
-        if self.place.loosens:
-            labels = context.managed_labels if self.managed else {**context.labels, **context.managed_labels}
-            return YES if fits(self.wanted, labels) else NO
-        return YES if fits(self.wanted, context.labels, context.managed_labels) else NO
-
-
-def fits(wanted: tuple[tuple[str, tuple[str, ...]], ...], *labels: Mapping[str, str]) -> bool:
-    """Say whether, for every key, one of `labels` has one of its values."""
-    return all(
-        any(key in held and any(glob(value)(held[key]) for value in values) for held in labels)
-        for key, values in wanted
-    )
-
-
-class PersonCondition(Struct, frozen=True):
-    """`user` or `group`: the kernel's word on who runs this."""
-
-    place: Place
-    names: tuple[str, ...]
-    name: str
-
-    def truth(self, action: Action, context: Context, fs: Filesystem | None) -> Truth:
-        """An unknown person fails where it would loosen and holds elsewhere."""
-        if not context.user:
-            return NO if self.place.loosens else YES
-        held = (context.user,) if self.name == "user" else context.groups
-        return YES if any(one in self.names for one in held) else NO
-
-
-class UntilCondition(Struct, frozen=True):
-    """`until`: past this moment the rule does not hold."""
-
-    moment: datetime
-    name: str = "until"
-
-    def truth(self, action: Action, context: Context, fs: Filesystem | None) -> Truth:
-        """Compare with the clock of the context."""
-        return YES if context.now < self.moment else NO
-
-
-@lru_cache(maxsize=1024)
-def glob(pattern: str) -> Callable[[str], object]:
-    """Return a whole-value match for a short glob of a policy (versions, modes, labels); linear."""
-    return re.compile(translate(pattern)).match

@@ -52,7 +52,8 @@ class Policy(Struct, frozen=True, eq=False, dict=True):
 
     def ready(self) -> None:
         """Make the indexes now, so that no decision waits for them; safe in a thread."""
-        self.index, self.ground  # noqa: B018 - made by being asked for
+        for index in (self.index, *(index for _, index in self.ground)):
+            index.ready()
 
     def parts(self) -> Iterator[object]:
         """Yield what a policy is made of, as far as there may be thousands; what holds other parts comes first."""

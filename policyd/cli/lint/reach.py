@@ -10,7 +10,7 @@ from policyd.cli.findings import Review, shown
 from policyd.cli.standins import StandIn, written
 from policyd.model import Effect, Layer
 from policyd.policy import Entry, LayerDefaults, Rule
-from policyd.policy.conditions import UntilCondition
+from policyd.policy.attributes import UntilCondition
 from policyd.policy.layers import merged
 from policyd.policy.read import Parsed
 from policyd.policy.sets import shipped
