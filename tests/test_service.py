@@ -20,6 +20,7 @@ from policyd.service.book import Change, PolicyBook
 from policyd.service.change import loosens
 from policyd.service.passing import let_go
 from policyd.service.performer import Performer
+from policyd.service.start import Choices, prepare
 from policyd.service.steps import ProgramSteps
 from policyd.service.tally import Tally
 from policyd.session import (
@@ -387,6 +388,17 @@ def test_a_managed_file_that_vanishes_keeps_its_lock_until_it_is_back(
     lock.write_text("version = 1\n")
     assert looked(made).loosens
     assert made.policy.lock != held and ids(made.policy, Effect.ALLOW) == {"a", "c"}
+
+
+@pytest.mark.parametrize(("locked", "shell"), [(False, "zsh"), (True, "bash")])
+def test_a_locked_shell_is_not_the_command_lines_to_choose(
+    places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locked: bool, shell: str
+) -> None:
+    (tmp_path / "lock.toml").write_text('version = 1\n[lock]\nsettings = ["shell"]\n' if locked else "version = 1\n")
+    named = [str(tmp_path / "lock.toml")]
+    monkeypatch.setattr(policies, "managed", lambda directories: policies.given(named, Layer.MANAGED))
+    chosen = Choices(home=places.home, shell="zsh")  # noqa: S604 - a name, nothing is run
+    assert prepare(chosen).machine.shell == shell
 
 
 def test_tighten_takes_new_denials_and_no_new_allows(places: Places) -> None:

@@ -124,7 +124,6 @@ def prepare(choices: Choices) -> Ground:
         home=places.home,
         fs=fs,
         tmpdir=places.tmpdir,
-        shell=choices.shell or "bash",
         reserved=places.reserved,
         fold_case=fs.fold_case,
     )
@@ -147,9 +146,7 @@ def prepare(choices: Choices) -> Ground:
     settings = loaded.settings
     book.tighten = settings.reload == "tighten"
     log = AuditLog(settings.audit_path or f"{places.audit}/", origin=origin(choices))
-    if settings.shell and not choices.shell:
-        machine = replace(machine, shell=settings.shell)
-    return Ground(places, fs, machine, book, loaded, log)
+    return Ground(places, fs, replace(machine, shell=settings.shell or machine.shell), book, loaded, log)
 
 
 def load_settings(places: Places, choices: Choices, locks: frozenset[str], problems: list[str]) -> Loaded | None:
