@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from policyd.proxy.denying import Local
-from policyd.proxy.link import Link, LostError
+from policyd.proxy.link import Link, LostError, check_hello
 from policyd.proxy.options import UsageError, parse
 from policyd.session import Side
 from policyd.storage import places
@@ -148,6 +148,13 @@ def test_a_daemon_that_says_what_cannot_be_read_is_lost(bytes_: bytes) -> None:
         with pytest.raises(LostError, match="cannot be read"):
             for _ in iter(link.read, [{}]):
                 pass
+
+
+@pytest.mark.parametrize("answer", [{}, {"result": {}}, {"result": {"protocol": 2}}, {"error": {"message": "no"}}])
+def test_a_daemon_that_speaks_another_protocol_is_none(answer: dict[str, object]) -> None:
+    assert check_hello({"result": {"protocol": 1, "revision": "r"}}) == "r"
+    with pytest.raises(LostError):
+        check_hello(answer)
 
 
 SERVERS = {"mcpServers": [{"name": "notes", "command": "npx", "args": ["notes"], "env": []}]}

@@ -18,6 +18,7 @@ from policyd.actions import profiles
 from policyd.daemon import descent, wire
 from policyd.daemon.wire import WireError
 from policyd.model import Effect, Layer
+from policyd.service.relayed import PROTOCOL
 from policyd.storage import clock as clocks
 from policyd.storage.grants import files
 from policyd.storage.inbox import InboxError
@@ -39,7 +40,7 @@ class Control:
     def welcome(self) -> dict[str, object]:
         """Return the answer to a hello."""
         return {
-            "protocol": wire.PROTOCOL,
+            "protocol": PROTOCOL,
             "version": policyd.__version__,
             "tier": self._tier(),
             "revision": self._shared.revision(),

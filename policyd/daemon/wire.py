@@ -15,9 +15,8 @@ from msgspec import Struct, field
 
 from policyd import acp
 from policyd.acp import messages
-from policyd.service.relayed import FRAME
+from policyd.service.relayed import FRAME, PROTOCOL
 
-PROTOCOL = 1
 MOST_LISTED, MOST_LABELS = 1_000, 100
 """What one list, and one table of labels, may hold: it is looked at with every request."""
 OBSERVE = "_policyd/observe"

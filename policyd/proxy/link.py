@@ -7,7 +7,7 @@ import socket
 from collections.abc import Mapping
 
 from policyd.acp import Lines
-from policyd.service.relayed import FRAME
+from policyd.service.relayed import FRAME, PROTOCOL
 
 BLOCK = 64 * 1024
 
@@ -72,4 +72,6 @@ def check_hello(message: Mapping[str, object]) -> str:
         error = message.get("error")
         said = error.get("message") if isinstance(error, dict) else None
         raise LostError(f"it refused: {said}")
+    if result.get("protocol") != PROTOCOL:
+        raise LostError(f"it speaks protocol {str(result.get('protocol'))[:20]}, not {PROTOCOL}")
     return str(result.get("revision") or "")

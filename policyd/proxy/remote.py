@@ -23,7 +23,7 @@ from policyd.proxy.denying import Local
 from policyd.proxy.ledger import Ledger
 from policyd.proxy.link import Link, LostError, check_hello
 from policyd.proxy.options import Options
-from policyd.service.relayed import CHANGED, HELLO, RELAY, RELAYED, PieceError, piece_of, pieces
+from policyd.service.relayed import CHANGED, HELLO, PROTOCOL, RELAY, RELAYED, PieceError, piece_of, pieces
 from policyd.session import Side
 from policyd.storage import places, sockets
 from policyd.storage.sockets import SocketError
@@ -286,7 +286,7 @@ class Remote:
         """Connect and say hello. SocketError where there is no daemon to be trusted."""
         link = Link(sockets.connect(sockets.find(self._places, self._options.connect or None), seconds=seconds))
         hello = {
-            "protocol": 1,
+            "protocol": PROTOCOL,
             "client": {"name": "policyd proxy", "version": __version__},
             "relay": True,
             "agent": self._options.agent,

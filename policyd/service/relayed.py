@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Mapping
 
+PROTOCOL = 1
 FRAME = 8 * 1024 * 1024
 """Bytes of one message between policyd and a peer."""
 PIECE = 1024 * 1024
