@@ -188,6 +188,15 @@ def test_home_and_xdg_name_the_places(tmp_path: Path) -> None:
     assert (found.config, found.grants, found.cache) == ("/h/.config/policyd", "/s/policyd/grants", "/h/.cache/policyd")
 
 
+@pytest.mark.parametrize(
+    ("named", "tmpdir"),
+    [("/scratch", "/scratch"), ("/h/dev/tmp/", "/h/dev/tmp"), ("", "/tmp"), ("rel", "/tmp"), ("/", "/tmp")]
+    + [(above, "/tmp") for above in ("/h/dev", "/h/dev/", "/h", "/h/dev/x/..", "/h//dev/.", "/..")],
+)
+def test_a_temporary_directory_is_never_the_home_directory_nor_above_it(named: str, tmpdir: str) -> None:
+    assert where.find(home="/h/dev", environ={"TMPDIR": named}).tmpdir == tmpdir
+
+
 def test_without_home_the_password_database_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(where, "password_entry", lambda: ("dev", "/home/dev"))
     assert where.find(environ={}).home == "/home/dev"

@@ -110,7 +110,7 @@ def find(*, home: str | None = None, environ: Mapping[str, str] | None = None, p
         cache=xdg_directory(xdg, "XDG_CACHE_HOME", f"{own}/Library/Caches" if macos else f"{own}/.cache") + "/policyd",
         runtime=runtime_directory(env, macos=macos),
         managed=MANAGED_MACOS if macos else MANAGED,
-        tmpdir=xdg_directory(env, "TMPDIR", "/tmp"),
+        tmpdir=temporary_directory(env, own),
     )
 
 
@@ -139,6 +139,12 @@ def xdg_directory(env: Mapping[str, str], name: str, default: str) -> str:
     """Return the absolute directory a variable names; the specification ignores relative ones."""
     value = env.get(name, "")
     return value.rstrip("/") if value.startswith("/") and value.rstrip("/") else default
+
+
+def temporary_directory(env: Mapping[str, str], home: str) -> str:
+    """Return what `TMPDIR` names, `/tmp` where that is the home directory or above it: no rule means all of that."""
+    named = os.path.normpath(xdg_directory(env, "TMPDIR", "/tmp"))
+    return "/tmp" if os.path.commonpath((named, home)) == named else named
 
 
 def runtime_directory(env: Mapping[str, str], *, macos: bool) -> str | None:
