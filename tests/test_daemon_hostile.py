@@ -22,7 +22,7 @@ from policyd.daemon.lookout import Lookout
 from policyd.daemon.memory import Pressure
 from policyd.daemon.serve import note
 from policyd.daemon.server import Server
-from policyd.daemon.shared import Who
+from policyd.daemon.shared import Shared, Who
 from policyd.daemon.steps import Steps
 from policyd.session import Ask
 from policyd.storage import processes
@@ -135,6 +135,14 @@ def test_a_claimed_label_never_stands_for_one_of_the_settings(tmp_path: Path) ->
         one.until(id=ident)
         assert chosen(one.ask("make", session="s2")) == "no"
         one.close()
+
+
+@pytest.mark.parametrize("locks", [set(), {"labels"}])
+def test_labels_that_are_locked_are_no_peers_to_add_to(locks: set[str]) -> None:
+    settings, loaded = SimpleNamespace(labels={"team": "docs"}), SimpleNamespace(locked=frozenset(locks))
+    shared: Any = SimpleNamespace(settings=settings, ground=SimpleNamespace(loaded=loaded))
+    claimed = {} if locks else {"job": "7"}
+    assert Shared.labels(shared, {"team": "core", "job": "7"}) == {"team": "docs", **claimed}
 
 
 def test_sessions_beyond_what_is_kept_lose_their_workspace_and_nothing_is_allowed_there(peer: Peer) -> None:

@@ -215,8 +215,7 @@ class Embedder:
         if len({**self._labels, **labels}) > wire.MOST_LABELS:
             raise WireError(f"this connection has more than {wire.MOST_LABELS} labels")
         self._labels.update(labels)
-        claims = self._authorizer.claims
-        self._authorizer.claims = replace(claims, labels={**self._labels, **claims.labels})
+        self._authorizer.claims = replace(self._authorizer.claims, labels=self._shared.labels(self._labels))
 
     def _tell(self, side: Side, message: Mapping[str, object]) -> None:
         """Feed a message with an id that is nobody's. Agent and client may be told more than once."""

@@ -40,6 +40,7 @@ from policyd.session.judge import Judge
 from policyd.storage.auditlog import AuditError
 from policyd.storage.grants import Remembered, shelf_in
 from policyd.storage.inbox import Inbox
+from policyd.storage.settings import is_locked
 
 PENDING = 1_000
 """Permission requests of one uid that may be open at once."""
@@ -142,20 +143,23 @@ class Shared:
 
     def authorizer(self, who: Who, hello: Hello, run: str, *, interactive: bool) -> Authorizer:
         """Return a decision point for one peer."""
-        book, loaded, settings = self.ground.book, self.ground.loaded, self.settings
+        book, loaded = self.ground.book, self.ground.loaded
         remembered, machine = self._remembered(who, run), self.ground.machine
         home = who.home or machine.home
         return Authorizer(
             book.of((), home).policy,
             policies=lambda session: in_force(book, session, home),
             machine=replace(machine, home=home),
-            claims=Claims(
-                {**hello.labels, **settings.labels}, loaded.managed_labels, who.user, who.groups, interactive
-            ),
+            claims=Claims(self.labels(hello.labels), loaded.managed_labels, who.user, who.groups, interactive),
             grants=remembered.bind if self.choices.grants else None,
             end_grants=remembered.end,
             agent=hello.agent or self.choices.agent or "",
         )
+
+    def labels(self, claimed: Mapping[str, str]) -> dict[str, str]:
+        """Return the labels of a peer that claims these: the settings' own win, and are the only ones if locked."""
+        locked = is_locked("labels", self.ground.loaded.locked)
+        return {**({} if locked else claimed), **self.settings.labels}
 
     def performer(self, who: Who, judge: Judge, settings: Settings, *, transport: str) -> tuple[Performer, Connection]:
         """Return an enforcement over `judge`, and its hands."""
