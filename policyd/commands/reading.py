@@ -133,7 +133,7 @@ def _read(text: str, cwd: tuple[str, ...], home: str, shell: str, above: tuple[s
     if words is not None and len(words) <= WORDS and not is_special(words[0].text.rpartition("/")[2], words):
         return Reading((SimpleCommand(words, text, cwd=cwd),))
     run = Run()
-    state = State(home, cwd, start=cwd, above=above)
+    state = State(home, cwd, told=run.opaque, start=cwd, above=above)
     try:
         if words is not None:
             _called(run, state, Call(words, text))
@@ -238,7 +238,7 @@ def read_argv(
     call = Call((*map(constant, argv), *rest), " ".join(argv), assignments)
     try:
         above = _above(cwd, fs) if any(_TOPLEVEL in word for word in argv) else ()
-        _called(run, State(home, cwd, start=cwd, above=above), call)
+        _called(run, State(home, cwd, told=run.opaque, start=cwd, above=above), call)
     except FullError as full:
         run.opaque(f"the command is {full}; the rest was not read")
     except RecursionError:

@@ -11,6 +11,7 @@ Rules of this module:
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct, field
@@ -20,7 +21,7 @@ from policyd.commands.plain import constant
 from policyd.commands.quoting import unknown
 from policyd.commands.taint import loose
 from policyd.commands.variables import harmless
-from policyd.model import GLOB, UNKNOWN, Assignment, Word
+from policyd.model import CONST, GLOB, UNKNOWN, Assignment, Word
 
 Cwd = tuple[str, ...]
 Pair = tuple[Cwd, Cwd]
@@ -61,6 +62,14 @@ _DYNAMIC = frozenset(
 """Variables that do not keep what is put into them."""
 
 
+_INTEGERS = frozenset(
+    """
+    BASHPID COLUMNS DIRSTACKSIZE EGID ERRNO EUID FUNCNEST GID HISTCMD HISTSIZE KEYTIMEOUT LINENO LINES LISTMAX LOGCHECK
+    MAILCHECK OPTIND PPID RANDOM SAVEHIST SECONDS SHLVL SRANDOM TMOUT UID
+    """.split()  # noqa: SIM905
+)
+"""Variables that are numbers to bash or zsh: what is put into them is computed."""
+_NUMBER = re.compile(r"[0-9]{1,18}").fullmatch
 _READ_ONLY = frozenset({"BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID"})
 
 
@@ -84,6 +93,10 @@ def enter(cwd: Cwd, directory: str) -> Cwd:
     return tuple(dict.fromkeys(posixpath.normpath(posixpath.join(place, directory)) for place in cwd))
 
 
+def _untold(reason: str) -> None:
+    """Note nothing: there is no reading."""
+
+
 class State(Struct):
     """The shell's state at one point of the text."""
 
@@ -98,6 +111,8 @@ class State(Struct):
     """Variables with an attribute (read-only, upper case): what is put into them is not what comes out."""
     fold_kept: bool = True
     """False once no value can be trusted any more."""
+    told: Callable[[str], object] = _untold
+    """Notes a part that is not understood."""
     picky: bool = False
     """A glob that matches nothing is an error (zsh), behind which nothing of the line runs."""
     jumps: int = 0
@@ -113,7 +128,7 @@ class State(Struct):
     def fresh(self, cwd: Cwd) -> State:
         """Return the state of another shell started from this one: no variable of this one is known in it."""
         return State(
-            self.home, cwd, dict.fromkeys(self.names), self.taint, self.tainted, start=self.start, above=self.above
+            self.home, cwd, dict.fromkeys(self.names), self.taint, self.tainted, told=self.told, start=self.start, above=self.above
         )
 
     def lookup(self, name: str) -> Word | None:
@@ -132,6 +147,8 @@ class State(Struct):
 
     def assign(self, name: str, value: Word | None, *, exported: bool = False, plain: bool = True) -> None:
         """Set a variable as the text does; `plain` is a statement, `for` or `read`."""
+        if name in _INTEGERS and not (value is not None and value.kind is CONST and _NUMBER(value.text)):
+            self.told(f"`{name}` evaluates what is put into it, which may run something")
         if name in self.fixed or name in _READ_ONLY:
             self.forget()  # it may be an error, behind which nothing of the line runs
         known = value is not None and value.kind is not UNKNOWN and self.fold and len(value.text) <= _VALUE
