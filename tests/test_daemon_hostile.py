@@ -20,6 +20,8 @@ from policyd.daemon.descent import UNSEEN
 from policyd.daemon.line import Line
 from policyd.daemon.lookout import Lookout
 from policyd.daemon.memory import Pressure
+from policyd.daemon.peer import Peer as DaemonPeer
+from policyd.daemon.relay import Relay
 from policyd.daemon.serve import note
 from policyd.daemon.server import Server
 from policyd.daemon.shared import Shared, Who
@@ -119,6 +121,20 @@ def test_no_relay_message_allows_anything_or_ends_the_daemon(daemon: Daemon, giv
     assert one.call("_policyd/status", {})
     assert '"yes"' not in json.dumps(one.seen)
     one.close()
+
+
+def test_a_proxy_whose_block_could_not_be_taken_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would wait for what became of it, while answers of people for it went nowhere."""
+
+    def broken(self: Relay, params: object) -> str:
+        raise ZeroDivisionError("defect")
+
+    monkeypatch.setattr(Relay, "take", broken)
+    shared: Any = SimpleNamespace(say=lambda text, **_: None)
+    peer = DaemonPeer(shared, Who(0, 0, 1, "x"), lambda data: None)
+    peer._role = Relay.__new__(Relay)
+    peer.line(b'{"jsonrpc":"2.0","method":"_policyd/relay","params":{}}')
+    assert peer.trouble
 
 
 # ---- claims -------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@
 
 1. `_policyd/hello` comes first; before it everything is refused, permission requests with `cancelled`.
 2. A line that cannot be read is refused where it can be answered, and never acted upon.
-3. An exception here is a refusal of that line.
+3. An exception here is a refusal of that line; a proxy's connection ends by it, so that the proxy rejects at once.
 """
 
 from __future__ import annotations
@@ -66,6 +66,8 @@ class Peer:
         except Exception as error:
             self._shared.say(f"a message of a peer failed: {type(error).__name__}: {error}", loud=True)
             self._refuse(line, f"policyd failed: {type(error).__name__}")
+            if isinstance(self._role, Relay):  # what became of the block it does not know, nor do we
+                self.trouble = "a block of a proxy could not be taken"
 
     def _refuse(self, line: bytes, why: str) -> None:
         """Refuse a line that was not understood: to the enforcement it is a refused line of the agent."""
