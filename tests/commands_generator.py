@@ -49,7 +49,7 @@ class Generator:
     def _chain(self) -> str:
         text = self._pipeline()
         while self._maybe(0.3):
-            operator = self._pick(" && ", " || ", "&&", "||", " && \\\n ", " ||\\\n")
+            operator = self._pick(" && ", " || ", "&&", "||", " && \\\n ", " ||\\\n", " &&\n", " || # c\n\n ")
             text = self._closed(text).rstrip("\n") + operator + self._pipeline() if not self.documents else text
             if self.documents:
                 break
@@ -58,7 +58,7 @@ class Generator:
     def _pipeline(self) -> str:
         text = ("! " if self._maybe(0.05) else "") + self._command()
         while self._maybe(0.2) and not self.documents:
-            text += self._pick(" | ", " |& ", "|", " |\\\n") + self._command()
+            text += self._pick(" | ", " |& ", "|", " |\\\n", " |\n ") + self._command()
         return text
 
     def _command(self) -> str:
@@ -102,6 +102,9 @@ class Generator:
             f"[[ -n {self._quoted()} ]]",
             f"[[ a == {self._quoted()} && ( -f b || ! -d {self._quoted()} ) ]]",
             f"[ -n {self._quoted()} -a b = c ]",
+            f'[[ $(p1 {self._word()}) == "$(p2 a)" || -n `p3 z` ]]',
+            f"select v in {self._word()} a; do {ends[0]}done",
+            f"for v in {self._word()} *.q; do\nif {self._condition()}; then break; fi\n{ends[0]}done",
             f"case {self._word()} in (a) {ends[0]};; b|c) {ends[1]};; esac",
             f"for v in {self._word()}\ndo\n{inner}\ndone",
             f"for v\ndo\n{ends[0]}\ndone",
@@ -152,6 +155,8 @@ class Generator:
                 ":",
                 "true",
                 f"export {self._assignment()}",
+                f'export v=$(p1 {self._quoted()}) w="${{v:-$(p2 a)}}"',
+                f': "$(cat <<{self._delimiter()}\n{self._message()}E0\n)"',
                 self._assignment(),
                 f"{self._assignment()} w=$v",
                 f"v=({self._word()} {self._word()})",
@@ -165,6 +170,14 @@ class Generator:
                 f"test -n {self._quoted()}",
             )
         )
+
+    def _delimiter(self) -> str:
+        return self._pick("E0", "'E0'", '"E0"')
+
+    def _message(self) -> str:
+        """Return lines in which nothing is expanded."""
+        lines = ("fix: (a) it's\n", "\n", '- x; p4 a && p3 "b\n', "  E0\n", "E0 )\n", ")\np4\n")
+        return "".join(self.random.choice(lines) for _ in range(self.random.randint(0, 3)))
 
     def _plain_command(self) -> str:
         return " ".join([self.random.choice(PROGRAMS), self._pick("a", "-f", "b c"), self._pick("; p2 x", "&& p3", "")])
