@@ -127,9 +127,9 @@ class State(Struct):
 
     def fresh(self, cwd: Cwd) -> State:
         """Return the state of another shell started from this one: no variable of this one is known in it."""
-        return State(
-            self.home, cwd, dict.fromkeys(self.names), self.taint, self.tainted, told=self.told, start=self.start, above=self.above
-        )
+        found = State(self.home, cwd, dict.fromkeys(self.names), self.taint, self.tainted, told=self.told)
+        found.start, found.above = self.start, self.above
+        return found
 
     def lookup(self, name: str) -> Word | None:
         """Return the value of a variable where it is known."""
