@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from policyd.actions.readers import Template
+from policyd.actions.readers import Fault, Template, prompt_urls
 from tests.test_actions_agents import asked, opened, update
 
 HERE = "/home/dev/project"
@@ -112,7 +112,13 @@ def test_the_name_in_geminis_ids_is_read_to_its_end(ident: str, expected: str) -
         (
             "web_fetch",
             "fetch",
-            'Processing URLs and instructions from prompt: "Fetching content from: https://a.b/c"',
+            'Processing URLs and instructions from prompt: "Compare HTTPS://a.b/c?d=1#e and http://d.e:80/x"',
+            ["fetch HTTPS://a.b/c?d=1#e", "fetch http://d.e:80/x"],
+        ),
+        (
+            "web_fetch",
+            "fetch",
+            'Processing URLs and instructions from prompt: "Sum up (https://a.b/c)"',
             ["any https://a.b/c (mention)", "fetch opaque: the tool takes its URLs from free text"],
         ),
         ("enter_plan_mode", "other", "x", ["switch_mode tool enter_plan_mode"]),
@@ -125,6 +131,27 @@ def test_the_name_in_geminis_ids_is_read_to_its_end(ident: str, expected: str) -
 def test_geminis_own_tools_are_known_by_the_id(tool: str, kind: str, title: str, expected: list[str]) -> None:
     ident = f"{tool}__{tool}_17_0"
     assert asked(opened("gemini-cli"), toolCallId=ident, title=title, kind=kind, content=[], locations=[]) == expected
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "",
+        "Sum up this page",
+        "Sum up https://a.b/c and file:///etc/passwd",
+        "Sum up https://a.b/c.",
+        "Sum up https://a.b/c,https://d.e/f",
+        "Sum up https://a.b/c and d.e",
+        "Sum up https://a.b/c and https:d.e",
+        "Sum up https://a.b/\u202e/c",
+        "Sum up https://github.com/a/b/blob/main/c",
+        "Sum up https://a.b/c and\nhttps://d.e/f",
+        "Sum up https://a.b/c and then s...",
+    ],
+)
+def test_a_prompt_that_may_hold_more_or_less_than_its_urls_is_refused(prompt: str) -> None:
+    with pytest.raises(Fault):
+        prompt_urls(prompt)
 
 
 def test_gemini_asks_for_a_file_that_a_prompt_names() -> None:

@@ -21,6 +21,10 @@ NOTHING = "/dev/null"
 """What a diff puts in the place of a file that is not there."""
 DIFF_HEADS = (("\ndiff --git", "\n--- a"), ("\n--- a", "\n+++ b"), ("\n+++ b", ""))
 """How the lines that name a diff's files begin, and what ends them."""
+URL_SIGNS = frozenset("-._~:/?#@!$&*+=%")
+"""What a URL in a prompt may hold beside ASCII letters and digits."""
+SENTENCE = ".,:;!?"
+"""What may end a word of a prompt."""
 AROUND = ("%%bash", "apply_patch", "EOF", "```")
 """How lines around a patch begin that do not count."""
 
@@ -111,6 +115,32 @@ def _patch_path(text: str) -> str:
     if not path:
         raise Fault("the patch names a file without a path")
     return path
+
+
+def prompt_urls(text: str) -> tuple[str, ...]:
+    """Return the URLs of a prompt from which a tool takes each one: all of it is plain words and whole URLs.
+
+    Raises:
+        Fault: cut short, no URL, or a word that may be more or less than one: `a.b`, `(https://a.b)`, `https://a.b.`.
+    """
+    if not text.isprintable() or text.endswith("..."):
+        raise Fault("the prompt is cut short, or is more than one line of words")
+    words = text.split(" ")
+    found = tuple(word for word in words if "://" in word)
+    plain = (word.rstrip(SENTENCE) for word in words if "://" not in word)
+    if not found or not all(map(_whole_url, found)):
+        raise Fault("the prompt has no URL, or one whose end is not sure")
+    if not all(part.isalnum() for word in plain if word for part in word.split("-")):
+        raise Fault("the prompt has a word that may be an address")
+    return found
+
+
+def _whole_url(word: str) -> bool:
+    """Say whether `word` is one URL as the tool asks for it; of a file on GitHub it asks another server."""
+    scheme, _, rest = word.partition("://")
+    signs = all(char in URL_SIGNS or (char.isascii() and char.isalnum()) for char in rest)
+    unlike = "://" in rest or "/blob/" in rest or rest.endswith(tuple(SENTENCE))
+    return scheme.lower() in ("http", "https") and bool(rest) and signs and not unlike
 
 
 def diff_files(text: str) -> tuple[PatchFile, ...]:

@@ -13,7 +13,7 @@ from policyd.actions import shell
 from policyd.actions.builder import Builder, path_kinds
 from policyd.actions.fields import Found, each
 from policyd.actions.profiles import Profile, ToolSpec
-from policyd.actions.readers import Fault, apply_patch, diff_files
+from policyd.actions.readers import Fault, apply_patch, diff_files, prompt_urls
 from policyd.model import TABLE, WRITE_KINDS, Action, Reach, Role
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -361,11 +361,19 @@ def _here(build: Builder, spec: ToolSpec, base: tuple[str, ...]) -> None:
 
 
 def urls_of(build: Builder) -> None:
-    """Add the URL of a fetch; URLs inside free text are mentions beside an opaque fetch."""
+    """Add the URL of a fetch; URLs inside text that is more than words and URLs are mentions beside an opaque fetch."""
     kinds = frozenset({"fetch"}) | (build.kinds - {"other", "execute", "think"})
     for found in build.said.get("url", ()):
         build.url(found.value, kinds, found.origin)
     for found in build.said.get("prose", ()):
         if isinstance(found.value, str):
-            build.prose(found.value, found.origin)
-            build.opaque("the tool takes its URLs from free text", kinds, found.origin)
+            _prompted(build, found.value, kinds, found.origin)
+
+
+def _prompted(build: Builder, prompt: str, kinds: frozenset[str], origin: str) -> None:
+    try:
+        for url in prompt_urls(prompt):
+            build.url(url, kinds, origin)
+    except Fault:
+        build.prose(prompt, origin)
+        build.opaque("the tool takes its URLs from free text", kinds, origin)

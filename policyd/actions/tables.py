@@ -39,7 +39,7 @@ class ToolTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Glob patterns: one that leads away from the cwd is a place of its own."""
     url: list[Reference] = []
     prose: list[Reference] = []
-    """Free text the tool itself takes URLs from: the call is opaque, the URLs are mentions."""
+    """Text the tool itself takes URLs from: where it is more than words and URLs, the call is opaque."""
     mention: list[Reference] = []
     """Other paths named beside the point."""
     patch: list[Reference] = []
