@@ -286,7 +286,8 @@ def test_the_home_of_who_asks_is_theirs_not_the_daemons(tmp_path: Path, monkeypa
         (home / "app").mkdir()
     policy = tmp_path / "p.toml"
     ground = '[defaults]\nread = "allow"\n[[rule]]\neffect = "allow"\ncommand = "cat *"\nwithin = "/**"\n'
-    keys = '[[rule]]\nid = "keys"\neffect = "deny"\npath = "~/.ssh"\nmatch = ["read ~/.ssh/x"]\n'
+    keys = '[[rule]]\nid = "keys"\neffect = "deny"\npath = "~/.ssh"\nmatch = ["read ~/.ssh/x", "read HOME/.ssh/x"]\n'
+    keys = keys.replace("HOME", str(mine))
     policy.write_text(f"version = 1\n{ground}{keys}")
     monkeypatch.setenv("HOME", str(mine))
     shared = Shared(Choices(policies=(str(policy),), transport="daemon"), lambda text: None)

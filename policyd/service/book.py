@@ -232,8 +232,10 @@ class PolicyBook:
         """Load files and check their examples; PolicyError unless only a project's are at fault."""
         places = replace(self._places, home=home) if home else self._places
         policy, broken = policies.compose(found, places, fs=self._fs, version=self._version)
-        wrong = broken_by(self._check(policy, places.home))
-        return policy, broken or wrong
+        wrong = self._check(policy, places.home)
+        if home:  # the others came out at start, in the home they were written for
+            wrong = [one for one in wrong if one.layer is Layer.PROJECT]
+        return policy, broken or broken_by(wrong)
 
     def _fresh(self, base: Found, key: Key) -> InForce:
         home, roots = key
