@@ -9,12 +9,10 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Mapping
-from time import monotonic
 from typing import TYPE_CHECKING
 
-from policyd.service.hooks import Hooks
-from policyd.service.inbox import InboxStep
 from policyd.service.performer import Performer
+from policyd.service.steps import Crew
 from policyd.session import Ask, Failed, Reply
 from policyd.storage.auditlog import AuditLog
 from policyd.storage.auditsync import Syncer
@@ -35,8 +33,7 @@ class Steps:
         self._asked: dict[int, tuple[Performer, int]] = {}
         self._uids: dict[int, int] = {}
         """Whose question each is."""
-        self.hooks = Hooks(replied=self._replied, failed=self._failed)
-        self.inbox = InboxStep(inbox, self._replied)
+        self._crew = Crew(inbox, self._replied, self._failed)
 
     def of(self, performer: Performer, who: Who) -> PeerSteps:
         """Return the steps as one connection starts them."""
@@ -49,13 +46,7 @@ class Steps:
         number = next(self._numbers)
         self._asked[number], self._uids[number] = (performer, ask.id), who.uid
         try:
-            road, _, path = ask.step.partition(":")
-            if road == "command":
-                self.hooks.start(number, path, ask.payload, ask.deadline - monotonic())
-            elif road == "inbox":
-                self.inbox.start(number, ask.payload, ask.deadline, uid=who.uid)
-            else:
-                raise ValueError(f"the step `{ask.step}` cannot be run here")
+            self._crew.start(number, ask, who.uid)
         except Exception:
             self._over(number)
             raise
@@ -64,13 +55,11 @@ class Steps:
     def end(self, number: int) -> None:
         """End a step whose answer is no longer wanted."""
         self._over(number)
-        if not self.inbox.withdraw(number):
-            self.hooks.stop(number)
+        self._crew.stop(number)
 
     def close(self) -> None:
-        """End all; slow programs are not waited for."""
-        self.inbox.close()
-        self.hooks.close(0.05)
+        """End all."""
+        self._crew.close()
 
     def _over(self, number: int) -> tuple[Performer, int] | None:
         self._uids.pop(number, None)
