@@ -38,6 +38,10 @@ class Words:
         self.by_word: dict[str, list[int]] = {}
         self.any: list[int] = []
 
+    def __bool__(self) -> bool:
+        """Say whether anything is filed."""
+        return bool(self.any or self.by_word)
+
     def file(self, number: int, words: Iterable[str] | None) -> None:
         """File rule `number` under each of `words`, or under "any"."""
         if words is None:

@@ -72,6 +72,10 @@ class Tools:
         self.words = Words()
         self.globs: dict[str, Globs] = {}
 
+    def __bool__(self) -> bool:
+        """Say whether anything is filed."""
+        return bool(self.words or self.globs)
+
     def file(self, number: int, condition: ToolCondition) -> None:
         """File rule `number` under each of its patterns."""
         for pattern in condition.patterns:
@@ -128,13 +132,14 @@ class Index:
                     self.kinds.file(number, None if condition.every else condition.kinds)
                 case _:
                     self.kinds.file(number, None)
-        self.by_kind = bool(self.kinds.any or self.kinds.by_word)
-        self.commands = Commands(commands)
+        self.by_kind, self.by_host, self.by_tool = bool(self.kinds), bool(self.hosts), bool(self.tools)
+        self.commands = Commands(commands) if commands else None
         self.paths = PathIndex(paths) if paths else None
 
     def ready(self) -> None:
         """File everything, the entries of rules that have many included."""
-        self.commands.ready()
+        if self.commands is not None:
+            self.commands.ready()
         for rule in self.every:
             for condition in rule.conditions:
                 if isinstance(condition, CommandCondition) and len(condition.entries) > FEW:
@@ -147,7 +152,7 @@ class Index:
 
     def about(self, command: SimpleCommand) -> list[Rule]:
         """Return, in the policy's order, the rules that are filed under what a command runs."""
-        return [self.every[number] for number in sorted(self.commands.find(command))]
+        return [self.every[number] for number in sorted(self.commands.find(command))] if self.commands else []
 
     def candidates(self, action: Action, context: Context) -> list[Rule]:
         """Return, in the policy's order, every rule that may hold for `action`."""
@@ -155,15 +160,15 @@ class Index:
         found = self.paths.candidates(path, context.workspace) if path is not None and self.paths is not None else set()
         if path is not None and self.outside and not path.inside:
             found.update(self.outside)
-        if action.command is not None:
+        if action.command is not None and self.commands is not None:
             found |= self.commands.find(action.command)
-        if action.url is not None:
+        if action.url is not None and self.by_host:
             host = action.url.host
             self.hosts.find(None if host == ANYWHERE else host_keys(host), found)
         if action.role is Role.MENTION:
             found.update(self.named if action.opaque else ())
         else:
-            if action.tool is not None or action.name is not None:
+            if self.by_tool and (action.tool is not None or action.name is not None):
                 self.tools.find(action, found)
             if self.by_kind:
                 self.kinds.find(wide_kinds(action), found)
