@@ -4,15 +4,22 @@ Rules of this module:
 
 1. It reads what GNU and BSD sed agree on, and both readings of a delimiter inside brackets. What it cannot read is
    `harm`, never harmless.
-2. Where a label ends is read as early as any sed ends it, so that what follows is looked at as commands.
+2. A carriage return or another control character is not understood: it ends a comment of one sed, and none of another.
+3. A label ends at a blank, `;` or `}`, at the first two, or at the end of the line only: each is a reading of its own,
+   for what follows may be commands, or the text of one.
 """
 
 from __future__ import annotations
+
+import re
+from itertools import product
 
 from msgspec import Struct, field
 
 PLAIN = frozenset("=dDgGhHnNpPxzF")
 BLANK = " \t"
+_LABEL_ENDS = (" \t\n;}", " \t\n;", "\n")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]").search
 
 
 class SedScript(Struct):
@@ -31,6 +38,8 @@ class _BadScriptError(ValueError):
 class _Script(Struct):
     text: str
     brackets: bool
+    ends: str
+    """What ends a label."""
     at: int = 0
     found: SedScript = field(default_factory=SedScript)
 
@@ -175,7 +184,7 @@ class _Script(Struct):
     def label(self, char: str) -> None:
         self.blanks()
         start = self.at
-        while self.peek() and self.peek() not in " \t\n;}":
+        while self.peek() and self.peek() not in self.ends:
             self.at += 1
         if char == ":" and start == self.at:
             raise _BadScriptError
@@ -209,10 +218,10 @@ class _Script(Struct):
 
 def read(script: str) -> SedScript:
     """Read a script; `harm` says why it is not a mere filter."""
-    found = SedScript()
-    for brackets in (True, False):
+    found = SedScript(harm="a sed script that is not understood" if _CONTROL(script) else "")
+    for brackets, ends in product((True, False), _LABEL_ENDS):
         try:
-            reading = _Script(script, brackets).run()
+            reading = _Script(script, brackets, ends).run()
         except _BadScriptError:
             found.harm = found.harm or "a sed script that is not understood"
             continue
