@@ -237,7 +237,7 @@ def _opened(whole: _Divided, word: re.Match[str], before: str) -> tuple[Part, re
     part = Part(before, group=word[1], more=True)
     if word[1] == "[[":
         tested = plainwords.test(whole.nests)(whole.source, word.start(1))
-        end = tested.end() if tested is not None else 0
+        end = tested.end() if tested is not None and not _breaks(whole, tested) else 0
     else:
         end = _compound(whole, word, part)
     part.text = whole.source[word.start(1) : end]
@@ -274,7 +274,7 @@ def _header(whole: _Divided, word: re.Match[str], part: Part) -> re.Match[str] |
     """Take the variable and the words of `for NAME in WORDS`; return the match of the `do` behind them."""
     source, nests = whole.source, whole.nests
     found = plainwords.part(nests)(source, word.start(1))
-    if found is None or found[5] or found[6] or found[7][:1] not in _SEPARATORS:
+    if found is None or found[5] or found[6] or found[7][:1] not in _SEPARATORS or _breaks(whole, found):
         return None
     part.words = plainwords.spelling(nests).findall(source, found.start(), found.start(5))
     if len(part.words) < 4 or part.words[2] != "in" or _NAME(part.words[1]) is None:
@@ -283,6 +283,11 @@ def _header(whole: _Divided, word: re.Match[str], part: Part) -> re.Match[str] |
         return None
     do = _STRUCTURE(source, found.end())
     return do if do is not None and do[1] == "do" else None
+
+
+def _breaks(whole: _Divided, found: re.Match[str]) -> bool:
+    """Say whether a line ends in what was matched while the text of a here-document is due there."""
+    return bool(whole.documents) and "\n" in found[0]
 
 
 def _negates(part: Part) -> bool:
