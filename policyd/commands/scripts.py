@@ -122,8 +122,10 @@ def _test(called: Called, parsed: Parsed) -> Finding:
     return Finding(tuple(Use("search", word) for word in files), True, harm)
 
 
-_JQ_HARM = re.compile(r"\b(?:import|include|get_search_list|modulemeta|input_line_number)\b|(?<![.\w$\"])env\b|\$ENV")
-_YQ_HARM = re.compile(r"\b(?:load\w*|system|exec|eval|env|strenv|envsubst|import|include)\b|\$ENV")
+_ENV = r"(?<![.\w\"])ENV\b"
+"""`$ENV`: blanks and comments may stand behind the `$`."""
+_JQ_HARM = re.compile(r"\b(?:import|include|get_search_list|modulemeta|input_line_number)\b|(?<![.\w$\"])env\b|" + _ENV)
+_YQ_HARM = re.compile(r"\b(?:load\w*|system|exec|eval|env|strenv|envsubst|import|include)\b|" + _ENV)
 _YQ_COMMANDS = frozenset({"e", "eval", "ea", "eval-all"})
 """Words in front of the filter that change nothing but how files are joined."""
 
