@@ -639,6 +639,9 @@ def test_a_text_longer_than_the_cap_is_opaque_and_its_beginning_is_read() -> Non
 
 
 HOSTILE = (
+    '"$(cat <<E\n' * 20_000,
+    ("if a; then " + "b;" * 500) * 60 + "c" + "; x=(d); fi" * 60,
+    "[[ a == b && " * 20_000,
     "{" * 20_000,
     "echo " + "{a," * 3_000,
     "echo {1..1000000}",

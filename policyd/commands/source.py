@@ -49,6 +49,8 @@ _ESAC = re.compile(r"\besac\b")
 _DESCRIPTOR = re.compile(r"(^|[\s;&|()])\d+\Z")
 _DOUBLE_RUN = re.compile(r"[^\\\"$`]+")
 _ANSI = re.compile(r"\$'(?:\\.|[^'\\])*'", re.DOTALL)
+_CUT = 8
+"""Here-documents that are cut out at once."""
 _PRINTED = re.compile(
     r"(\$\([ \t]*+cat[ \t]*+)<<[ \t]*+(['\"]?)([A-Za-z0-9_]++)\2([ \t]*+\n)((?:(?!\3\n)[^\n]*+\n)*+)\3\n(?=[ \t\n]*+\))"
 )
@@ -403,6 +405,9 @@ def cut(text: str, documents: list[Document]) -> str:
 
     What stands around them is not looked at: whoever takes the text apart must know a mark only where one may stand.
     """
+    count = text.count("<<")
+    if count > _CUT:  # each may be looked for to the end of the text
+        return ""
     found: list[Document] = []
 
     def mark(match: re.Match[str]) -> str:
@@ -410,7 +415,7 @@ def cut(text: str, documents: list[Document]) -> str:
         return f"{match[1]}<{TOKEN}{len(documents) + len(found) - 1}{TOKEN}{match[4]}"
 
     marked = _PRINTED.sub(mark, text)
-    if "<<" in marked or len(found) != text.count("<<") or any("\\" in one.body and not one.quoted for one in found):
+    if "<<" in marked or len(found) != count or any("\\" in one.body and not one.quoted for one in found):
         return ""
     documents += found
     return marked
