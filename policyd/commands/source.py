@@ -23,7 +23,6 @@ TOKEN = "\x03"  # noqa: S105
 """Stands on both sides of the number of a here-document that was cut out."""
 BRACE = "\x04"
 """Stands for a `{` at the head of a command that begins a word (`{rm,x}`), which the grammar takes for a group."""
-
 STRING = "\x05"
 """Stands, behind `<`, before the word of a here-string: the grammar loses `<<<` behind another redirection."""
 BOTH = "\x06"
