@@ -335,8 +335,9 @@ def test_a_note_of_trust_that_cannot_be_believed_is_none(project: Path, store: T
     assert not store.trusts(files)
     note.chmod(0o600)
     assert store.trusts(files)
-    note.write_text("digest = [")
-    assert not store.trusts(files)
+    for damaged in ("digest = [", f"digest = {'[' * 5000}", "digest = 1", ""):
+        note.write_text(damaged)
+        assert not store.trusts(files)
 
 
 def test_a_project_without_files_is_nothing_to_trust(tmp_path: Path, store: TrustStore) -> None:

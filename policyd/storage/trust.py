@@ -109,7 +109,7 @@ class TrustStore(Struct, frozen=True):
         try:
             data = read_strictly(self.file(root), own_owners(), start=self.directory)
             return tomllib.loads(data.decode("utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
 
     def add(self, project: ProjectFiles, now: datetime) -> None:
