@@ -48,10 +48,10 @@ def truth(key: str, table: dict[str, Any], action: Action, context: Context, pla
     if key == "path":
         assert action.path is not None
         if loose:
-            every = (
-                all(path_matches(p, f, strict=False, widen=False) for f in action.path.forms) for p in as_list(value)
+            each = (
+                any(path_matches(p, f, strict=False, widen=False) for p in as_list(value)) for f in action.path.forms
             )
-            return YES if context.resolved and any(every) else NO
+            return YES if context.resolved and all(each) else NO
         some = (path_matches(p, f, strict=True, widen=widen) for f in action.path.forms for p in as_list(value))
         return YES if any(some) else NO
     if key == "command":
