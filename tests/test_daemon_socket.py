@@ -155,6 +155,19 @@ def test_a_group_that_is_not_there_is_an_error(place: Path) -> None:
         Door(listener, ["no-such-group"])
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every socket has a path")
+def test_a_handed_over_socket_without_a_path_brings_no_group() -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"\0policyd-{os.urandom(8).hex()}")
+        listener.listen()
+        with socket.socket(socket.AF_UNIX) as one:
+            one.connect(listener.getsockname())
+            peer, _ = listener.accept()
+            with peer:
+                who = Door(listener, handed=True).who(peer)
+    assert who is not None and who.own
+
+
 def test_a_client_trusts_no_listener_of_another_user(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with listen.listen(str(place / "p.sock")):
         monkeypatch.setattr(sockets, "credentials", lambda one: (1, 4242, 4242))

@@ -120,7 +120,7 @@ class Door:
         self.listener = listener
         self._groups = {_gid(name) for name in named}
         if handed:
-            with suppress(OSError):
+            with suppress(OSError, ValueError):  # a name that is no path has no group
                 status = os.stat(listener.getsockname())
                 if status.st_uid == 0 and status.st_gid:
                     self._groups.add(status.st_gid)
