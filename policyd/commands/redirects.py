@@ -5,12 +5,14 @@ Rules of this module:
 1. `< f` is a read, carried by an allow of the command like an operand (of a group: of its first that is more than the
    shell's own business); any other file is an edit that nothing carries.
 2. `/dev/null`, `/dev/std*`, `/dev/fd/N` and copies of descriptors are nothing; `/dev/tcp/…` is a connection: opaque.
-3. The tree hangs words that stand behind a redirection on it; they are words of the command.
+3. A redirection that fails keeps what it belongs to from running: what that sets is not known afterwards.
+4. The tree hangs words that stand behind a redirection on it; they are words of the command.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -35,7 +37,9 @@ _READS = frozenset({"<"})
 _KNOWN = _READS | {">", ">>", ">|", "&>", "&>>", "<>", ">&"}
 _CLOSES = frozenset({">&-", "<&-"})
 _NOTHING = re.compile(r"/dev/(?:null|stdin|stdout|stderr|fd/\d+)").fullmatch
+_NULL = Word("/dev/null")
 _COPY = re.compile(r"\d+-?|-").fullmatch
+_OPEN = frozenset({"-", "0", "1", "2"})
 _ONCE = re.compile(r"[A-Za-z0-9_./@%+:,=-]+").fullmatch
 """A name that expands to itself: bash expands what stands behind `>&` a second time, what was quoted in it too."""
 _NETWORK = re.compile(r"/dev/(tcp|udp)/([^/]*)/?(.*)", re.DOTALL).match
@@ -44,10 +48,12 @@ _VARIABLE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(\[.*\])?\}").fullmatch
 
 
 class Use(Struct, frozen=True):
-    """A file of a redirection."""
+    """A file of a redirection, or a descriptor that may not be open (`kind` is then empty)."""
 
     kind: str
     word: Word
+    before: Mapping[str, Word | None]
+    """What was known of variables when it was opened."""
     unknown: str = ""
 
 
@@ -184,7 +190,7 @@ def opened(text: Text, operator: str, place: Span) -> list[Use]:
     if operator == "<":
         text.fed, text.document = "", None
     if operator in {">&", "<&"} and word.kind is CONST and _COPY(word.text):
-        return []
+        return [] if word.text in _OPEN else [Use("", word, text.state.known())]
     if operator == "<&":
         text.opaque(f"`<&{shown}` is not a constant descriptor")
         return []
@@ -192,7 +198,7 @@ def opened(text: Text, operator: str, place: Span) -> list[Use]:
         text.opaque(f"`>&{shown}` is expanded twice")
     if operator not in _KNOWN:
         text.opaque(f"the redirection `{operator} {shown}` is not understood")
-    return [Use("read" if operator in _READS else "edit", word, _unknown(word, shown))]
+    return [Use("read" if operator in _READS else "edit", word, text.state.known(), _unknown(word, shown))]
 
 
 def _unknown(word: Word, shown: str) -> str:
@@ -202,6 +208,10 @@ def _unknown(word: Word, shown: str) -> str:
 def add(text: Text, uses: list[Use], index: int, cwd: Cwd) -> None:
     """Add the files to the reading, as named by the command at `index` (-1: by none)."""
     for use in uses:
+        if use.word != _NULL:
+            text.state.join(use.before)
+        if not use.kind:
+            continue
         name = use.word.text if use.word.kind is CONST else use.word.prefix
         device = name.startswith("/dev/")
         network = _NETWORK(name) if device else None
