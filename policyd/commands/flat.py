@@ -200,15 +200,13 @@ def _words(text: Text, part: Part) -> Pair:
     return _run(text, argv, source)[1]
 
 
-def _run(
-    text: Text, argv: tuple[Word, ...], source: str, env: tuple[Assignment, ...] = (), *, prints: bool = True
-) -> tuple[int, Pair]:
-    """Run words; `prints`: what they print goes nowhere else. Return the index of the command and where it leaves."""
+def _run(text: Text, argv: tuple[Word, ...], source: str, env: tuple[Assignment, ...] = ()) -> tuple[int, Pair]:
+    """Run words; return the index of the command and where it leaves."""
     keyword(text, argv[0])
     files = text.files if text.fed == "|" else ()
     call = Call(argv, source, env, text.via, text.fed, text.document, files)
     found = simple(text.run, text.state, call, text.script)
-    if prints and text.document is not None and text.document.literal and echoes(argv, env):
+    if text.document is not None and text.document.literal and echoes(argv, env):
         text.echoed = text.document.text
     return found
 
@@ -225,7 +223,7 @@ def _simple(text: Text, part: Part) -> Pair:
         if text.document is None and not text.files:
             index = listed(text.run, text.state, argv, source, text.via, text.fed, env)
         if index < 0:
-            index, pair = _run(text, argv, source, env, prints=not uses)
+            index, pair = _run(text, argv, source, env)
     if uses:
         redirects.add(text, uses, index, here)
     return pair
@@ -269,10 +267,7 @@ def _group(text: Text, part: Part) -> Pair:
 
 
 def _nested(text: Text, part: Part) -> Pair:
-    inner = text.inside(part.text)
-    pair = flat(inner, part.inner)
-    text.echoed = inner.echoed
-    return pair
+    return flat(text.inside(part.text), part.inner)
 
 
 def _compound(text: Text, part: Part) -> Pair:
@@ -305,7 +300,4 @@ def _test(text: Text) -> Pair:
 
 def _list(text: Text, parts: Sequence[Part]) -> Pair:
     """Read a list that stands in the same text."""
-    inner = text.inside(text.source)
-    pair = flat(inner, parts)
-    text.echoed = inner.echoed
-    return pair
+    return flat(text.inside(text.source), parts)

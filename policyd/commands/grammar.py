@@ -24,6 +24,7 @@ from policyd.commands.arithmetic import value
 from policyd.commands.execute import Call, simple
 from policyd.commands.flat import flat, script
 from policyd.commands.plain import Span, divide
+from policyd.commands.plainwords import is_single
 from policyd.commands.quoting import decoded
 from policyd.commands.redirects import REDIRECTS
 from policyd.commands.rough import pieces
@@ -250,7 +251,9 @@ class Reader(Text):
         elif nodes[1].type in REDIRECTS and len(nodes) == 3:
             redirects.only(self, nodes[1])
         else:
-            self.sequence(nodes[1:-1], nodes[0].end_byte, nodes[-1].start_byte)
+            start, end = nodes[0].end_byte, nodes[-1].start_byte
+            self.sequence(nodes[1:-1], start, end)
+            self.single = is_single(self.source[start:end])
 
     def _unseen(self, start: int, end: int) -> int:
         """Read a substitution the grammar does not show, from its own beginning."""

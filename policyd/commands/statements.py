@@ -101,7 +101,7 @@ def call(
         keyword(reader, argv[0])
         made = Call(argv, shown, env, reader.via, reader.fed, reader.document)
         index, pair = simple(reader.run, reader.state, made, reader.script)
-        if reader.document is not None and reader.document.literal and not uses and echoes(argv, env):
+        if reader.document is not None and reader.document.literal and echoes(argv, env):
             reader.echoed = reader.document.text
     for words in filter(None, (tuple(reader.scan(line)) for line in more)):  # `{,}` is no word at all
         made = Call(words, shown, (), reader.via, reader.fed)

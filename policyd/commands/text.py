@@ -55,6 +55,8 @@ class Text(Struct):
     """The files whose names come through the pipe, each with a NUL behind it, where they are known."""
     echoed: str | None = None
     """What a `cat` read last prints."""
+    single: bool = False
+    """The substitution read last is one command and no more."""
     printed: str = ""
     shown: bool = True
 
@@ -159,14 +161,14 @@ class Text(Struct):
         """Read a part that runs in a shell of its own, and note what it prints."""
         state, document, run = self.state, self.document, self.run
         first = len(run.commands)
-        self.state, self.echoed = state.fork(), None
+        self.state, self.echoed, self.single = state.fork(), None, False
         run.deeper()
         try:
             read(*given)
         finally:
             run.depth -= 1
             self.state, self.document = state, document
-        self.printed = self._prints(first) if len(run.commands) == first + 1 else ""
+        self.printed = self._prints(first) if self.single and len(run.commands) == first + 1 else ""
 
     def _prints(self, index: int) -> str:
         """Return what stands for the output of the only command of a substitution."""
@@ -178,7 +180,11 @@ class Text(Struct):
 
     def backticks(self, inner: str) -> None:
         """Read the text between backticks."""
-        self.apart(lambda: Text(self.run, inner, self.state, self.via, self.script, self.fed).whole())
+        self.apart(self._ticked, inner)
+
+    def _ticked(self, source: str) -> None:
+        Text(self.run, source, self.state, self.via, self.script, self.fed).whole()
+        self.single = plainwords.is_single(source)
 
     # ---- what a grammar would know -----------------------------------------------------------------
 
@@ -195,7 +201,7 @@ class Text(Struct):
     def _substituted(self, source: str) -> None:
         text = self.inside(source)
         text.whole()
-        self.echoed = text.echoed
+        self.echoed, self.single = text.echoed, plainwords.is_single(source)
 
     def closing(self, start: int, end: int) -> int:
         """Return where the `${…}` at `start` ends, 0 where that cannot be told."""
