@@ -345,6 +345,51 @@ def test_an_outside_word_is_covered_by_within_or_by_a_path_rule() -> None:
     assert found.actions[0].floors == ("it names /etc/m outside the workspace",)
 
 
+HOMES = """
+version = 1
+
+[[rule]]
+effect = "deny"
+path = "~/.ssh"
+
+[[rule]]
+effect = "deny"
+command = "~/bin/x **"
+
+[[rule]]
+effect = "allow"
+kind = "read"
+path = "~/src/**"
+unless = { path = "$HOME/src/own" }
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "managed", "user"),
+    [
+        ("/fake/.ssh/id", "deny", "deny"),
+        ("/home/u/.ssh/id", "deny", "ask"),
+        ("/home/w/.ssh/id", "ask", "ask"),
+        ("/fake/src/a", "allow", "allow"),
+        ("/home/u/src/a", "ask", "ask"),
+        ("/fake/src/own", "ask", "ask"),
+        ("/fake/bin/x a", "deny", "deny"),
+        ("/home/u/bin/x a", "deny", "ask"),
+    ],
+)
+def test_no_other_home_takes_anything_out_of_what_is_managed(path: str, managed: str, user: str) -> None:
+    user_file, managed_file = (PolicySource("/p", HOMES.encode(), layer) for layer in (Layer.USER, Layer.MANAGED))
+    action = run(path) if " " in path else read(path)
+
+    def told(*sources: PolicySource) -> str:
+        rules = policy.load(sources, home="/fake", account="/home/u", tmpdir="/tmp", fs=FS, version="1")
+        return effect(rules, action)
+
+    assert told(managed_file) == managed
+    assert told(user_file) == user
+    assert told(user_file, managed_file) == managed
+
+
 def test_policyds_own_things_need_a_managed_rule() -> None:
     own = replace(read("src/a.py"), guarded="policies")
     rule = '[[rule]]\neffect="allow"\nkind="read"\npath="**"'

@@ -87,7 +87,14 @@ def examine(args: argparse.Namespace, where: Places) -> Report:
     )
     report, fs = Report(found.sources, mistakes, found.notes), RealFilesystem()
     try:
-        report.policy = load(found.sources, home=where.home, tmpdir=where.tmpdir, fs=fs, version=policyd.__version__)
+        report.policy = load(
+            found.sources,
+            home=where.home,
+            tmpdir=where.tmpdir,
+            fs=fs,
+            version=policyd.__version__,
+            account=where.account,
+        )
     except PolicyError as error:
         report.mistakes += error.diagnostics
     else:

@@ -74,7 +74,9 @@ def loaded(name: str, managed: str | None, layer: str, here: Places) -> Policy:
     found, disk = policies.given([name], Layer.MANAGED if layer == "managed" else Layer.USER), Tree()
     if managed:
         found += managed_in(managed)
-    return load(found.sources, home=here.home, tmpdir=here.tmpdir, fs=disk, version=policyd.__version__)
+    return load(
+        found.sources, home=here.home, tmpdir=here.tmpdir, fs=disk, version=policyd.__version__, account=here.account
+    )
 
 
 def tried(args: argparse.Namespace, old: Policy, new: Policy, here: Places) -> Changes:

@@ -244,7 +244,14 @@ def locked(home: str | None) -> str:
     where, fs = places.find(home=home), RealFilesystem()
     try:
         found = policies.managed(where.managed_policies)
-        policy = load(found.sources, home=where.home, tmpdir=where.tmpdir, fs=fs, version=policyd.__version__)
+        policy = load(
+            found.sources,
+            home=where.home,
+            tmpdir=where.tmpdir,
+            fs=fs,
+            version=policyd.__version__,
+            account=where.account,
+        )
     except PolicyError as error:
         return f"the managed policy cannot be read: {error}"
     return "the managed policy refuses remembered answers" if policy.lock.grants else ""

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from policyd.commands import strict, views
 from policyd.commands.patternwords import PatternError, PatternWord, fits, fold, read
@@ -117,6 +118,11 @@ class CommandPattern(Struct, frozen=True):
         alternatives = read(text, home)
         names = tuple({_name(words[0]) for words in alternatives})
         return cls(text, alternatives, None if "" in names else _names(names))
+
+    def beside(self, other: CommandPattern) -> CommandPattern:
+        """Return a pattern that holds for what either does, written as this one."""
+        programs = None if self.programs is None or other.programs is None else self.programs | other.programs
+        return replace(self, alternatives=(*self.alternatives, *other.alternatives), programs=programs)
 
     @property
     def spelled(self) -> tuple[tuple[PatternWord, ...], ...]:

@@ -130,8 +130,8 @@ class PathPattern(Struct, frozen=True):
     """What the pattern stands for in the last session it was asked about, by polarity."""
 
     def __eq__(self, other: object) -> bool:
-        """Compare what was written; what is made of it follows."""
-        return isinstance(other, PathPattern) and self.source == other.source
+        """Compare what was written, and where it begins: what is made of it follows."""
+        return isinstance(other, PathPattern) and self.source == other.source and self._starts() == other._starts()
 
     def __hash__(self) -> int:
         """Hash what was written."""
@@ -145,6 +145,13 @@ class PathPattern(Struct, frozen=True):
             PatternError: it cannot be meant as written; the message says what to write.
         """
         return cls(text, tuple(Alternative(each, fs) for each in read(text, home=home, tmpdir=tmpdir)))
+
+    def beside(self, other: PathPattern) -> PathPattern:
+        """Return a pattern that matches what either does, written as this one."""
+        return PathPattern(self.source, (*self.alternatives, *other.alternatives))
+
+    def _starts(self) -> list[tuple[str, ...]]:
+        return [each.places for each in self.alternatives]
 
     @property
     def relative(self) -> bool:

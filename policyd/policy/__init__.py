@@ -58,6 +58,7 @@ def load(
     fs: Filesystem | None = None,
     version: str,
     shelf: Shelf | None = None,
+    account: str = "",
 ) -> Policy:
     """Read, validate and compile policy files into one policy.
 
@@ -68,13 +69,15 @@ def load(
         fs: resolves the literal heads of absolute patterns, once.
         version: of policyd, for `requires` and the revision.
         shelf: where what was read of a file is kept; nothing of the managed layer ever is.
+        account: home directory of the account, for `~/` of managed rules where they tighten: `home` may be another,
+            and there `~/` is either. Empty: none is known.
 
     Raises:
         PolicyError: every mistake of every file.
     """
     from policyd.policy.build import load as build
 
-    return build(sources, home=home, tmpdir=tmpdir, fs=fs, version=version, shelf=shelf)
+    return build(sources, home=home, tmpdir=tmpdir, fs=fs, version=version, shelf=shelf, account=account)
 
 
 def schema() -> dict[str, object]:

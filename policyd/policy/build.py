@@ -49,11 +49,12 @@ def load(
     fs: Filesystem | None = None,
     version: str,
     shelf: Shelf | None = None,
+    account: str = "",
 ) -> Policy:
     """Do what `policyd.policy.load` says."""
     parsed = [recalled(source, version, shelf) for source in sorted(sources, key=place)]
     lock = locked(parsed)
-    builder = Builder(Compiler(home, tmpdir, fs), lock, scopes(parsed))
+    builder = Builder(Compiler(home, tmpdir, fs, account), lock, scopes(parsed))
     for one in parsed:
         builder.file(one)
     diagnostics = [diagnostic for one in parsed for diagnostic in one.diagnostics]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NoReturn, TypeVar
 
 from msgspec import Struct, field
@@ -47,6 +47,8 @@ Value = TypeVar("Value")
 Report = Callable[[Mistake], None]
 NO_SETS = Sets()
 EFFECTS = {effect.word: effect for effect in Effect}
+TIGHTENS = frozenset({Place.STRICT, Place.EXCEPT})
+HOME = re.compile(r"~|\$HOME").search
 VARIABLE = re.compile(r"(?:\*|[A-Za-z_][A-Za-z0-9_]*(?:\[[^]]*\])?)(?:=|\Z)")
 
 
@@ -56,9 +58,20 @@ class Compiler(Struct, dict=True):
     home: str
     tmpdir: str
     fs: Filesystem | None = None
+    account: str = ""
+    """The home directory of the account, where the environment may name another."""
+    both: bool = False
+    """`~/` is either."""
     known: dict[tuple[str, str], Any] = field(default_factory=dict)
     heads: dict[str, None] = field(default_factory=dict)
     """Literal heads of relative path patterns, in order."""
+
+    @cached_property
+    def strict(self) -> Compiler:
+        """What compiles managed rules where they tighten: whoever sets `HOME` takes nothing out of them."""
+        if self.account in {"", self.home}:
+            return self
+        return Compiler(self.home, self.tmpdir, self.fs, self.account, both=True, heads=self.heads)
 
     def plain(self, block: Table, ref: RuleRef) -> Compiled:
         """Compile a plain block, when it is asked about."""
@@ -88,7 +101,8 @@ class Compiler(Struct, dict=True):
     ) -> Iterator[Condition]:
         """Compile the conditions of a block, the cheap ones first."""
         yield from kind(block, place, report)
-        yield from self.resource(block, place, sets, report)
+        own = self.strict if managed and place in TIGHTENS else self
+        yield from own.resource(block, place, sets, report)
         if "input" in block:
             try:
                 yield InputCondition(place, InputPattern.compile(block["input"]))
@@ -134,7 +148,10 @@ class Compiler(Struct, dict=True):
 
     def path(self, text: str) -> PathPattern:
         """Compile one path pattern."""
-        return PathPattern.compile(text, home=self.home, tmpdir=self.tmpdir, fs=self.fs)
+        found = PathPattern.compile(text, home=self.home, tmpdir=self.tmpdir, fs=self.fs)
+        if not (self.both and HOME(text)):
+            return found
+        return found.beside(PathPattern.compile(text, home=self.account, tmpdir=self.tmpdir, fs=self.fs))
 
     def commands(self, entries: Iterator[str | CommandMatcher], report: Report) -> Iterator[CommandMatcher]:
         """Compile command patterns; entries of shipped sets are ready."""
@@ -148,7 +165,8 @@ class Compiler(Struct, dict=True):
         """Compile one command pattern."""
         from policyd.commands.patterns import CommandPattern
 
-        return CommandPattern.compile(text, home=self.home)
+        found = CommandPattern.compile(text, home=self.home)
+        return found.beside(CommandPattern.compile(text, home=self.account)) if self.both and HOME(text) else found
 
     def each(
         self, key: str, build: Callable[[str], Pattern], texts: Iterator[Any], report: Report

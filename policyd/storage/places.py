@@ -42,6 +42,8 @@ class Places(Struct, frozen=True):
     """Managed policies and settings, in order."""
     tmpdir: str
     """The system's temporary directory: `$TMPDIR/` in patterns."""
+    account: str = ""
+    """The home directory by the password database, whatever `HOME` and `--home` say; empty if it names none."""
 
     @property
     def user_policies(self) -> str:
@@ -111,6 +113,7 @@ def find(*, home: str | None = None, environ: Mapping[str, str] | None = None, p
         runtime=runtime_directory(env, macos=macos),
         managed=MANAGED_MACOS if macos else MANAGED,
         tmpdir=temporary_directory(env, own),
+        account=password_entry()[1],
     )
 
 

@@ -245,7 +245,15 @@ def compose(found: Found, places: Places, *, fs: Filesystem | None, version: str
     shelf = Readings(f"{places.cache}/policies")
 
     def loaded(sources: Iterable[PolicySource]) -> Policy:
-        return load(sources, home=places.home, tmpdir=places.tmpdir, fs=fs, version=version, shelf=shelf)
+        return load(
+            sources,
+            home=places.home,
+            tmpdir=places.tmpdir,
+            fs=fs,
+            version=version,
+            shelf=shelf,
+            account=places.account,
+        )
 
     try:
         return loaded(found.sources), found.broken
