@@ -240,8 +240,12 @@ class Reader(Text):
         if node.type == "arithmetic_expansion":
             self._arithmetic(node)
         else:
-            self.apart(self.enclosed, node)
+            self.apart(self._substituted_node, node)
         return node.end_byte
+
+    def _substituted_node(self, node: Node) -> None:
+        self.enclosed(node)
+        self.single = is_single(self.source[node.start_byte + 2 : node.end_byte - 1])
 
     def enclosed(self, node: Node) -> None:
         """Read what stands between parentheses."""
@@ -251,9 +255,7 @@ class Reader(Text):
         elif nodes[1].type in REDIRECTS and len(nodes) == 3:
             redirects.only(self, nodes[1])
         else:
-            start, end = nodes[0].end_byte, nodes[-1].start_byte
-            self.sequence(nodes[1:-1], start, end)
-            self.single = is_single(self.source[start:end])
+            self.sequence(nodes[1:-1], nodes[0].end_byte, nodes[-1].start_byte)
 
     def _unseen(self, start: int, end: int) -> int:
         """Read a substitution the grammar does not show, from its own beginning."""
