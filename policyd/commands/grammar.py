@@ -43,7 +43,8 @@ _STATEMENT_ENDS = frozenset({";", "\n", "&", "comment"})
 _MARKS = re.compile(r"\$[(\[{]|`|[<>]\(")
 _LITERAL_ARITHMETIC = re.compile(r"(?:0[xX][0-9A-Fa-f]++|[0-9\s+\-*/%()<>=!&|^~?:,])*+")
 _SETS = re.compile(r"(?<![<>=!])=(?!=)|\+\+|--").search
-_ARITHMETIC_NAME = re.compile(r"\$?\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
+_ARITHMETIC_NAME = re.compile(r"(?<![\w$}])(?:\$\{([A-Za-z_]\w*)\}|\$?([A-Za-z_]\w*))(?![\w${])", re.ASCII)
+"""A variable by itself: what touches another name or number is none, or another one."""
 _CHUNK = 256
 
 
@@ -289,7 +290,7 @@ class Reader(Text):
         Scanner(self).live(node.start_byte + 2, node.end_byte, quotes=True)
 
     def _number(self, name: re.Match[str]) -> str:
-        value = self.state.lookup(name[1])
+        value = self.state.lookup(name[1] or name[2])
         known = value is not None and value.kind is CONST and re.fullmatch(r"\d{1,18}", value.text)
         return value.text if known and value is not None else name[0]
 
