@@ -298,3 +298,14 @@ def test_files_that_hold_secrets_are_denied(path: str) -> None:
 def test_source_code_that_is_called_like_secrets_is_read(path: str) -> None:
     for text in (f"cat {path}", f"ls {path.rpartition('/')[0]}", "grep -rn foo src pkg"):
         assert decide(SECRETS, text).effect.word == "allow"
+
+
+RUN_LATER = """
+babel.config.json web/babel.config.json webpack.config.babel.js jest.config.json vite.config.mts .eslintrc.json .git/config
+a/.git/hooks/pre-push rust-toolchain .yarn/releases/yarn.cjs HEAD conftest.py
+"""
+
+
+@in_groups((path,) for path in RUN_LATER.split())
+def test_files_that_make_something_run_later_are_known(path: str) -> None:
+    assert decide(SECRETS.replace("@secrets", "@auto-run"), f"cat {path}").effect.word == "deny"
