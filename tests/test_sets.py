@@ -301,8 +301,8 @@ def test_source_code_that_is_called_like_secrets_is_read(path: str) -> None:
 
 
 RUN_LATER = """
-babel.config.json web/babel.config.json webpack.config.babel.js jest.config.json vite.config.mts .eslintrc.json .git/config
-a/.git/hooks/pre-push rust-toolchain .yarn/releases/yarn.cjs HEAD conftest.py
+babel.config.json web/babel.config.json webpack.config.babel.js jest.config.json vite.config.mts .eslintrc.json
+.git/config a/.git/hooks/pre-push rust-toolchain .yarn/releases/yarn.cjs HEAD conftest.py
 """
 
 
