@@ -272,6 +272,12 @@ def _export(words: Words, state: State, opaque: Opaque) -> None:
     _declare(words, state, opaque, export=True)
 
 
+def _local(words: Words, state: State, opaque: Opaque) -> None:
+    before = state.known()
+    _declare(words, state, opaque)
+    state.join(before)  # outside of a function it is an error, and sets nothing
+
+
 def _readonly(words: Words, state: State, opaque: Opaque) -> None:
     _declare(words, state, opaque, flags="r")
 
@@ -285,7 +291,7 @@ _STEPS: dict[str, Callable[[Words, State, Opaque], None]] = {
     "export": _export,
     "getopts": _getopts,
     "let": _let,
-    "local": _declare,
+    "local": _local,
     "mapfile": _mapfile,
     "printf": _printf,
     "read": _read,
