@@ -183,3 +183,8 @@ def test_harmless_commands_are_allowed(command: str) -> None:
 def test_rows_are_in_the_projects_own_form() -> None:
     assert len(rows("rows.jsonl")) >= 300
     assert "policy" in data("intents.toml")
+
+
+def test_the_last_of_many_values_of_a_loop_is_looked_at() -> None:
+    command = f"for f in {'a ' * 1_001}$X; do cat $f; done"
+    assert decide(EVERYDAY["policy"], command).effect.word == "ask"

@@ -20,7 +20,6 @@ from policyd.model import CONST, UNKNOWN, Word
 Read = Callable[[], Pair]
 """Reads a list where `state.cwd` is; returns the directories after success and after failure."""
 
-_VALUES = 1_000
 _JUMPS = re.compile(r"\b(?:break|continue)\b").search
 
 
@@ -57,7 +56,7 @@ def after(state: State, ends: list[Cwd], names: list[dict[str, Word | None]]) ->
 
 def each(state: State, name: str, words: Sequence[Word], text: str, body: Read) -> Pair:
     """Read the loop `text`, whose variable takes the values `words`."""
-    if words and all(word.kind is not UNKNOWN for word in words[:_VALUES]):
+    if words and all(word.kind is not UNKNOWN for word in words):
         pair = unrolled(state, name, words, text, body)
         state.expand(words)
         return pair
