@@ -75,6 +75,8 @@ def _call(build: Builder, profile: Profile, spec: ToolSpec, name: str) -> None:
     build.said = spec.read(build.evidence)
     if table.opaque:
         build.opaque(table.opaque, kinds)
+    if table.tells and build.evidence.raw.keys().isdisjoint(table.tells):
+        build.opaque("what is done is not on the wire", kinds, "rawInput")
     for key, why in table.opaque_if.items():
         if holds(build.evidence.raw.get(key)):
             build.opaque(why, kinds, f"rawInput.{key}")

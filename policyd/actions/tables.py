@@ -76,6 +76,8 @@ class ToolTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """A call that touches nothing (todo, plan): one action with the tool's name."""
     opaque: str = ""
     """Why a call of this tool can never be told."""
+    tells: list[str] = []
+    """Keys of `rawInput` that say what is done: a call that has none of them cannot be told."""
     opaque_if: dict[str, str] = {}
     """Key of `rawInput` -> why the call cannot be told when it holds anything but false."""
     inert: list[str] = []
