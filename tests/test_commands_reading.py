@@ -668,6 +668,25 @@ def test_hostile_texts_neither_hang_nor_raise(text: str) -> None:
     reading(text)
 
 
+ENDS = ("exit", "exit 1", "{ echo x; exit 1; }")
+GOES_ON = (
+    "{ exit & }",
+    "{ true || exit; }",
+    "{ exit | cat; }",
+    "! return",
+    "! exit > no/f",
+    "! { exit; } > no/f",
+    "echo x",
+)
+
+
+@pytest.mark.parametrize("around", ["{}", "case a in a) {};; esac"])
+def test_only_what_certainly_ends_the_shell_keeps_the_place_of_a_failure_from_what_follows(around: str) -> None:
+    for words in (*ENDS, *GOES_ON):
+        commands = reading(around.format(f"cd sub || {words} && cat f")).commands
+        assert (CWD[0] in commands[-1].cwd) is (words in GOES_ON), words
+
+
 # ---- other shells ----------------------------------------------------------------------------------
 
 ZSH = ("=rm x", "ls &| rm x", "ls &! rm x", "noglob rm x", "${(e)X}; rm x")

@@ -132,9 +132,11 @@ def _is_behind(parts: Sequence[Part], place: int) -> bool:
 
 def _leaves(part: Part) -> bool:
     """Say whether a command certainly ends the shell (`|| exit 1`)."""
-    if part.group == "{":
+    if part.group == "{" and not part.negated:
         part = part.inner[-1]
-    return bool(part.words) and part.words[0] in _LEAVES
+        if part.before:  # it may not run
+            return False
+    return bool(part.words) and part.words[0] in _LEAVES and not part.negated and part.after != "&"
 
 
 def _pipeline(text: Text, parts: Sequence[Part], place: int) -> tuple[int, Pair]:

@@ -205,6 +205,8 @@ def _redirected_body(node: Node) -> Node:
 def _leaves(node: Node) -> bool:
     """Say whether a statement certainly ends the shell (`|| exit 1`)."""
     if node.type == "compound_statement" and node.named_child_count:
+        if [child for child in node.children if child.type == "&"]:
+            return False
         node = node.named_children[-1]
     name = node.child_by_field_name("name") if node.type == "command" else None
     return name is not None and name.text in {b"exit", b"return"}
