@@ -305,8 +305,8 @@ def _is_test(words: list[str]) -> bool:
 
 def _is_closed(source: str, found: re.Match[str]) -> bool:
     """Say whether what ends a group is what closes it, and stands where it does."""
-    end = source[found.end(4)]
-    return end == ")" if found[3][-1] == "(" else end == "}" and found[4].rstrip(" \t")[-1] in ";&\n"
+    end, inner = source[found.end(4)], found[4].rstrip(" \t")
+    return end == ")" if found[3][-1] == "(" else end == "}" and inner[-1] in ";&\n" and inner[-2:-1] != "\\"
 
 
 def _begins(source: str, found: re.Match[str], part: Part) -> bool:
