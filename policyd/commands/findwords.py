@@ -165,7 +165,8 @@ def _tests(texts: list[str]) -> list[Test] | None:
         valued = texts[at] in VALUES | FILES
         if not valued and texts[at] not in FLAGS:
             return None
-        found.append((texts[at], texts[at + 1] if valued and at + 1 < len(texts) else ""))
+        if texts[at] != "-daystart":  # no test: a `!` before it turns what is behind it round
+            found.append((texts[at], texts[at + 1] if valued and at + 1 < len(texts) else ""))
         at += 1 + valued
     return found
 
