@@ -40,8 +40,8 @@ def reason(call: Called, *, writes: bool = False, changes: bool = False) -> str:
     `writes`: operands may be written (an entry of `@files`); `changes`: the subcommand may be a verb.
     """
     parsed = parse(call.program.syntax, call.after)
-    if parsed.unknown and call.program.name in _HANDS_ON:
-        parsed = replace(parsed, unknown=tuple(word for word in parsed.unknown if not _handed_on(call, parsed, word)))
+    if call.program.name in _HANDS_ON and parsed.operands:
+        parsed = _handed_on(call, parsed)
     if call.path:
         outer = options_reason(call.outer, parse(call.outer.syntax, call.before), writes=False)
         if outer:
@@ -101,11 +101,17 @@ def _option_reason(program: Program, given: Given, *, writes: bool) -> str:
     return ""
 
 
-def _handed_on(call: Called, parsed: Parsed, word: Word) -> bool:
-    """Say whether a word is an option that the script before it is handed, and that cannot harm there."""
-    name = parsed.operands[0] if parsed.operands else None
-    behind = name is not None and call.after.index(word) > call.after.index(name)
-    return behind and _passed(call.program, "script", word)
+def _handed_on(call: Called, parsed: Parsed) -> Parsed:
+    """Return options with those behind the name of a script as the script's own: known are such as cannot harm there.
+
+    So are long ones of the program's own; a letter means something else to every program.
+    """
+    names = parsed.operands[1:2] if parsed.operands[0].text == "run" else ()
+    at = call.after.index((names or parsed.operands)[0])
+    before, behind = call.after[:at], call.after[at:]
+    strange = [word for word in parsed.unknown if word in before or not _passed(call.program, "script", word)]
+    own = [given.word for given in parsed.given if given.word in behind and not given.word.text.startswith("--")]
+    return replace(parsed, unknown=(*strange, *(word for word in own if not _passed(call.program, "script", word))))
 
 
 def _dashed(word: Word) -> bool:
