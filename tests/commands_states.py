@@ -44,10 +44,9 @@ class States:
         self.documents: list[str] = []
 
     def text(self) -> str:
-        """Return one text."""
+        """Return one text, at whose end the values are shown."""
         self.documents = []
-        text = self._list(3)
-        return text + (self._line_end() if self.documents else "")
+        return f'x=a; y=b; {self._list(3)}{self._line_end()}p1 "$x" "$y"'
 
     def _pick(self, choices: tuple[str, ...]) -> str:
         return self.random.choice(choices)
