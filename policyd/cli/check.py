@@ -28,7 +28,7 @@ from policyd.cli.ending import counted, failed
 from policyd.cli.findings import Finding
 from policyd.cli.lint import lint
 from policyd.cli.saying import say, say_or_tell, tell
-from policyd.policy import Diagnostic, Policy, PolicyError, PolicySource, load
+from policyd.policy import Diagnostic, Policy, PolicyError, PolicySource
 from policyd.storage import places, policies, settings
 from policyd.storage.filesystem import RealFilesystem
 from policyd.storage.places import PlaceError, Places
@@ -87,14 +87,7 @@ def examine(args: argparse.Namespace, where: Places) -> Report:
     )
     report, fs = Report(found.sources, mistakes, found.notes), RealFilesystem()
     try:
-        report.policy = load(
-            found.sources,
-            home=where.home,
-            tmpdir=where.tmpdir,
-            fs=fs,
-            version=policyd.__version__,
-            account=where.account,
-        )
+        report.policy = policies.loaded_at(where, found.sources, fs, policyd.__version__)
     except PolicyError as error:
         report.mistakes += error.diagnostics
     else:

@@ -27,7 +27,7 @@ from policyd.cli.tree import Tree
 from policyd.cli.trial import Trial
 from policyd.display import safe
 from policyd.model import Decision, Effect, Layer, RuleRef
-from policyd.policy import Policy, PolicyError, load
+from policyd.policy import Policy, PolicyError
 from policyd.storage import policies
 from policyd.storage.places import PlaceError, Places, find
 
@@ -74,9 +74,7 @@ def loaded(name: str, managed: str | None, layer: str, here: Places) -> Policy:
     found, disk = policies.given([name], Layer.MANAGED if layer == "managed" else Layer.USER), Tree()
     if managed:
         found += managed_in(managed)
-    return load(
-        found.sources, home=here.home, tmpdir=here.tmpdir, fs=disk, version=policyd.__version__, account=here.account
-    )
+    return policies.loaded_at(here, found.sources, disk, policyd.__version__)
 
 
 def tried(args: argparse.Namespace, old: Policy, new: Policy, here: Places) -> Changes:

@@ -237,21 +237,14 @@ def run_add(args: argparse.Namespace, kept: Kept) -> int:
 def locked(home: str | None) -> str:
     """Return why a remembered yes would not count, empty where it would."""
     import policyd
-    from policyd.policy import PolicyError, load
+    from policyd.policy import PolicyError
     from policyd.storage import policies
     from policyd.storage.filesystem import RealFilesystem
 
     where, fs = places.find(home=home), RealFilesystem()
     try:
         found = policies.managed(where.managed_policies)
-        policy = load(
-            found.sources,
-            home=where.home,
-            tmpdir=where.tmpdir,
-            fs=fs,
-            version=policyd.__version__,
-            account=where.account,
-        )
+        policy = policies.loaded_at(where, found.sources, fs, policyd.__version__)
     except PolicyError as error:
         return f"the managed policy cannot be read: {error}"
     return "the managed policy refuses remembered answers" if policy.lock.grants else ""

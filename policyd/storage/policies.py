@@ -235,6 +235,18 @@ def demote(source: PolicySource, roots: Sequence[str], vouched: Sequence[str]) -
     return source
 
 
+def loaded_at(
+    places: Places, sources: Iterable[PolicySource], fs: Filesystem | None, version: str, shelf: Readings | None = None
+) -> Policy:
+    """Load policies as they are meant in these places.
+
+    Raises:
+        PolicyError: every mistake of every file.
+    """
+    home, tmpdir, account = places.home, places.tmpdir, places.account
+    return load(sources, home=home, tmpdir=tmpdir, fs=fs, version=version, shelf=shelf, account=account)
+
+
 def compose(found: Found, places: Places, *, fs: Filesystem | None, version: str) -> tuple[Policy, str]:
     """Load a session's policy; also return why everything in it is at least ask, empty where nothing is broken.
 
@@ -245,15 +257,7 @@ def compose(found: Found, places: Places, *, fs: Filesystem | None, version: str
     shelf = Readings(f"{places.cache}/policies")
 
     def loaded(sources: Iterable[PolicySource]) -> Policy:
-        return load(
-            sources,
-            home=places.home,
-            tmpdir=places.tmpdir,
-            fs=fs,
-            version=version,
-            shelf=shelf,
-            account=places.account,
-        )
+        return loaded_at(places, sources, fs, version, shelf)
 
     try:
         return loaded(found.sources), found.broken
