@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from typing import TypeGuard
 
 from msgspec import Struct
@@ -13,7 +14,7 @@ from policyd.actions import shell
 from policyd.actions.builder import Builder, path_kinds
 from policyd.actions.fields import Found, each
 from policyd.actions.profiles import Profile, ToolSpec
-from policyd.actions.readers import Fault, apply_patch, diff_files, prompt_urls
+from policyd.actions.readers import Fault, PatchFile, apply_patch, diff_files, prompt_urls
 from policyd.model import TABLE, WRITE_KINDS, Action, Reach, Role
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -176,15 +177,23 @@ def resolve_cwd(build: Builder, found: list[Found], *, every: bool = False) -> t
 
 def patches_of(build: Builder) -> None:
     """Add an edit, delete or move for every file that patch text names."""
-    for found in build.said.get("patch", ()):
+    for file, origin in _patched(build, "patch", apply_patch):
+        kinds = frozenset({file.kind, "edit"}) if file.kind == "move" else frozenset({file.kind})
+        build.path(file.path, kinds | (build.kinds - {"other"}), origin)
+
+
+def _patched(
+    build: Builder, group: str, read: Callable[[str], tuple[PatchFile, ...]]
+) -> Iterator[tuple[PatchFile, str]]:
+    """Yield every file that patch text names, and where that stands; text that is not read is opaque."""
+    for found in build.said.get(group, ()):
         try:
-            files = apply_patch(found.value if isinstance(found.value, str) else "")
+            files = read(found.value if isinstance(found.value, str) else "")
         except Fault as fault:
             build.opaque(str(fault), EDIT, found.origin)
             continue
         for file in files:
-            kinds = frozenset({file.kind, "edit"}) if file.kind == "move" else frozenset({file.kind})
-            build.path(file.path, kinds | (build.kinds - {"other"}), found.origin)
+            yield file, found.origin
 
 
 def paths_of(build: Builder, profile: Profile, spec: ToolSpec) -> None:
@@ -273,14 +282,8 @@ def _changed(build: Builder, targets: Targets) -> None:
                 build.opaque("a path is no text", EDIT | {kind}, found.origin)
             else:
                 _change(targets, found.value, kind, found.origin)
-    for found in build.said.get("diff", ()):
-        try:
-            files = diff_files(found.value if isinstance(found.value, str) else "")
-        except Fault as fault:
-            build.opaque(str(fault), EDIT, found.origin)
-            continue
-        for file in files:
-            _change(targets, file.path, file.kind, found.origin)
+    for file, origin in _patched(build, "diff", diff_files):
+        _change(targets, file.path, file.kind, origin)
 
 
 def _change(targets: Targets, path: str, kind: str, origin: str) -> None:
