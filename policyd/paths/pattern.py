@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from policyd.model import Filesystem, PathRef, Reach, Truth, Workspace
 from policyd.paths import globs
@@ -245,7 +244,7 @@ def _reached(place: Place, text: str, form: str, ref: PathRef, fs: Filesystem | 
     rest = place.below(text)
     if rest is None:
         return Truth.NO if way is None else Truth.MAYBE
-    return _look(fs, form, place.tail.below(rest), ref)
+    return _look(fs, form, _shown(place.tail.below(rest), ref), ref)
 
 
 def _hidden(way: str) -> bool:
@@ -253,10 +252,13 @@ def _hidden(way: str) -> bool:
     return way.startswith(".") or "/." in way
 
 
+def _shown(names: tuple[str, ...], ref: PathRef) -> tuple[str, ...]:
+    """Return what of patterns below a directory an operation reaches that may skip hidden names."""
+    return tuple(name for name in names if not _hidden(name)) if ref.skips_hidden else names
+
+
 def _look(fs: Filesystem | None, directory: str, names: tuple[str, ...], ref: PathRef) -> Truth:
     """What is known of patterns below a directory: at most MAYBE, for the look is not the moment of the deed."""
-    if ref.skips_hidden:
-        names = tuple(name for name in names if not _hidden(name))
     if not names:
         return Truth.NO
     if ref.filled_from:
@@ -307,7 +309,7 @@ def _glob_hit(place: Place, text: str, form: str, ref: PathRef, fs: Filesystem |
             if ref.skips_hidden:
                 names = _entered(names, segments)
             if not (names and place.anchored):
-                return _look(fs, globs.head(form), names, replace(ref, skips_hidden=False))
+                return _look(fs, globs.head(form), names, ref)
         if ref.found is None or place.anchored:
             return Truth.MAYBE
         if any(_matched(path, (place,)) or (ref.folded and _matched(caseless(path), (place,))) for path in ref.found):
@@ -318,4 +320,4 @@ def _glob_hit(place: Place, text: str, form: str, ref: PathRef, fs: Filesystem |
     count = sum(map(bool, directory.split("/")))
     if place.anchored:
         return Truth.YES if count == len(segments) and place.above(globs.head(text)) else Truth.MAYBE
-    return _look(fs, directory, tail.residue(tail.run_glob(segments[:count], sure=False)), ref)
+    return _look(fs, directory, _shown(tail.residue(tail.run_glob(segments[:count], sure=False)), ref), ref)
