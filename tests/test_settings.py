@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -197,13 +198,16 @@ def test_a_temporary_directory_is_never_the_home_directory_nor_above_it(named: s
     assert where.find(home="/h/dev", environ={"TMPDIR": named}).tmpdir == tmpdir
 
 
+DEV = pwd.struct_passwd(("dev", "x", 1000, 1000, "", "/home/dev/", "/bin/sh"))
+
+
 def test_without_home_the_password_database_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(where, "password_entry", lambda: ("dev", "/home/dev"))
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: DEV)
     assert where.find(environ={}).home == "/home/dev"
 
 
 def test_no_known_home_is_an_error_and_an_option_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(where, "password_entry", lambda: ("", ""))
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)
     with pytest.raises(PlaceError, match="--home"):
         where.find(environ={})
     with pytest.raises(PlaceError):
@@ -212,11 +216,11 @@ def test_no_known_home_is_an_error_and_an_option_the_remedy(monkeypatch: pytest.
 
 
 def test_who_runs_it_is_the_kernels_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(where, "password_entry", lambda: ("dev", "/home/dev"))
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: DEV)
     monkeypatch.setattr(os, "getgroups", lambda: [4_000_000_000])
     name, groups = where.person()
     assert name == "dev" and "gid:4000000000" in groups
-    monkeypatch.setattr(where, "password_entry", lambda: ("", ""))
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)
     assert where.person()[0] == f"uid:{os.getuid()}"
 
 

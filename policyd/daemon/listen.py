@@ -16,7 +16,6 @@ from __future__ import annotations
 import fcntl
 import grp
 import os
-import pwd
 import socket
 import stat
 from collections.abc import Sequence
@@ -24,10 +23,13 @@ from contextlib import suppress
 from functools import lru_cache
 
 from policyd.daemon.shared import Who
-from policyd.storage import sockets
+from policyd.storage import places, sockets
 from policyd.storage.processes import born
 
 BACKLOG = 1024
+account = lru_cache(maxsize=4096)(places.account)
+group_name = lru_cache(maxsize=4096)(places.group_name)
+"""Peers come and go; the databases may be slow to ask."""
 
 
 class ListenError(Exception):
@@ -137,15 +139,15 @@ class Door:
         if uid not in {0, os.getuid()} and not gids & self._groups:
             return None
         names = tuple(group_name(one) for one in sorted(gids))
-        home = "" if uid == os.getuid() else home_of(uid)
-        return Who(uid, gid, pid, user_name(uid), names, home, born(pid))
+        name, home = account(uid)
+        return Who(uid, gid, pid, name, names, "" if uid == os.getuid() else home, born(pid))
 
 
 def myself() -> Who:
     """Return this process's own user: the peer of standard input and output."""
     gids = sorted({os.getgid(), *os.getgroups()})
     pid, uid = os.getppid(), os.getuid()
-    return Who(uid, os.getgid(), pid, user_name(uid), tuple(map(group_name, gids)), born=born(pid))
+    return Who(uid, os.getgid(), pid, account(uid)[0], tuple(map(group_name, gids)), born=born(pid))
 
 
 def _gid(name: str) -> int:
@@ -153,31 +155,3 @@ def _gid(name: str) -> int:
         return grp.getgrnam(name).gr_gid
     except KeyError:
         raise ListenError(f"there is no group `{name}`") from None
-
-
-@lru_cache(maxsize=4096)
-def home_of(uid: int) -> str:
-    """Return the home directory of a uid, empty where none is known."""
-    try:
-        home = pwd.getpwuid(uid).pw_dir
-    except KeyError:
-        return ""
-    return home.rstrip("/") or "/" if home.startswith("/") else ""
-
-
-@lru_cache(maxsize=4096)
-def user_name(uid: int) -> str:
-    """Return the name of a uid, or `uid:N`."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"uid:{uid}"
-
-
-@lru_cache(maxsize=4096)
-def group_name(gid: int) -> str:
-    """Return the name of a gid, or `gid:N`."""
-    try:
-        return grp.getgrgid(gid).gr_name
-    except KeyError:
-        return f"gid:{gid}"

@@ -113,29 +113,37 @@ def find(*, home: str | None = None, environ: Mapping[str, str] | None = None, p
         runtime=runtime_directory(env, macos=macos),
         managed=MANAGED_MACOS if macos else MANAGED,
         tmpdir=temporary_directory(env, own),
-        account=password_entry()[1],
+        account=account(os.getuid())[1],
     )
 
 
 def home_directory(env: Mapping[str, str]) -> str:
     """Return the user's home from `HOME`, else the password database; PlaceError where neither names one."""
-    home = env.get("HOME", "")
-    if not home:
-        home = password_entry()[1]
+    home = env.get("HOME", "") or account(os.getuid())[1]
     if not home.startswith("/"):
         raise PlaceError("no home directory is known (no HOME, no password entry); name one with --home DIR")
     return home.rstrip("/") or "/"
 
 
-def password_entry() -> tuple[str, str]:
-    """Return name and home directory of the process's user id, empty where the database has no entry."""
+def account(uid: int) -> tuple[str, str]:
+    """Return name and home directory of a uid by the password database: `uid:N` and empty where it names none."""
     import pwd
 
     try:
-        entry = pwd.getpwuid(os.getuid())
+        entry = pwd.getpwuid(uid)
     except KeyError:
-        return "", ""
-    return entry.pw_name, entry.pw_dir
+        return f"uid:{uid}", ""
+    return entry.pw_name, (entry.pw_dir.rstrip("/") or "/") if entry.pw_dir.startswith("/") else ""
+
+
+def group_name(gid: int) -> str:
+    """Return the name of a gid, or `gid:N`."""
+    import grp
+
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return f"gid:{gid}"
 
 
 def xdg_directory(env: Mapping[str, str], name: str, default: str) -> str:
@@ -179,13 +187,5 @@ def is_own(directory: str) -> bool:
 
 def person() -> tuple[str, tuple[str, ...]]:
     """Return the kernel's word on who runs this: user name (or `uid:N`) and group names, for `user` and `group`."""
-    import grp
-
-    name = password_entry()[0] or f"uid:{os.getuid()}"
-    groups = []
-    for gid in sorted({os.getgid(), *os.getgroups()}):
-        try:
-            groups.append(grp.getgrgid(gid).gr_name)
-        except KeyError:
-            groups.append(f"gid:{gid}")
-    return name, tuple(groups)
+    name, _ = account(os.getuid())
+    return name, tuple(map(group_name, sorted({os.getgid(), *os.getgroups()})))
