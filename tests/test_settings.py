@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from policyd.model import Layer
+from policyd.policy import PolicySource
+from policyd.policy.conditions import PathCondition
 from policyd.storage import places as where
+from policyd.storage import policies
 from policyd.storage import settings as files
 from policyd.storage.places import PlaceError, Places
 from policyd.storage.settings import Loaded, SettingsError, load
@@ -204,6 +208,16 @@ DEV = pwd.struct_passwd(("dev", "x", 1000, 1000, "", "/home/dev/", "/bin/sh"))
 def test_without_home_the_password_database_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pwd, "getpwuid", lambda uid: DEV)
     assert where.find(environ={}).home == "/home/dev"
+
+
+def test_no_variable_and_no_option_moves_the_home_that_managed_rules_hold_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: DEV)
+    deny = b'version = 1\n[[rule]]\neffect = "deny"\npath = "~/.ssh"'
+    for found in (where.find(environ={"HOME": "/fake"}), where.find(home="/fake", environ={})):
+        rules = policies.loaded_at(found, [PolicySource("/m", deny, Layer.MANAGED)], None, "1").rules
+        (condition,) = rules[0].conditions
+        assert isinstance(condition, PathCondition)
+        assert [each.places for each in condition.patterns[0].alternatives] == [("/fake/.ssh",), ("/home/dev/.ssh",)]
 
 
 def test_no_known_home_is_an_error_and_an_option_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
