@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from policyd.actions import profiles
 from policyd.actions.builder import Surroundings
-from policyd.actions.conversation import ASKING, OPENING, SIDE_DOORS, Conversation
+from policyd.actions.conversation import ASKING, OPENING, Conversation
 from policyd.actions.derive import derive
+from policyd.actions.doors import SIDE_DOORS
 from policyd.actions.evidence import Call, Evidence, merge
 from policyd.actions.profiles import Profile
 from policyd.actions.sessions import Machine, Session

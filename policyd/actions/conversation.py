@@ -20,27 +20,22 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from policyd import paths
-from policyd.actions import guard, profiles, resources
-from policyd.actions.builder import MENTIONING, Builder, Surroundings
+from policyd.actions import profiles
+from policyd.actions.builder import Surroundings
 from policyd.actions.derive import shifted
+from policyd.actions.doors import door_actions
 from policyd.actions.evidence import Call, Evidence, keyed, merge, says_more
-from policyd.actions.fields import Found
 from policyd.actions.identity import identify
 from policyd.actions.messages import allows, current_mode, id_key, listed, name_version, options_of, tool_call
 from policyd.actions.profiles import Profile
 from policyd.actions.seen import Seen
 from policyd.actions.sessions import FORGOTTEN, Machine, Session, stated
-from policyd.model import TABLE, Action, Agent, Mode, Request, Tool, Workspace
+from policyd.model import TABLE, Action, Agent, Mode, Request, Workspace
 
 MOST_SESSIONS = 1_000
 MOST_BYTES = 128 * 1024 * 1024
 """Of what is kept of the calls of all sessions together, about."""
 OPENING = ("session/new", "session/load", "session/resume", "session/fork")
-SIDE_DOORS = ("fs/read_text_file", "fs/write_text_file", "terminal/create")
-DOOR_FIELDS = frozenset(
-    {"sessionId", "_meta", "path", "content", "line", "limit", "command", "args", "env", "cwd", "outputByteLimit"}
-)
-"""What the protocol knows of them."""
 ASKING = "session/request_permission"
 
 
@@ -356,7 +351,8 @@ class Conversation:
         profile, session = self._reader(options), self.session(ident)
         actions: list[Action] = []
         before: list[str] = []
-        for found in self._found([] if fault else self._named(session, asked), asked, options):
+        evidence = self._found([] if fault else self._named(session, asked), asked, options)
+        for found in evidence:
             derived = self._seen(session, before).derive(found, profile)
             before.append(found.call_id)
             actions += shifted(derived, len(actions)) if actions else derived
@@ -368,7 +364,9 @@ class Conversation:
         if not actions:
             kinds = merge(Call(""), asked, ()).kinds
             actions = [Action(kinds, opaque=fault or "it names no tool call that is known to be open")]
-        return self._request(ident, asked, options, tuple(actions))
+        request = self._request(ident, asked, options, tuple(actions))
+        shown = tuple([(diff.path, *diff.texts) for found in evidence for diff in found.diffs])
+        return replace(request, shown=shown) if shown else request
 
     def _reader(self, options: list[object]) -> Profile:
         """Return the profile that reads a request; an agent without a name may be known by what it offers."""
@@ -414,26 +412,7 @@ class Conversation:
         """Return what a call of `fs/*` or `terminal/create` stands for."""
         ident = str(params.get("sessionId", ""))
         around = self.around(ident)
-        build = Builder(Evidence("", raw=params), around, Tool(method), params)
-        if method == "terminal/create":
-            cwd = params.get("cwd")
-            home = build.bases()
-            stated = cwd not in ("", None)
-            places, known = resources.resolve_cwd(build, [Found(cwd, "cwd")]) if stated else (home, bool(home))
-            args, env = params.get("args"), params.get("env")
-            command = params.get("command")
-            resources.vector_actions(build, command, args, env, "command", places, known=known, doubtful=False)
-        elif method in SIDE_DOORS:
-            kind = "edit" if method == "fs/write_text_file" else "read"
-            build.path(params.get("path"), frozenset({kind}), "path")
-        for key in params.keys() - DOOR_FIELDS:
-            if params[key] and isinstance(params[key], MENTIONING):
-                build.opaque(f"`{key}` of `{method}` is not known", frozenset({"other"}), key)
-                build.mentions(params[key], key, key)
-        if not build.actions:
-            build.opaque(f"`{method}` is not known", frozenset({"other"}))
-        actions = guard.mark(tuple(build.actions), around)
-        return Request(ident, "", method, (), actions, side_door=method)
+        return Request(ident, "", method, (), door_actions(method, params, around), side_door=method)
 
     def _settle(self, asked: _Waiting, message: Mapping[str, object]) -> None:
         """Take in the answer to a permission request."""

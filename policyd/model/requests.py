@@ -117,6 +117,8 @@ class Request(Struct, frozen=True, gc=False):
     """Id of the reject option a profile prefers (the turn goes on)."""
     side_door: str = ""
     """The ACP method, where the request is not `session/request_permission`."""
+    shown: tuple[tuple[str, ...], ...] = ()
+    """Path and texts of every diff that its calls show, whichever message brought it."""
 
 
 class Agent(Struct, frozen=True, gc=False):

@@ -215,6 +215,6 @@ def _alike(request: Request, decision: Decision, context: Context, tool_call: Ma
     actions = [repr(one.action) for one in decision.actions]
     place = [context.agent.name, context.agent.profile, context.workspace.cwd or ""]
     try:
-        return digest([place, request.title, request.side_door, options, actions, told])
+        return digest([place, request.title, request.side_door, options, actions, told, request.shown])
     except (TypeError, ValueError, RecursionError):
         return digest([place, request.call_id, actions, repr(told)])
