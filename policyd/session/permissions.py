@@ -3,15 +3,15 @@
 1. A request is held from its arrival to its answer and is in `held` exactly that long. Every way out goes through
    `_settle`; what goes wrong on the way, whatever it is, is a rejection.
 2. The record of an allow is put before the allow, and the allow names it: without the record it does not leave.
-3. Whatever a person or a step answers is judged again under the policy of that moment, and what an update shows while a
-   question is open is judged too; a denial wins.
+3. Whatever a person or a step answers is judged again: under the policy of that moment, by all that was told meanwhile
+   and by where links lead then. What an update shows while a question is open is judged too; a denial wins.
 4. An answer that comes late, twice, from the wrong side, or names an option that was not offered, allows nothing.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from msgspec.structs import replace
@@ -72,17 +72,9 @@ class Permissions:
         self._try(held, self._judge_if_complete)
 
     def details(self, session: Session, call_id: str) -> None:
-        """An update came: judge the requests that waited for it, and anew those a person is asked about.
-
-        What is denied is found before anything is answered: an answer makes old what is known of its call.
-        """
-        about = [held for held in self._of(session) if held.call_id in ("", call_id)]
-        denied: list[tuple[Held, Verdict]] = []
-        for held in about:
-            if held.wait_until is None or len(about) > 1:
-                self._try(held, lambda one: denied.extend(self._denied(one)))
-        for held, verdict in denied:
-            self._try(held, partial(self._deny, verdict=verdict))
+        """An update came: judge the requests that waited for it, and anew those a person is asked about."""
+        about = [held for held in self._of(session) if not held.door and held.call_id in ("", call_id)]
+        self._reject_denied(held for held in about if held.talk is not None or len(about) > 1)
         for held in about:
             if held.wait_until is not None and held.number in self._core.held:
                 self._try(held, self._judge_if_complete)
@@ -115,8 +107,11 @@ class Permissions:
             self._fail(held, error)
 
     def _judge_if_complete(self, held: Held) -> None:
-        if held.door or not self._core.decider.late(held.params):
+        if self._complete(held):
             self._judge(held)
+
+    def _complete(self, held: Held) -> bool:
+        return held.door or not self._core.decider.late(held.params)
 
     def _judge(self, held: Held) -> None:
         held.wait_until = None
@@ -126,13 +121,25 @@ class Permissions:
         else:
             self._judge_permission(held, verdict)
 
-    def _denied(self, held: Held) -> Iterator[tuple[Held, Verdict]]:
-        """Yield what is known by now to be denied; in all else what came after a question changes nothing."""
-        asked = held.talk is not None or held.wait_until is not None
-        if asked and not held.door and not (held.wait_until is not None and self._core.decider.late(held.params)):
-            found = self._decide(held)
-            if found.decision.effect is Effect.DENY:
-                yield held, found
+    def _reject_denied(self, about: Iterable[Held]) -> None:
+        """Reject what is known by now to be denied; in all else what came after a question changes nothing."""
+        for held, verdict in self._denied(about):
+            self._try(held, partial(self._deny, verdict=verdict))
+
+    def _denied(self, about: Iterable[Held]) -> list[tuple[Held, Verdict]]:
+        """Return what is denied going by all that is known now, and by where links lead now.
+
+        All of it is found before anything is answered: an answer makes old what is known of its call.
+        """
+        found: list[tuple[Held, Verdict]] = []
+
+        def look(held: Held) -> None:
+            if held.talk is not None or self._complete(held):
+                found.append((held, self._decide(held)))
+
+        for held in about:
+            self._try(held, look)
+        return [(held, verdict) for held, verdict in found if verdict.decision.effect is Effect.DENY]
 
     def _deny(self, held: Held, verdict: Verdict) -> None:
         held.wait_until, held.verdict = None, verdict
@@ -185,21 +192,27 @@ class Permissions:
 
     def close(self, talk: Talk) -> None:
         """Answer every request that waits for this question, each judged again."""
-        waiters = talk.session.desk.close(talk.prompt, self._core.now.mono)
-        for number in waiters:
-            held = self._core.held.get(number) if isinstance(number, int) else None
-            if held is not None:
-                self._try(held, lambda one: self._outcome(one, talk.prompt.outcome, talk))
+        outcome, numbers = talk.prompt.outcome, talk.session.desk.close(talk.prompt, self._core.now.mono)
+        waiters = [held for number in numbers if isinstance(number, int) and (held := self._core.held.get(number))]
+        yes = outcome is not None and outcome.effect is Effect.ALLOW
+        denied = {held.number: verdict.decision for held, verdict in self._denied(waiters if yes else ())}
+        for held in waiters:
+            self._try(held, lambda one: self._outcome(one, outcome, talk, denied.get(one.number)))
 
-    def _outcome(self, held: Held, outcome: Outcome | None, talk: Talk | None) -> None:
-        """Answer as it came out; `talk` is the question that was asked, None where nobody was."""
+    def _outcome(self, held: Held, outcome: Outcome | None, talk: Talk | None, denied: Decision | None = None) -> None:
+        """Answer as it came out; `talk` is the question that was asked, None where nobody was.
+
+        `denied`: what became of it meanwhile, whatever was answered.
+        """
         verdict = held.verdict
         if outcome is None or verdict is None:
             raise RuntimeError("a question ended without an outcome")
         cancelled = talk is not None and talk.cancelled
         decision = replace(verdict.decision, effect=outcome.effect, source=Source.PROMPT, reason=outcome.reason)
         option = outcome.option or None
-        if outcome.effect is Effect.ALLOW:
+        if denied is not None:
+            decision, option = denied, None
+        elif outcome.effect is Effect.ALLOW:
             decision, option = self._again(held, verdict, decision, option)
         allowed = decision.effect is Effect.ALLOW
         if not allowed:
@@ -287,17 +300,7 @@ class Permissions:
         """The policy changed: what it denies now is rejected, also while a question is open."""
         if announce:
             self._report.announce(announce)
-        for held in list(self._core.held.values()):
-            if held.talk is not None:
-                self._try(held, self._judge_again)
-
-    def _judge_again(self, held: Held) -> None:
-        verdict = held.verdict
-        if verdict is None:
-            return
-        now = self._core.decider.again(verdict, self._core.now, self._core.fs)
-        if now.effect is Effect.DENY:
-            self._reject(held, verdict, now)
+        self._reject_denied(held for held in list(self._core.held.values()) if held.talk is not None)
 
     def _reject(self, held: Held, verdict: Verdict, decision: Decision) -> None:
         """Take a question back and reject what it was about."""
