@@ -21,7 +21,8 @@ class Wire:
     def __init__(
         self, policy: str = ASK_ALL, agent: str = "", settings: Settings | None = None, version: str = "1"
     ) -> None:
-        self.connection = Connection(judge(policy, agent, version), settings or Settings(), nonce="n")
+        self.files = FakeFilesystem()
+        self.connection = Connection(judge(policy, agent, version, self.files), settings or Settings(), nonce="n")
         self.time = 0.0
         self.commands: list[Command] = []
 
@@ -32,7 +33,7 @@ class Wire:
     def line(self, side: Side, line: bytes) -> list[dict[str, object]]:
         """Say one line as it is."""
         self.time += 0.01
-        found = self.connection.handle(Frame(side, line), moment(self.time), FakeFilesystem())
+        found = self.connection.handle(Frame(side, line), moment(self.time), self.files)
         self.commands += found
         sent = [one for one in found if isinstance(one, Send)]
         return [{"to": one.side.value, **json.loads(data)} for one in sent for data in one.data.splitlines()]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from policyd.session import Record, Side
+from policyd.session import Record, Settings, Side
 from tests.realwire import Wire, methods
 from tests.test_session_judge import ASK_ALL
 
@@ -70,6 +72,22 @@ def test_a_permission_for_a_command_is_used_up_by_one_run() -> None:
     wire.allow(wire.request(kind="execute", rawInput={"command": "npm test"}))
     assert methods(wire.door(TERMINAL, 1, command="npm test"), "client") == [TERMINAL]
     assert methods(wire.door(TERMINAL, 2, command="npm test"), "client") == ["session/request_permission"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"kind": "execute", "rawInput": {"command": "echo hi > a"}},
+        {"kind": "execute", "rawInput": {"command": "sed -i s/x/y/ a"}},
+        {"kind": "execute", "rawInput": {"command": "cp b a"}},
+        {"kind": "move", "locations": [{"path": "/home/dev/app/b"}, {"path": "/home/dev/app/a"}]},
+    ],
+)
+def test_what_a_command_or_a_move_does_to_a_file_allows_no_text_of_it(call: dict[str, object]) -> None:
+    wire = Wire()
+    wire.open()
+    wire.allow(wire.request(**call))
+    assert methods(wire.door(WRITE, path="/home/dev/app/a", content="evil"), "client") != [WRITE]
 
 
 def test_texts_shown_for_other_files_allow_no_text_of_a_file_that_was_only_named() -> None:
@@ -169,6 +187,32 @@ def test_what_is_told_later_and_is_not_denied_changes_no_question() -> None:
     for fields in later:
         assert outcomes(tell(wire, **fields)) == []
     assert outcomes(tell(wire, toolCallId="other", locations=[{"path": "/etc/x"}])) == []
+
+
+def test_where_a_link_leads_once_the_person_has_answered_is_what_counts() -> None:
+    at, link = "/home/dev/app/", {"path": "/home/dev/app/notes"}
+    for method, option in (("", "y"), (WRITE, "policyd-allow"), ("fs/read_text_file", "policyd-allow")):
+        wire = Wire(f'{ASK_ALL}[[rule]]\neffect = "deny"\npath = "secrets/**"\n', settings=Settings(fs_read="policy"))
+        wire.open()
+        asked = wire.door(method, **link) if method else wire.request(kind="edit", locations=[link])
+        question = next(one for one in asked if one.get("method") == "session/request_permission")
+        wire.files.links = {f"{at}notes": f"{at}secrets/key"}
+        sent = wire.client(id=question["id"], result={"outcome": {"outcome": "selected", "optionId": option}})
+        assert methods(sent, "client") == ["session/update"], "the person is shown the refusal"
+        assert [one["to"] for one in sent] == ["client", "agent"]
+        assert "secrets" not in json.dumps(sent)
+        assert outcomes(sent) in ([], [{"outcome": "selected", "optionId": "n"}])
+
+
+def test_a_question_stands_for_no_other_call_that_showed_another_text() -> None:
+    wire = Wire()
+    wire.open()
+    asked = []
+    for ident, call, old, new in ((5, "t", "", "a"), (6, "u", "", "b"), (7, "v", "c", "b"), (8, "w", "c", "b")):
+        shown = [{"type": "diff", "path": "/home/dev/app/a", "oldText": old, "newText": new}]
+        tell(wire, sessionUpdate="tool_call", toolCallId=call, kind="edit", title="Edit a", content=shown)
+        asked.append(methods(wire.request(ident, toolCallId=call, kind="edit", title="Edit a"), "client"))
+    assert asked == [*3 * [["session/request_permission"]], []]
 
 
 def test_one_update_rejects_every_open_request_of_its_call() -> None:

@@ -23,11 +23,11 @@ ASK_ALL = '[defaults]\n"*" = "ask"\n'
 HOME = "/home/dev"
 
 
-def judge(policy: str = ASK_ALL, agent: str = "", version: str = "1") -> Judge:
+def judge(policy: str = ASK_ALL, agent: str = "", version: str = "1", files: FakeFilesystem | None = None) -> Judge:
     """A decider under one user policy, its agent already named."""
     source = PolicySource("policy.toml", f"version = 1\n{policy}".encode(), Layer.USER)
     rules = load([source], home=HOME, tmpdir="/tmp", fs=None, version="0.1.0")
-    found = Judge(Authorizer(rules, machine=Machine(home=HOME, fs=FakeFilesystem())))
+    found = Judge(Authorizer(rules, machine=Machine(home=HOME, fs=files or FakeFilesystem())))
     if agent:
         found.observe(Side.CLIENT, {"id": 0, "method": "initialize", "params": {"protocolVersion": 1}})
         found.observe(Side.AGENT, {"id": 0, "result": {"agentInfo": {"name": agent, "version": version}}})

@@ -3,7 +3,8 @@
 1. The same rules judge them. A denial is a JSON-RPC error with the reason, written for the model.
 2. A permission already given settles an ask once: for the same path and text, or the same commands in the same order
    with the same input, environment and directory, and no file or URL beside what was allowed. Several commands are the
-   same only as the same text (`a && b` is not `a || b`). It is used up by it, and ends with the turn.
+   same only as the same text (`a && b` is not `a || b`). It is used up by it, and ends with the turn. Of a command, or a
+   move, it settles no text that is written to a file.
 3. A read inside the workspace that no strict rule matches passes (`fs_read`): agents read before they ask to edit.
 """
 
@@ -54,7 +55,7 @@ def give(session: Session, verdict: Verdict, call_id: str, params: Mapping[str, 
     if any(action.opaque for action in actions):
         return
     for action in actions:
-        if action.path is not None and action.command is None:
+        if action.role is Role.PRIMARY:  # what a command does to its files is no text of them
             session.permits += _path_permits(action, shown)
     commands = [action for action in actions if action.command is not None]
     if commands:
@@ -66,10 +67,12 @@ def give(session: Session, verdict: Verdict, call_id: str, params: Mapping[str, 
 
 def _path_permits(action: Action, shown: Mapping[str, str]) -> list[Permit]:
     path = action.path
-    forms = frozenset(path.forms) if path else frozenset()
+    if path is None:
+        return []
+    forms = frozenset(path.forms)
     unknown = "" if shown else None  # other files' texts were shown: of this one none is allowed
-    digest = next((text for name, text in shown.items() if path and (name in forms or name == path.text)), unknown)
-    found = [Permit("write", forms, digest)] if action.kinds & {"edit", "move"} else []
+    digest = next((text for name, text in shown.items() if name in forms or name == path.text), unknown)
+    found = [Permit("write", forms, digest)] if "edit" in action.kinds or digest else []
     return found + ([Permit("read", forms)] if action.kinds & {"read", "search", "edit"} else [])
 
 
