@@ -3,8 +3,8 @@
 1. The same rules judge them. A denial is a JSON-RPC error with the reason, written for the model.
 2. A permission already given settles an ask once: for the same path and text, or the same commands in the same order
    with the same input, environment and directory, and no file or URL beside what was allowed. Several commands are the
-   same only as the same text (`a && b` is not `a || b`). It is used up by it, and ends with the turn. Of a command, or a
-   move, it settles no text that is written to a file.
+   same only as the same text (`a && b` is not `a || b`). It is used up by it, and ends with the turn. Of a command or
+   a move it settles no text that is written to a file.
 3. A read inside the workspace that no strict rule matches passes (`fs_read`): agents read before they ask to edit.
 """
 
