@@ -119,6 +119,25 @@ def test_a_variant_of_a_method_that_is_judged_reaches_no_client(method: str) -> 
     assert [(one["to"], one["id"], "error" in one) for one in sent] == [("agent", 7, True)]
 
 
+@pytest.mark.parametrize(
+    ("kind", "effect"),
+    [
+        *[(kind, "deny") for kind in ("delete", "Delete", "DELETE", " delete")],
+        *[(kind, "ask") for kind in ("\uff44elete", "dele\u200bte", "remove", "del\u00e9te", "")],
+        ("_remove", "allow"),
+    ],
+)
+def test_a_kind_the_protocol_does_not_know_is_taken_for_its_likely_one_and_allowed_by_nobody(
+    kind: str, effect: str
+) -> None:
+    wire = Wire('[defaults]\n"*" = "allow"\n[[rule]]\neffect = "deny"\nkind = "delete"\n')
+    wire.open()
+    sent = wire.request(kind=kind, title="x", locations=[{"path": "/home/dev/app/a"}])
+    asked = methods(sent, "client") == ["session/request_permission"]
+    answers = {"deny": [{"outcome": "selected", "optionId": "n"}], "allow": [{"outcome": "selected", "optionId": "y"}]}
+    assert (asked, outcomes(sent)) == (effect == "ask", answers.get(effect, []))
+
+
 @pytest.mark.parametrize("value", ["NaN", '"\\ud800"', "[" * 3000 + "]" * 3000])
 def test_a_permission_request_that_is_not_strict_json_is_answered_cancelled(value: str) -> None:
     wire = Wire('[[rule]]\neffect = "allow"\nkind = "*"\n')

@@ -9,7 +9,8 @@ Rules:
 3. A field of `rawInput`, or a part of one, that the profile neither uses nor calls inert makes an opaque action
    (`unread`); one that widens the agent's reach is an action of its own, as is a switch whose name says so. A kind that
    a tool's own table knows to write stands beside what the agent states.
-4. Opaque is added, never put in place of what was understood. Nothing primary found: one opaque action.
+4. Opaque is added, never put in place of what was understood. Nothing primary found: one opaque action. A kind that is
+   neither of the protocol nor somebody's own (`_kind`) is opaque too: what it stands for, only the agent knows.
 5. What touches policyd itself is marked (`guard`), whoever asks and however it is named.
 """
 
@@ -19,7 +20,7 @@ from msgspec.structs import replace
 
 from policyd.actions import guard, resources
 from policyd.actions.builder import Builder, Surroundings
-from policyd.actions.evidence import Evidence
+from policyd.actions.evidence import KNOWN, Evidence
 from policyd.actions.identity import arguments, identify, mcp_tool
 from policyd.actions.profiles import Profile, ToolSpec
 from policyd.actions.unread import unread
@@ -48,6 +49,9 @@ def derive(evidence: Evidence, profile: Profile, around: Surroundings) -> tuple[
     build.args = evidence.raw if evidence.detailed and not (evidence.fault or evidence.missing) else None
     if evidence.fault:
         build.opaque(evidence.fault, evidence.kinds, "rawInput")
+    for kind in sorted(evidence.kinds - KNOWN):
+        if not kind.startswith("_") and not (spec and spec.table.mcp):
+            build.opaque(f"no protocol knows the kind `{kind}`", evidence.kinds, "kind")
     if spec is None:
         build.opaque("no profile says what this call does", evidence.kinds)
     else:

@@ -23,10 +23,10 @@ import msgspec
 from msgspec import Struct, ValidationError, convert, field
 
 from policyd.actions.readers import Fault, json_text
-from policyd.model import EMPTY, TABLE
+from policyd.model import EMPTY, KINDS, TABLE
 
 NONE: frozenset[str] = frozenset()
-OTHER = frozenset({"other"})
+OTHER, KNOWN = frozenset({"other"}), frozenset(KINDS)
 FINISHED = ("completed", "failed", "cancelled")
 COLLECTIONS = ("locations", "content")
 SHOWN = ("content", "terminal")
@@ -344,8 +344,13 @@ def says_more(asked: Mapping[str, object]) -> bool:
 
 
 def spoken(kinds: Iterable[str]) -> frozenset[str]:
-    """Return the kinds that are a statement: `other` and no kind are none beside another."""
+    """Return the kinds that are a statement: `other` and no kind are none beside another.
+
+    Beside one that the protocol does not know stands the one it is another spelling of.
+    """
     said = frozenset(filter(None, kinds))
+    if not said <= KNOWN:
+        said |= KNOWN.intersection(kind.strip().casefold() for kind in said)
     return said - OTHER or said or OTHER
 
 
