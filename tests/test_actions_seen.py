@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyd.actions import Evidence, Surroundings, derive, profiles
-from policyd.actions.evidence import Call, Diff
+from policyd.actions.evidence import Call
 from policyd.actions.seen import KEPT, Seen, key_of
+from policyd.actions.toolcall import Diff
 from policyd.paths import open_workspace
 from tests.fakes import FakeFilesystem
 

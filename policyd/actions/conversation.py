@@ -24,12 +24,13 @@ from policyd.actions import profiles
 from policyd.actions.builder import Surroundings
 from policyd.actions.derive import shifted
 from policyd.actions.doors import door_actions
-from policyd.actions.evidence import Call, Evidence, keyed, merge, says_more
+from policyd.actions.evidence import Call, Evidence, merge, says_more
 from policyd.actions.identity import identify
 from policyd.actions.messages import allows, current_mode, id_key, listed, name_version, options_of, tool_call
 from policyd.actions.profiles import Profile
 from policyd.actions.seen import Seen
 from policyd.actions.sessions import FORGOTTEN, Machine, Session, stated
+from policyd.actions.toolcall import keyed
 from policyd.model import TABLE, Action, Agent, Mode, Request, Workspace
 
 MOST_SESSIONS = 1_000

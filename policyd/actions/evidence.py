@@ -10,7 +10,6 @@ Rules:
 4. What was known when a request was answered, or when the call finished, is old: it may add mentions to a later request
    with the same id, but never counts as something found. A call that has finished and was not announced again can be
    asked about no more; nor can one id that two different calls were announced under.
-5. Text in place of a table counts only if it is one complete JSON value without a key twice.
 
 Nothing here knows an agent; what a field means is the profile's affair.
 """
@@ -20,21 +19,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import msgspec
-from msgspec import Struct, ValidationError, convert, field
+from msgspec import Struct, field
 
-from policyd.actions.readers import Fault, json_text
+from policyd.actions.toolcall import (
+    Diff,
+    content_diffs,
+    content_texts,
+    location_paths,
+    misshapen,
+    named_paths,
+    strange,
+    table,
+)
 from policyd.model import EMPTY, KINDS, TABLE
 
 NONE: frozenset[str] = frozenset()
 OTHER, KNOWN = frozenset({"other"}), frozenset(KINDS)
 FINISHED = ("completed", "failed", "cancelled")
 COLLECTIONS = ("locations", "content")
-SHOWN = ("content", "terminal")
-"""Blocks of `content` that only show something."""
-CHANGED = ("path", "oldPath", "newPath", "from", "to")
-"""Keys of a diff's `changes` that name a file."""
-SHAPES = (("title", str), ("kind", str), ("name", str), ("locations", list), ("content", list), ("_meta", Mapping))
-"""Fields of a `toolCall` and the type that each has."""
 REPLACED = ("rawInput", "locations", "content")
 ADDED = ("title", "kind", "_meta")
 TWO_CALLS, OVER = "two calls were announced under one id", "the call it names has finished"
@@ -42,31 +44,6 @@ _encode = msgspec.json.Encoder().encode
 MANY_TITLES = 32
 LONGEST_KEPT = 4096
 """Characters of a text that is kept beyond its request."""
-
-
-class Diff(Struct, frozen=True, gc=False):
-    """A change of a file as shown to the person."""
-
-    path: str
-    kind: str = ""
-    """What its `_meta.kind` or operation states: add, update, delete, modify, move, or nothing."""
-    texts: tuple[str, ...] = ()
-    """The old and new text it shows."""
-
-
-class _Place(Struct, gc=False):
-    path: str
-
-
-class _Usual(Struct, gc=False, rename={"meta": "_meta"}):
-    """`SHAPES` and `locations` once more, for one look in C: whatever does not fit is looked at for words."""
-
-    title: str | None = None
-    kind: str | None = None
-    name: str | None = None
-    locations: list[_Place] | None = None
-    content: list[object] | None = None
-    meta: dict[str, object] | None = None
 
 
 class Evidence(Struct, frozen=True, gc=False):
@@ -278,57 +255,11 @@ def _once(own: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*own, *known))) if known or len(own) > 1 else own
 
 
-def misshapen(asked: Mapping[str, object]) -> str:
-    """Say which field of a `toolCall` has a type the protocol does not know, `""` if none."""
-    try:
-        convert(asked, _Usual)
-    except ValidationError:
-        for key, shape in SHAPES:
-            value = asked.get(key)
-            if value is not None and not isinstance(value, shape):
-                return f"`{key}` of the request has the wrong type"
-        if fault := strange("locations", asked.get("locations")):
-            return fault
-    return strange("content", asked.get("content"))
-
-
-def strange(key: str, value: object) -> str:
-    """Say which item of `locations` or `content` has a shape that is not known, `""` if none."""
-    if value is None:
-        return ""
-    known = _is_location if key == "locations" else _is_block
-    wrong = not isinstance(value, list) or not all(isinstance(item, TABLE) and known(item) for item in value)
-    return f"`{key}` holds something whose shape is not known" if wrong else ""
-
-
-def _is_location(item: Mapping[str, object]) -> bool:
-    return isinstance(item.get("path"), str)
-
-
-def _is_block(item: Mapping[str, object]) -> bool:
-    """Say whether a block of `content` is one the protocol knows; a diff names files by `path` or by `changes`."""
-    if item.get("type") != "diff":
-        return item.get("type") in SHOWN
-    changes, path = item.get("changes"), item.get("path")
-    listed = changes if isinstance(changes, list) else []
-    named = all(isinstance(one, TABLE) and any(isinstance(one.get(key), str) for key in CHANGED) for one in listed)
-    return (
-        named
-        and (bool(listed) if path in (None, "") else isinstance(path, str))
-        and (changes is None or isinstance(changes, list))
-    )
-
-
 def differs(known: object, stated: object) -> bool:
     """Say whether a value is another than the one known, and not more of the same text."""
     if known in ("", None, [], {}) or stated in ("", None, [], {}) or known == stated:
         return False
     return not (isinstance(known, str) and isinstance(stated, str) and stated.startswith(known))
-
-
-def named_paths(update: Mapping[str, object]) -> set[str]:
-    """Return the paths that an update names outside of `rawInput`."""
-    return {*location_paths(update.get("locations")), *(diff.path for diff in content_diffs(update.get("content")))}
 
 
 def says_more(asked: Mapping[str, object]) -> bool:
@@ -354,76 +285,11 @@ def spoken(kinds: Iterable[str]) -> frozenset[str]:
     return said - OTHER or said or OTHER
 
 
-def table(value: object) -> tuple[Mapping[str, object], str]:
-    """Return `rawInput` as a table, and why it is none; text counts if it is one JSON table."""
-    if isinstance(value, str) and value.strip():
-        try:
-            value = json_text(value)
-        except Fault as fault:
-            return EMPTY, f"rawInput is text: {fault}"
-    if value in (None, "", [], {}) or isinstance(value, str):
-        return EMPTY, ""
-    if isinstance(value, TABLE):
-        return value, ""
-    return EMPTY, f"rawInput is a {type(value).__name__}, not a table"
-
-
-def location_paths(value: object) -> tuple[str, ...]:
-    """Return the paths of a `locations` list."""
-    if not value or not isinstance(value, list):
-        return ()
-    paths = [item.get("path") for item in value if isinstance(item, TABLE)]
-    return tuple([path for path in paths if isinstance(path, str) and path])
-
-
-def content_texts(value: object) -> tuple[str, ...]:
-    """Return the texts of a `content` list's text blocks."""
-    if not value or not isinstance(value, list):
-        return ()
-    inner = [block.get("content") for block in value if isinstance(block, TABLE) and block.get("type") == "content"]
-    texts = [block.get("text") for block in inner if isinstance(block, TABLE) and block.get("type") == "text"]
-    return tuple([text for text in texts if isinstance(text, str) and text])
-
-
-def content_diffs(value: object) -> tuple[Diff, ...]:
-    """Return the diffs of a `content` list, those of protocol version 2 with their `changes` too."""
-    if not value or not isinstance(value, list):
-        return ()
-    found: list[Diff] = []
-    for block in value:
-        if isinstance(block, TABLE) and block.get("type") == "diff":
-            found += _diff(block)
-    return tuple(found)
-
-
-def _diff(block: Mapping[str, object]) -> list[Diff]:
-    path, meta = block.get("path"), block.get("_meta")
-    kind = meta.get("kind") if isinstance(meta, TABLE) else ""
-    texts = tuple(text for text in (block.get("oldText"), block.get("newText")) if isinstance(text, str))
-    found = []
-    if isinstance(path, str) and path:
-        found.append(Diff(path, kind if isinstance(kind, str) else "", texts))
-    changes = block.get("changes")
-    for change in changes if isinstance(changes, list) else []:
-        found += [
-            Diff(change[key], str(change.get("operation", "")))
-            for key in CHANGED
-            if isinstance(change, TABLE) and isinstance(change.get(key), str) and change[key]
-        ]
-    return found
-
-
 def _union(own: tuple[Diff, ...], known: tuple[Diff, ...]) -> tuple[Diff, ...]:
     if not known:
         return own
     paths = {diff.path for diff in own}
     return (*own, *[diff for diff in known if diff.path not in paths])
-
-
-def keyed(update: Mapping[str, object], key: str) -> Mapping[str, object]:
-    """Return an update whose `rawInput`, where that is a text, stands under `key`; `""`: as it is."""
-    text = update.get("rawInput")
-    return {**update, "rawInput": {key: text}} if key and isinstance(text, str) else update
 
 
 def weight(value: object) -> int:

@@ -16,9 +16,10 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct, field
 
 from policyd import commands, paths
-from policyd.actions.evidence import FINISHED, Call, table
+from policyd.actions.evidence import FINISHED, Call
 from policyd.actions.messages import absolute
 from policyd.actions.seen import Seen
+from policyd.actions.toolcall import table
 from policyd.model import TABLE, Filesystem, SimpleCommand, WordKind, Workspace
 
 MOST_CALLS = 10_000
