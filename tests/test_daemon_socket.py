@@ -17,7 +17,7 @@ import pytest
 
 from policyd.daemon import listen, server
 from policyd.daemon.descent import BELOW, UNSEEN, above
-from policyd.daemon.listen import Door, ListenError
+from policyd.daemon.listen import Door, ListenError, StrangerError
 from policyd.daemon.shared import Who
 from policyd.daemon.systemd import Notifier, handed_over
 from policyd.storage import places, sockets
@@ -28,16 +28,21 @@ from tests.daemons import Daemon, chosen, scene, until
 OTHER = "policyd-other"
 
 
-def other() -> int | None:
-    """Return the uid of the user without rights, None where there is none."""
+def other() -> pwd.struct_passwd:
+    """Return the user without rights."""
+    return pwd.getpwnam(OTHER)
+
+
+def there() -> bool:
+    """Say whether there is one."""
     try:
-        return pwd.getpwnam(OTHER).pw_uid
+        return bool(other())
     except KeyError:
-        return None
+        return False
 
 
 needs_other = pytest.mark.skipif(
-    os.getuid() != 0 or other() is None,
+    os.getuid() != 0 or not there(),
     reason=f"needs root and the user {OTHER} (made by .ci/run) to act as another uid",
 )
 
@@ -121,7 +126,7 @@ def pair(place: Path) -> Iterator[tuple[Door, socket.socket, socket.socket]]:
 def test_the_kernel_says_who_a_peer_is(place: Path) -> None:
     for door, mine, theirs in pair(place):
         who = door.who(theirs)
-        assert who and (who.uid, who.pid, who.user) == (os.getuid(), os.getpid(), pwd.getpwuid(os.getuid()).pw_name)
+        assert (who.uid, who.pid, who.user) == (os.getuid(), os.getpid(), pwd.getpwuid(os.getuid()).pw_name)
         sockets.check_listener(mine, str(place / "p.sock"))
 
 
@@ -146,7 +151,45 @@ def test_whoever_cannot_be_told_stays_out(
     for door, _, theirs in pair(place):
         monkeypatch.setattr(sockets, "credentials", credentials)
         monkeypatch.setattr(sockets, "groups", lambda one: ())
-        assert (door.who(theirs) is not None) is let_in
+        came = True
+        try:
+            door.who(theirs)
+        except StrangerError:
+            came = False
+        assert came is let_in
+        monkeypatch.undo()
+
+
+def test_a_peer_has_the_groups_its_process_has(place: Path) -> None:
+    for _, _, theirs in pair(place):
+        assert set(sockets.groups(theirs)) == set(os.getgroups())
+
+
+@pytest.mark.parametrize(
+    ("credentials", "why"),
+    [((1, 4242, 4242), "no group may come in"), ((1, 65534, 65534), "not known")],
+)
+def test_who_stays_out_is_said_why(
+    place: Path, monkeypatch: pytest.MonkeyPatch, credentials: tuple[int, int, int], why: str
+) -> None:
+    for door, _, theirs in pair(place):
+        monkeypatch.setattr(sockets, "credentials", lambda one: credentials)
+        monkeypatch.setattr(sockets, "groups", lambda one: ())
+        with pytest.raises(StrangerError, match=why) as found:
+            door.who(theirs)
+        assert found.value.uid == credentials[1]
+
+
+def test_whose_groups_the_kernel_does_not_tell_stays_out(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deny rule may be about a group that is not told."""
+
+    def groups(one: socket.socket) -> tuple[int, ...]:
+        raise OSError(34, "Numerical result out of range")
+
+    for door, _, theirs in pair(place):
+        monkeypatch.setattr(sockets, "groups", groups)
+        with pytest.raises(StrangerError, match="does not say"):
+            door.who(theirs)
         monkeypatch.undo()
 
 
@@ -165,7 +208,7 @@ def test_a_handed_over_socket_without_a_path_brings_no_group() -> None:
             peer, _ = listener.accept()
             with peer:
                 who = Door(listener, handed=True).who(peer)
-    assert who is not None and who.own
+    assert who.own
 
 
 def test_a_client_trusts_no_listener_of_another_user(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,9 +229,8 @@ def test_the_users_own_socket_is_found_in_the_runtime_directory(place: Path) -> 
 
 AS_OTHER = """
 import os, socket, sys
-import pwd
-user = pwd.getpwnam(sys.argv[2])
-os.setgroups([]); os.setgid(user.pw_gid); os.setuid(user.pw_uid)
+uid, gid, *groups = map(int, sys.argv[2:])
+os.setgroups(groups); os.setgid(gid); os.setuid(uid)
 with socket.socket(socket.AF_UNIX) as one:
     one.settimeout(10)
     one.connect(sys.argv[1])  # the mode lets it in: what keeps it out is the daemon
@@ -212,19 +254,31 @@ def test_another_uid_stays_out_even_if_the_mode_lets_it_in(tmp_path: Path) -> No
     with Daemon(scene(tmp_path)) as daemon:
         os.chmod(daemon.path, 0o666)  # noqa: S103
         open_way(daemon)
-        words = [sys.executable, "-c", AS_OTHER, daemon.path, OTHER]
-        said = subprocess.run(words, capture_output=True, text=True, timeout=30, check=True).stdout
-        assert said.startswith("kept out") or said.strip() == "told 0"
+        assert kept_out(said_to(daemon, other().pw_gid))
         assert chosen(daemon.peer().ask("ls")) == "yes"
+        log = (daemon.scene.root / "daemon.log").read_text()
+        assert f"turned a connection of user {other().pw_uid} away: no group may come in" in log
+
+
+def said_to(daemon: Daemon, *groups: int) -> str:
+    """Return what the daemon says to another user with these groups, the primary one first."""
+    words = [sys.executable, "-c", AS_OTHER, daemon.path, str(other().pw_uid), *map(str, groups)]
+    return subprocess.run(words, capture_output=True, text=True, timeout=30, check=True).stdout.strip()
+
+
+def kept_out(said: str) -> bool:
+    """Say whether a connection was closed without a word."""
+    return said.startswith("kept out") or said == "told 0"
 
 
 @needs_other
 def test_members_of_a_named_group_are_let_in(tmp_path: Path) -> None:
     with Daemon(scene(tmp_path), options=["--group", OTHER]) as daemon:
         open_way(daemon)
-        words = [sys.executable, "-c", AS_OTHER, daemon.path, OTHER]
-        said = subprocess.run(words, capture_output=True, text=True, timeout=30, check=True).stdout
-        assert said.startswith("told ") and said.strip() != "told 0"
+        member, stranger = other().pw_gid, 65_533
+        assert not kept_out(said_to(daemon, member))
+        assert not kept_out(said_to(daemon, stranger, member))
+        assert kept_out(said_to(daemon, stranger))
 
 
 # ---- limits -------------------------------------------------------------------------------------------

@@ -24,13 +24,15 @@ def asked(path: str, method: str, params: Mapping[str, object], *, by: str) -> d
         try:
             one.sendall(b"".join(calls))
             reply = read_answer(answers, 1)
+        except ConnectionError as error:
+            raise SocketError(f"the daemon at {path} closed the connection: {sockets.ENTRY}") from error
         except (OSError, ValueError) as error:
             raise SocketError(f"the daemon at {path} does not answer: {error}") from error
     result, refused = reply.get("result"), reply.get("error")
     if isinstance(result, dict):
         return result
     said = refused.get("message") if isinstance(refused, dict) else None
-    raise SocketError(str(said or f"the daemon at {path} does not answer"))
+    raise SocketError(str(said or f"the daemon at {path} closed the connection: {sockets.ENTRY}"))
 
 
 def request(ident: int, method: str, params: Mapping[str, object]) -> bytes:

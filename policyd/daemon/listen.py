@@ -18,6 +18,7 @@ import grp
 import os
 import socket
 import stat
+import struct
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -34,6 +35,15 @@ group_name = lru_cache(maxsize=4096)(places.group_name)
 
 class ListenError(Exception):
     """The daemon cannot listen, and why."""
+
+
+class StrangerError(Exception):
+    """A peer may not come in, and why."""
+
+    def __init__(self, uid: int | None, why: str) -> None:
+        """`uid` is None where it is not known."""
+        super().__init__(why)
+        self.uid = uid
 
 
 def listen(path: str) -> socket.socket:
@@ -127,20 +137,32 @@ class Door:
                 if status.st_uid == 0 and status.st_gid:
                     self._groups.add(status.st_gid)
 
-    def who(self, one: socket.socket) -> Who | None:
-        """Return who is at the other end, None if they may not come in."""
+    def who(self, one: socket.socket) -> Who:
+        """Return who is at the other end.
+
+        Raises:
+            StrangerError: they may not come in.
+        """
+        uid = None
         try:
             pid, uid, gid = sockets.credentials(one)
-        except OSError:
-            return None
+            gids = {gid, *sockets.groups(one)}
+        except (OSError, struct.error) as error:
+            raise StrangerError(uid, f"the kernel does not say who it is: {error}") from error
         if uid == sockets.NOBODY:
-            return None
-        gids = {gid, *sockets.groups(one)}
+            raise StrangerError(uid, "this uid stands for everybody who is not known")
         if uid not in {0, os.getuid()} and not gids & self._groups:
-            return None
+            raise StrangerError(uid, self._missing())
         names = tuple(group_name(one) for one in sorted(gids))
         name, home = account(uid)
         return Who(uid, gid, pid, name, names, "" if uid == os.getuid() else home, born(pid))
+
+    def _missing(self) -> str:
+        """Say what another user lacks."""
+        if not self._groups:
+            return "no group may come in: name one with --group, or let systemd make the socket"
+        wanted = " or ".join(group_name(gid) for gid in sorted(self._groups))
+        return f"its process is not in the group {wanted}; who was added to it has to log in again"
 
 
 def myself() -> Who:

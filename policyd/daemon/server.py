@@ -27,12 +27,13 @@ from time import monotonic, sleep
 
 from policyd.acp import FrameLimitError
 from policyd.daemon.line import Line
-from policyd.daemon.listen import Door
+from policyd.daemon.listen import Door, StrangerError
 from policyd.daemon.memory import HELD, HELD_OWN, Pressure, room, used
 from policyd.daemon.peer import Peer
 from policyd.daemon.shared import Shared, Who
 from policyd.daemon.systemd import Notifier
 from policyd.daemon.turns import FULL, Turns
+from policyd.display import safe
 from policyd.service.performer import Performer
 from policyd.service.relayed import FRAME
 
@@ -74,6 +75,8 @@ class Server:
         self._turns = Turns(self._touched)
         self._room = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - KEPT
         """How many peers there are descriptors for."""
+        self._strangers: set[int | None] = set()
+        """The uids that were told of in the log because they may not come in."""
         self._paused: float | None = None
         self._beat = 0.0
         self._swept = 0.0
@@ -196,11 +199,23 @@ class Server:
                     self._shared.say(f"nobody can be accepted: {error.strerror}", loud=True)
                 return
             one.setblocking(False)
-            who = door.who(one)
-            if who is None or len(self._lines) >= MOST or self._uids[who.uid] >= self._most(who):
+            try:
+                who = door.who(one)
+            except StrangerError as error:
                 one.close()
+                self._turned_away(error.uid, str(error))
+                continue
+            if len(self._lines) >= MOST or self._uids[who.uid] >= self._most(who):
+                one.close()
+                self._turned_away(who.uid, f"{len(self._lines)} connections are open, {self._uids[who.uid]} of it")
                 continue
             self._add(Line(one, one, who, monotonic()))
+
+    def _turned_away(self, uid: int | None, why: str) -> None:
+        """Say once of each user why they did not come in: whoever tries all day fills no log."""
+        if uid not in self._strangers and len(self._strangers) < MOST:
+            self._strangers.add(uid)
+            self._shared.say(f"turned a connection of user {uid} away: {safe(why)}", loud=True)
 
     def _most(self, who: Who) -> int:
         """Return how many connections a uid may have: its own user's daemon is for that user alone."""

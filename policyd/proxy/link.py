@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from policyd.acp import Lines
 from policyd.service.relayed import FRAME, PROTOCOL
+from policyd.storage.sockets import ENTRY
 
 BLOCK = 64 * 1024
 
@@ -25,6 +26,8 @@ class Link:
         self.socket = one
         self._lines = Lines(FRAME)
         self._out = bytearray()
+        self._heard = False
+        """Whether a message came: who was turned away hears none."""
 
     @property
     def waits(self) -> bool:
@@ -46,7 +49,10 @@ class Link:
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            raise LostError(error.strerror or "the connection broke") from error
+            raise self._broken(error.strerror or "the connection broke") from error
+
+    def _broken(self, why: str) -> LostError:
+        return LostError(why if self._heard else f"{why}; {ENTRY}")
 
     def read(self) -> list[dict[str, object]]:
         """Return the messages that came; LostError at the end."""
@@ -55,13 +61,14 @@ class Link:
         except (BlockingIOError, InterruptedError):
             return []
         except OSError as error:
-            raise LostError(error.strerror or "the connection broke") from error
+            raise self._broken(error.strerror or "the connection broke") from error
         if not data:
-            raise LostError("it ended")
+            raise self._broken("it ended")
         try:
             found = [json.loads(line) for line in self._lines.feed(data).split(b"\n") if line]
         except (ValueError, RecursionError) as error:  # too long a line among them
             raise LostError(f"it sent what cannot be read: {error}") from error
+        self._heard = self._heard or bool(found)
         return [one for one in found if isinstance(one, dict)]
 
 

@@ -24,7 +24,11 @@ NAME = "policyd.sock"
 DAEMON_USER = "policyd"
 LOCAL_PEERCRED = 1
 SO_PEERGROUPS = 59
+MOST_GROUPS = 256
+"""More than that Python cannot ask the kernel for."""
 NOBODY = 65534
+ENTRY = "it lets in its own user, root, and members of its group (in the shipped units `policyd-clients`; log in anew)"
+"""What to say where a connection is refused, or closed before a word came."""
 
 
 class SocketError(Exception):
@@ -92,7 +96,8 @@ def connect(path: str, *, seconds: float = 5.0) -> socket.socket:
         check_listener(one, path)
     except OSError as error:
         one.close()
-        raise SocketError(f"no daemon answers at {path}: {error.strerror or error}") from error
+        hint = f"; {ENTRY}" if isinstance(error, PermissionError) else ""
+        raise SocketError(f"no daemon answers at {path}: {error.strerror or error}{hint}") from error
     except SocketError:
         one.close()
         raise
@@ -140,15 +145,16 @@ def credentials(one: socket.socket) -> tuple[int, int, int]:
 
 
 def groups(one: socket.socket) -> tuple[int, ...]:
-    """Return the groups of the other end, as the kernel noted them; empty where it does not say."""
-    try:
-        if sys.platform == "darwin":
-            raw = one.getsockopt(0, LOCAL_PEERCRED, 76)
-            count = struct.unpack_from("=h", raw, 8)[0]
-            return struct.unpack_from(f"={count}I", raw, 12)
-        raw = one.getsockopt(socket.SOL_SOCKET, SO_PEERGROUPS, 4 * 1024)
-    except (OSError, struct.error):
-        return ()
+    """Return all groups of the other end, as the kernel noted them.
+
+    Raises:
+        OSError: the kernel does not say, or the other end has more than `MOST_GROUPS`.
+    """
+    if sys.platform == "darwin":
+        raw = one.getsockopt(0, LOCAL_PEERCRED, 76)
+        count = struct.unpack_from("=h", raw, 8)[0]
+        return struct.unpack_from(f"={count}I", raw, 12)
+    raw = one.getsockopt(socket.SOL_SOCKET, SO_PEERGROUPS, 4 * MOST_GROUPS)
     return struct.unpack(f"={len(raw) // 4}I", raw)
 
 
