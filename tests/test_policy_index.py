@@ -104,6 +104,14 @@ def test_no_command_rule_that_may_hold_is_left_out(seed: int, effect: str) -> No
         ("git log x", "git log $X"),
         ("git log x", "git lx x"),
         ("mytool --xyz", "MYTOOL -x"),
+        ("mytool --Xyz", "mytool -vx"),
+        ("mytool -x", "mytool --Xyz"),
+        ("npm publish", "npm publ"),
+        ("docker rm x", "docker container remove x"),
+        ("make build", "make test build"),
+        ("make build", "gmake build"),
+        ("pip install x", "uv pip install x"),
+        ("npm install --global", "npm -g install x"),
         ("mytool --xyz=now", "mytool --xyz now"),
         ("mytool --xyz=now", "mytool --xy=now"),
         ("git push --unknown", "git alias -v"),
@@ -118,10 +126,10 @@ def test_each_spelling_finds_its_rule(rule: str, line: str) -> None:
     "line",
     [
         "mytool --xyq",
-        "mytool -x",
+        "mytool -q",
         "mytool --x9",
-        "mytool -xyz",
-        "mytool run HEAD -x --y=--xy",
+        "mytool -pyz",
+        "mytool run HEAD -q --y=--xy",
     ],
 )
 def test_a_rule_on_one_long_option_is_not_asked_about_another(line: str) -> None:

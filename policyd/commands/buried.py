@@ -115,6 +115,7 @@ _SIGILS = "!:+%@["
 _LONGEST = 16_384
 Found = tuple[Word, tuple[Word, ...]]
 _ANYTHING: Found = (MORE_INPUT, ())
+_END = Word("--")
 
 
 @lru_cache(2048)
@@ -132,6 +133,8 @@ def elsewhere(verbs: frozenset[str], words: tuple[Word, ...]) -> Iterator[Found]
         start = _first(verbs, words)
         words = words[start + ("=" not in words[start].text) :] if start < len(words) else ()
     yield from among(words)
+    if _END in words:  # `npm exec eslint -- --fix` hands on what is behind
+        yield from among(tuple(word for word in words if word != _END))
 
 
 def _first(verbs: frozenset[str], words: tuple[Word, ...]) -> int:

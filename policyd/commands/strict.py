@@ -7,6 +7,8 @@ Rules of this module:
 2. An option word of a pattern stands for that option anywhere behind the words before it, in every spelling: long,
    short, in a cluster, abbreviated, with its value glued on.
 3. A word that is not constant may be anything its constant beginning allows: the match is then `MAYBE`.
+4. Where the table does not know an option, `-f` may be `--force` and `--force` may be `-f`; an option in front of the
+   words it belongs to may be the one meant.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 
+from policyd.commands.fitting import fit, path
 from policyd.commands.options import Option, Syntax, constant, letters, may_be_option
 from policyd.commands.patternwords import PatternWord, can_match, fits, fold
 from policyd.commands.views import View, views
@@ -67,7 +70,7 @@ def _other(pattern: tuple[PatternWord, ...], view: View, *, widen: bool) -> bool
     wanted, given = pattern[1], view.words[0]
     if wanted.many or wanted.option or wanted.literal == "--" or given.kind is not CONST:
         return False
-    return not given.text.startswith("-") and _fits(wanted, given, view, widen=widen) is NO
+    return not given.text.startswith("-") and fit(wanted, given, view, widen=widen) is NO
 
 
 def _match(pattern: tuple[PatternWord, ...], view: View, start: Truth, *, widen: bool) -> Truth:
@@ -138,7 +141,7 @@ def _next(word: PatternWord, view: View, states: dict[int, Truth], *, widen: boo
     for index, read in _candidates(view, states) if widen else _vanish(states, view).items():
         if index >= len(view.words):
             continue
-        truth = min(read, _fits(word, view.words[index], view, widen=widen))
+        truth = min(read, fit(word, view.words[index], view, widen=widen))
         for place in (index, index + 1) if truth and _spreads(view.words[index]) else (index + 1,):
             found[place] = max(found.get(place, NO), truth)
     return found
@@ -216,7 +219,7 @@ def _path_program(pattern: PatternWord, view: View) -> Truth:
     if "/" not in text:
         # a bare name may be looked up to that very file
         return YES if pattern.literal and posixpath.basename(pattern.literal) == text else NO
-    return _path(pattern, text, view)
+    return path(pattern, text, view)
 
 
 def _may_name(pattern: PatternWord, word: Word) -> bool:
@@ -227,53 +230,6 @@ def _may_name(pattern: PatternWord, word: Word) -> bool:
     if word.kind is WordKind.GLOB:
         return can_match(posixpath.basename(word.text), name)
     return word.many or name.startswith(head)
-
-
-# ---- one word --------------------------------------------------------------------------------------
-
-
-def _fits(pattern: PatternWord, word: Word, view: View, *, widen: bool) -> Truth:
-    if word.kind is not CONST:
-        return MAYBE if _may_be(pattern, word) else NO
-    if fits(pattern, word.text, cross=widen) or (pattern.path and _path(pattern, word.text, view)):
-        return YES
-    return YES if widen and _same_sub(pattern, word, view) else NO
-
-
-def _may_be(pattern: PatternWord, word: Word) -> bool:
-    if word.many or pattern.any:
-        return True
-    if pattern.literal is None:
-        return True
-    if word.kind is WordKind.GLOB:
-        return can_match(word.text, pattern.literal)
-    return pattern.literal.startswith(word.prefix) or "/" in word.prefix
-
-
-def _path(pattern: PatternWord, text: str, view: View) -> Truth:
-    """Compare as paths, relative ones from every directory the command may run in."""
-    if fits(pattern, text, cross=True):
-        return YES
-    if pattern.literal is None:
-        absolute = (posixpath.join(place, text) for place in view.cwd)
-        return YES if any(fits(pattern, path, cross=True) for path in absolute) else NO
-    for place in view.cwd:
-        if fold(posixpath.join(place, text)) == fold(posixpath.join(place, pattern.literal)):
-            return YES
-    return NO
-
-
-def _same_sub(pattern: PatternWord, word: Word, view: View) -> bool:
-    """Say whether both words name the same subcommand (`npm i` and `npm install`)."""
-    if view.called is None or pattern.literal is None or word.text not in view.called.path:
-        return False
-    table = view.called.outer
-    for step in view.called.path:
-        if step == word.text:
-            other = table.subs.get(pattern.literal)
-            return other is not None and other.name == table.subs[step].name
-        table = table.subs[step]
-    return False
 
 
 # ---- options ---------------------------------------------------------------------------------------
@@ -307,11 +263,36 @@ def _has(word: PatternWord, value: PatternWord | None, view: View, place: int) -
     name, equals, glued = word.literal.partition("=")
     if equals:
         value = PatternWord(((glued, False),), glued, "/" in glued)
-    whole = _present(name, value, view, place)
+    whole = max(_present(name, value, view, place), _unread(name, view, place))
     cluster = len(name) > 2 and name[1] != "-" and _option(name, view) is None
     if whole is YES or not cluster or any(view.syntax(i).dash for i in range(place, place + 1)):
         return whole
     return max(whole, _cluster(name, value, view, place))
+
+
+def _unread(name: str, view: View, place: int) -> Truth:
+    """Suspect an option nobody knows: the one meant in its other form, or in front of the words it stands behind."""
+    inner = view.called.program.syntax.options.get(name) if view.called is not None else None
+    spellings, outer = inner.names if inner is not None else (name,), view.syntax(0).options
+    for index, word in enumerate(view.words):
+        text = word.text.partition("=")[0] if word.kind is CONST else ""
+        if word == END:
+            break
+        if index < place and text in spellings and outer.get(text) in (None, inner):
+            return MAYBE if inner is None else YES
+        if index >= place and _option(name, view) is None and _other_form(name, text, view.syntax(index)):
+            return MAYBE
+    return NO
+
+
+def _other_form(name: str, text: str, syntax: Syntax) -> bool:
+    """Say whether a word may be the long form of the short option `name`, or the other way round."""
+    if not text.startswith("-") or name.startswith("--") == text.startswith("--"):
+        return False
+    if text.startswith("--"):
+        return len(name) == 2 and text[2:3].lower() == name[1].lower() and text not in syntax.options
+    same = (letter for letter in letters(text) if letter[1].lower() == name[2:3].lower())
+    return not syntax.dash and any(letter not in syntax.options for letter in same)
 
 
 def _maybe_short(word: PatternWord, view: View, place: int) -> Truth:
@@ -381,7 +362,7 @@ def _valued(value: PatternWord, glued: str | None, view: View, index: int) -> Tr
         return YES if fits(value, glued, cross=True) else NO
     if index + 1 >= len(view.words):
         return NO
-    return _fits(value, view.words[index + 1], view, widen=True)
+    return fit(value, view.words[index + 1], view, widen=True)
 
 
 def _given(text: str, spellings: tuple[str, ...], syntax: Syntax) -> tuple[Truth, str | None]:

@@ -3,7 +3,7 @@
 Rules of this module:
 
 1. A program is known by its base name behind any path, by its name without a version, as an applet of busybox, as
-   `git-push` for `git push`, as `python -m name`.
+   `git-push` for `git push`, as `python -m name`, and by what it is called elsewhere (see `kin.py`).
 2. Words of a stranger, those behind `docker exec` and its like, names in code that runs programs and in variables may
    be a program (see `buried.py`); a subcommand git does not have may be an alias: what follows from such a view is
    `MAYBE` at most.
@@ -18,7 +18,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from policyd.commands import buried, programs
+from policyd.commands import buried, kin, programs
 from policyd.commands.options import Syntax
 from policyd.commands.patternwords import fold
 from policyd.model import SimpleCommand, Truth, Word, WordKind
@@ -61,7 +61,11 @@ class View:
         called = self.called
         if called is None:
             return _STRANGER
-        return (called.program if index >= len(self.words) - len(called.after) else called.outer).syntax
+        behind = index - len(self.words) + len(called.after)
+        table = (called.program if behind >= 0 else called.outer).syntax
+        if table.posix and behind > (programs.first_operand(table, called.after) or 0):
+            return _STRANGER
+        return table
 
 
 _STRANGER = Syntax()
@@ -71,7 +75,7 @@ _STRANGER = Syntax()
 def _names(text: str) -> frozenset[str]:
     base = posixpath.basename(fold(text)) or text
     bare = _VERSION.sub("", base)
-    return frozenset(name for name in (base, bare) if name)
+    return frozenset(name for name in (base, bare, *kin.twins(bare)) if name)
 
 
 def names(word: Word) -> frozenset[str]:
@@ -94,6 +98,8 @@ class Ways(Struct, frozen=True):
     speaks: bool = False
     git: bool = False
     python: bool = False
+    kin: tuple[str, ...] = ()
+    """The names by which it has kin."""
 
 
 @lru_cache(2048)
@@ -110,6 +116,7 @@ def _ways(text: str) -> Ways | None:
         speaks=buried.speaks(known),
         git="git" in known,
         python=bool(known & PYTHONS),
+        kin=tuple(known & kin.KNOWN),
     )
     return found if found != Ways(known) else None
 
@@ -175,6 +182,10 @@ def _others(ways: Ways, program: Word, words: tuple[Word, ...], cwd: tuple[str, 
         yield from _suspected(buried.among(words), cwd)
     if ways.speaks:
         yield from _suspected(buried.spoken(ways.known, words), cwd)
+    for name in ways.kin:
+        yield from (View(Word(other), rest, cwd) for other, rest in kin.kin(name, words))
+    if ways.kin:
+        yield from _suspected(kin.binaries(ways.known, words), cwd)
     if ways.git and (alias := _alias(words)) is not None:
         yield View(program, alias, cwd, Truth.MAYBE)
     module = _module(words) if ways.python else None

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
+from policyd.commands.kin import ABBREVIATES
 from policyd.commands.patternwords import PatternWord, fold
 from policyd.commands.programs import Program, find
 from policyd.commands.views import View, every, lower, names, names_of
@@ -63,8 +64,8 @@ class Uses:
     """Rules on one program, filed where they say more words under the rarest of those.
 
     A word behind an option may be glued to it (`python -mNAME`), so it is looked for at the end of option words too.
-    A long option nobody knows may be abbreviated, or be written with one dash. A subcommand stands for every name of
-    it (`npm i`, `npm install`).
+    A long option nobody knows may be abbreviated, be written with one dash or as its first letter. A subcommand stands
+    for every name of it (`npm i`, `npm install`), and for some programs for whatever it begins with.
     """
 
     __slots__ = ("any", "every", "glued", "options", "strict", "words")
@@ -77,7 +78,7 @@ class Uses:
         self.words: dict[str, list[int]] = {}
         """By word, in each of its spellings."""
         self.options: dict[str, list[tuple[str, int]]] = {}
-        """By first letter: names of long options, without dashes."""
+        """By first letter, in lower case: names of long options, without dashes."""
         self.glued = False
         """Some rule is filed under a word behind an option."""
         told = [(number, telling(name, words)) for number, words, _ in patterns]
@@ -92,7 +93,7 @@ class Uses:
         if not word:
             self.any.append(number)
         elif word.startswith("--"):
-            self.options.setdefault(word[2:3], []).append((word[2:], number))
+            self.options.setdefault(word[2:3].lower(), []).append((word[2:], number))
         else:
             self.words.setdefault(word, []).append(number)
             self.glued = self.glued or behind
@@ -112,9 +113,11 @@ class Uses:
     def _option(self, word: str, found: set[int]) -> None:
         """Add the rules that an option word may tell, by its name, as a path, or by what may be glued to it."""
         name, whole = long_name(word)[2:], not word.startswith("--")
-        for option, number in self.options.get(name[:1], ()):
+        for option, number in self.options.get(name[:1].lower(), ()):
             if option == name or (option.startswith(name) and not whole):
                 found.add(number)
+        for letter in set(word[1:].lower()) & self.options.keys() if whole else ():
+            found.update(number for _, number in self.options[letter])
         if "/" in word:
             found.update(self.words.get(fold(word), ()))
         if self.glued and len(word) > LONGEST_GLUED:
@@ -206,9 +209,9 @@ def telling(name: str, words: tuple[PatternWord, ...]) -> list[tuple[str, bool]]
         options += word.option
         if not text or word.path or text == "--":
             continue
-        if not word.option:
+        if not word.option and name not in ABBREVIATES:
             found.append((same.get(text, text), before.option))
-        elif options == 1 and is_named(words[0]) and is_stranger(name, text):
+        elif word.option and options == 1 and is_named(words[0]) and is_stranger(name, text):
             found.append((long_name(text), False))
     return found
 
