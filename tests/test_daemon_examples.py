@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -58,4 +60,23 @@ def test_a_python_client_lets_the_daemon_answer(tmp_path: Path) -> None:
 
 def test_a_python_client_without_a_daemon_rejects(tmp_path: Path) -> None:
     here = scene(tmp_path)
-    assert python_client(here.work, here.environ, str(tmp_path / "no.sock"), "ls") == {"outcome": "cancelled"}
+    assert python_client(here.work, here.environ, str(tmp_path / "no.sock"), "ls")["optionId"] == "no"
+
+
+def test_a_python_client_whose_daemon_has_gone_rejects(tmp_path: Path) -> None:
+    here, path = scene(tmp_path), str(tmp_path / "brief.sock")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        brief = threading.Thread(target=greet_and_go, args=(listener,))
+        brief.start()
+        assert python_client(here.work, here.environ, path, "ls")["optionId"] == "no"
+        brief.join(10)
+
+
+def greet_and_go(listener: socket.socket) -> None:
+    """Answer one hello and end."""
+    one, _ = listener.accept()
+    with one, one.makefile("rwb") as stream:
+        hello = json.loads(stream.readline())
+        stream.write(json.dumps({"jsonrpc": "2.0", "id": hello["id"], "result": {}}).encode() + b"\n")

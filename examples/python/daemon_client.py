@@ -36,6 +36,8 @@ class Daemon:
 
     async def request(self, method: str, params: object) -> Any:
         """Return the result of a request; raises if there is none."""
+        if self.reading.done():
+            raise ConnectionError("the daemon is gone")
         number = next(self.numbers)
         answer = self.waiting[number] = asyncio.get_running_loop().create_future()
         self.write({"id": number, "method": method, "params": params})
@@ -46,14 +48,17 @@ class Daemon:
         self.writer.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
     async def read(self, reader: asyncio.StreamReader) -> None:
-        """Hand answers to whoever waits for them; at the end nobody waits any more."""
-        async for line in reader:
-            message = json.loads(line)
-            answer = self.waiting.pop(message["id"], None) if "method" not in message else None
-            if answer:
-                answer.set_result(message.get("result"))
-        for answer in self.waiting.values():
-            answer.set_exception(ConnectionError("the daemon is gone"))
+        """Hand answers to whoever waits for them; at the end, whatever ended it, nobody waits any more."""
+        try:
+            async for line in reader:
+                message = json.loads(line)
+                answer = self.waiting.pop(message["id"], None) if "method" not in message else None
+                if answer and not answer.done():
+                    answer.set_result(message.get("result"))
+        finally:
+            for answer in self.waiting.values():
+                if not answer.done():
+                    answer.set_exception(ConnectionError("the daemon is gone"))
 
 
 class PolicedClient:
@@ -78,7 +83,10 @@ class PolicedClient:
             "toolCall": tool_call.model_dump(mode="json", by_alias=True, exclude_none=True),
             "options": [option.model_dump(mode="json", by_alias=True, exclude_none=True) for option in options],
         }
+        refusal = next((option.option_id for option in options if option.kind == "reject_once"), None)
         outcome: dict[str, Any] = {"outcome": "cancelled"}
+        if refusal is not None:
+            outcome = {"outcome": "selected", "optionId": refusal}
         try:
             if self.daemon:
                 outcome = (await self.daemon.request("session/request_permission", asked))["outcome"]
