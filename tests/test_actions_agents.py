@@ -697,6 +697,35 @@ def test_a_shell_is_followed_however_it_is_moved(command: str, stands: str, told
     assert line == "execute $ rm x" + (f" (in {stands})" if stands else "")
 
 
+IN_BUILD = f"{IN_SUB}|/home/dev/project/sub/build|/home/dev/project/build"
+
+
+@pytest.mark.parametrize(
+    ("raw", "stands"),
+    [
+        ({"command": "cd sub && ls"}, IN_SUB),
+        ({"cmd": "cd sub"}, IN_SUB),
+        ({"commands": ["ls", "cd sub"]}, IN_SUB),
+        ({"command": "cd", "args": ["sub"]}, IN_SUB),
+        ({"command": "ls", "cwd": "sub"}, IN_SUB),
+        ({"command": "ls", "workdir": "/home/dev/project/sub"}, IN_SUB),
+        ({"command": "cd build", "cwd": "sub"}, IN_BUILD),
+        ({"command": "ls", "cwd": "it's"}, "/home/dev/project|/home/dev/project/it's"),
+        ({"command": "ls", "cwd": "~/x"}, ANYWHERE),
+        ({"command": "ls", "cwd": ["sub"]}, ANYWHERE),
+        ({"command": {"cd": "sub"}}, ANYWHERE),
+        ({"command": "cd $X"}, ANYWHERE),
+        ({"command": "ls sub"}, ""),
+        ({"path": "sub", "cwd": "sub"}, ""),
+    ],
+)
+def test_the_shell_of_an_agent_nobody_described_may_keep_its_directory(raw: dict[str, Any], stands: str) -> None:
+    talk = opened("nobody")
+    update(talk, toolCallId="a", kind="execute", rawInput=raw, status="completed")
+    line = asked(talk, toolCallId="b", kind="execute", rawInput={"command": "rm x"})[0]
+    assert line == "execute $ rm x" + (f" (in {stands})" if stands else "")
+
+
 @pytest.mark.parametrize(
     ("outcome", "moved"),
     [

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from policyd import commands, paths
 from policyd.actions.evidence import FINISHED, Call
-from policyd.actions.messages import absolute
+from policyd.actions.messages import absolute, listed
 from policyd.actions.seen import Seen
 from policyd.actions.toolcall import table
 from policyd.model import TABLE, Filesystem, SimpleCommand, WordKind, Workspace
@@ -31,6 +31,9 @@ MOST_READ = 64 * 1024
 FORGOTTEN = "what was said of the call before is not all known any more"
 MOVERS = frozenset({"cd", "chdir", "pushd", "popd"})
 SOURCES = frozenset({"source", "."})
+COMMANDS = ("command", "cmd", "commands")
+DIRECTORIES = ("cwd", "workdir", "working_directory", "directory", "dir_path")
+"""Keys of `rawInput` under which agents state what a shell would run, and where."""
 QUOTES = str.maketrans("", "", "\\'\"")
 
 
@@ -167,9 +170,9 @@ class Session(Struct):
 
     def follow(self, ident: str, update: Mapping[str, object], machine: Machine) -> None:
         """Note where the command of a call takes the shell, once it is known to have run."""
-        text = table(update.get("rawInput"))[0].get("command")
-        if text:
-            self.leaving[ident] = self._leads(text, machine) if isinstance(text, str) else None
+        text = _commands(table(update.get("rawInput"))[0])
+        if text != "":
+            self.leaving[ident] = None if text is None else self._leads(text, machine)
             if self.leaving[ident] == ():
                 del self.leaving[ident]
             if len(self.leaving) > MOST_CALLS:
@@ -240,6 +243,20 @@ def _astray(command: SimpleCommand) -> bool:
     if program.text in SOURCES:
         return not any(word.text.endswith("/bin/activate") for word in command.argv[1:2])
     return (command.chdir is None or path) and program.text in MOVERS
+
+
+def _commands(raw: Mapping[str, object]) -> str | None:
+    """Return what `rawInput` would have a shell run, each directory it states as a `cd`; None where that is no text."""
+    found = [text for key in COMMANDS if (value := raw.get(key)) for text in (listed(value) or [value])]
+    if not found:
+        return ""
+    if raw.get("args"):
+        found = [" ".join(map(str, [*found, *listed(raw["args"])]))]
+    places = [value for key in DIRECTORIES if (value := raw.get(key))]
+    if not all(isinstance(text, str) for text in (*found, *places)) or any(str(place)[0] == "~" for place in places):
+        return None
+    moves = ["cd -- '" + str(place).replace("'", "'\\''") + "'" for place in places]
+    return "\n".join([*moves, *map(str, found)])
 
 
 def _names_a_mover(text: str) -> bool:
