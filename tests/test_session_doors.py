@@ -200,6 +200,14 @@ def test_what_is_denied_by_what_is_told_later_is_rejected_while_the_question_is_
     assert wire.client(id=5, result={"outcome": {"outcome": "selected", "optionId": "y"}}) == []
 
 
+def test_what_is_said_otherwise_while_a_question_is_open_is_judged_beside_what_was_asked() -> None:
+    wire = asked_about(f'{ASK_ALL}[[rule]]\neffect = "deny"\ncommand = "rm"\n')
+    assert outcomes(tell(wire, rawInput={"command": "make"})) == []
+    assert outcomes(tell(wire, rawInput={"command": "make install", "description": "x"})) == []
+    sent = tell(wire, rawInput={"command": "make; rm -r src"})
+    assert outcomes(sent) == [{"outcome": "selected", "optionId": "n"}]
+
+
 def test_what_is_told_later_and_is_not_denied_changes_no_question() -> None:
     wire = asked_about('[[rule]]\neffect = "ask"\ncommand = "make"\n[[rule]]\neffect = "allow"\nkind = "edit"\n')
     later: tuple[dict[str, object], ...] = ({"locations": [{"path": "/srv/x"}]}, {"kind": "edit"}, {"status": "failed"})

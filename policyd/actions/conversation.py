@@ -24,14 +24,14 @@ from policyd.actions import profiles
 from policyd.actions.builder import Surroundings
 from policyd.actions.derive import shifted
 from policyd.actions.doors import door_actions
-from policyd.actions.evidence import Call, Evidence, merge, says_more
+from policyd.actions.evidence import Call, Evidence, contradicted, merge, says_more
 from policyd.actions.identity import identify
 from policyd.actions.messages import allows, current_mode, id_key, listed, name_version, options_of, tool_call
 from policyd.actions.profiles import Profile
 from policyd.actions.seen import Seen
 from policyd.actions.sessions import FORGOTTEN, Machine, Session, stated
 from policyd.actions.toolcall import keyed
-from policyd.model import TABLE, Action, Agent, Mode, Request, Workspace
+from policyd.model import EMPTY, TABLE, Action, Agent, Mode, Request, Workspace
 
 MOST_SESSIONS = 1_000
 MOST_BYTES = 128 * 1024 * 1024
@@ -110,7 +110,7 @@ class Conversation:
             asked, session = tool_call(params)[0], self.session(ident)
             calls = self._named(session, asked)
             for call in calls:
-                call.asked = True
+                call.asked, call.later = True, call.later or EMPTY
                 if self.profile.data.sticky_cwd:
                     session.follow(call.call_id, {"rawInput": asked.get("rawInput")}, self.machine)
             return _Waiting(method, params, ident, tuple([call.call_id for call in self._settles(calls, asked)]))
@@ -334,6 +334,8 @@ class Conversation:
     def _found(self, calls: list[Call], asked: Mapping[str, object], options: list[object]) -> list[Evidence]:
         covers = bool(self.profile.data.covers)
         found = [self._merged(call, asked, options, covers=covers) for call in calls]
+        since = [(call, told) for call in calls if call.later and (told := contradicted(call, asked)) is not None]
+        found += [self._merged(call, told, options, covers=covers) for call, told in since]
         if covers and asked.get("toolCallId") not in [call.call_id for call in calls]:
             found += [merge(Call(""), asked, options)] if says_more(asked) else []
         return found

@@ -2,7 +2,8 @@
 
 Rules:
 
-1. A request speaks first: each key of its `rawInput` that is not empty, then the latest update's.
+1. A request speaks first: each key of its `rawInput` that is not empty, then the latest update's. What is stated while
+   it is open and says something else (`contradicted`) is judged beside it.
 2. Collections (`locations`, diffs) are the union of the request's and the latest non-empty ones: a move's destination
    is often only in the earlier diff.
 3. Every kind an update states stays stated; the tool's name is the first one stated; titles keep all values. A kind
@@ -103,6 +104,8 @@ class Call(Struct, gc=False):
     """A request named it, or covered it."""
     settled: bool = False
     """That request was answered."""
+    later: Mapping[str, object] | None = None
+    """`rawInput` as it was stated while a request about it is open; None: none is."""
     announced: bool = False
     broken: str = ""
     """Why nothing that is known of it counts: one of its updates was refused."""
@@ -173,6 +176,7 @@ class Call(Struct, gc=False):
             self.detailed = True
             if raw or fault:
                 self.raw, self.fault = raw, fault
+                self.later = None if self.later is None else raw
             self.arrived |= {f"rawInput.{key}" for key, value in raw.items() if value not in ("", None, [], {})}
             if whole or raw:
                 self.arrived |= {"rawInput"}
@@ -205,7 +209,7 @@ class Call(Struct, gc=False):
 
     def settle(self) -> None:
         """What is known becomes old: a request was answered, or the call has finished."""
-        self.settled = True
+        self.settled, self.later = True, None
         if not self.announced:  # nothing was ever told of it
             return
         if self.raw or self.locations or self.diffs:
@@ -248,6 +252,14 @@ def merge(call: Call, asked: Mapping[str, object], options: Iterable[object], la
         frozenset(late).difference(call.arrived),
         call.announced,
     )
+
+
+def contradicted(call: Call, asked: Mapping[str, object]) -> Mapping[str, object] | None:
+    """Return `asked` with what was stated since in its place, None where that says nothing else."""
+    raw, later = table(asked.get("rawInput"))[0], call.later or EMPTY
+    if all(value in ("", None, [], {}, raw.get(key)) or key not in raw for key, value in later.items()):
+        return None
+    return {**asked, "rawInput": {**raw, **later}}
 
 
 def _once(own: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
