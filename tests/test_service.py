@@ -248,6 +248,12 @@ def test_the_tally_counts_effects_and_rules() -> None:
     assert tally.refused
 
 
+def test_what_could_not_be_recorded_counts_as_refused() -> None:
+    tally = Tally()
+    tally.lost = 2
+    assert tally.refused and tally.lines() == ["0 allowed, 0 rejected, 0 unasked, 2 refused: they could not be recorded"]
+
+
 # ---- policies in force -----------------------------------------------------------------------------
 
 DENY = '[[rule]]\nid = "d"\neffect = "deny"\ncommand = "rm"\n'

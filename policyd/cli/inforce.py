@@ -14,6 +14,7 @@ from policyd.model import Layer
 from policyd.paths import open_workspace
 from policyd.policy import Diagnostic, Policy, PolicyError
 from policyd.storage import grants, places, policies, settings
+from policyd.storage.auditlog import ELSEWHERE
 from policyd.storage.filesystem import RealFilesystem
 from policyd.storage.places import Places
 from policyd.storage.policies import Found
@@ -114,11 +115,12 @@ def unwritable(path: str) -> str:
     while not os.path.lexists(held):
         held = os.path.dirname(held)
     file = held == path and not os.path.isdir(held)
+    why = ""
     if not file and not os.path.isdir(held):
-        return f"the audit log {path} cannot be written: {held} is no directory; every decision is refused"
-    if not os.access(held, os.W_OK if file else os.W_OK | os.X_OK):
-        return f"the audit log {path} cannot be written: {held} does not let you; every decision is refused"
-    return ""
+        why = f"{held} is no directory"
+    elif not os.access(held, os.W_OK if file else os.W_OK | os.X_OK):
+        why = f"{held} does not let you"
+    return why and f"the audit log {path} cannot be written: {why}; every decision is refused ({ELSEWHERE})"
 
 
 def look_at_trust(state: InForce) -> None:

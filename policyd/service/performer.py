@@ -236,6 +236,7 @@ class Performer:
         self.tally.add(command.record)
 
     def _fail(self, key: int, why: str) -> None:
+        self.tally.lost += 1
         self._failed.add(key)
         if len(self._failed) > FAILED_KEPT:
             self._failed = {one for one in self._failed if one > key - FAILED_KEPT}

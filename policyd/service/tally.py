@@ -14,6 +14,8 @@ class Tally:
         self.effects: Counter[str] = Counter()
         self.rules: Counter[str] = Counter()
         self.unasked = 0
+        self.lost = 0
+        """Records that could not be written: what they allow is refused."""
 
     def add(self, record: Mapping[str, object]) -> None:
         """Count one record."""
@@ -29,11 +31,13 @@ class Tally:
 
     @property
     def refused(self) -> bool:
-        """Whether anything was refused."""
-        return self.effects["deny"] > 0
+        """Whether anything was refused, for want of a record too."""
+        return self.effects["deny"] > 0 or self.lost > 0
 
     def lines(self) -> list[str]:
         """Return the summary: the counts, then the rules, the busiest first."""
         head = f"{self.effects['allow']} allowed, {self.effects['deny']} rejected, {self.unasked} unasked"
+        if self.lost:
+            head += f", {self.lost} refused: they could not be recorded"
         width = max((len(str(count)) for count in self.rules.values()), default=1)
         return [head, *(f"  {count:>{width}}  {name}" for name, count in self.rules.most_common(20))]

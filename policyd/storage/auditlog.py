@@ -32,6 +32,8 @@ from policyd.storage.auditchain import Head, current_head, first_number, head_pa
 ROTATE = 64 * 1024 * 1024
 SYSTEM = ("/dev/", "/proc/")
 """Where a link is the system's own."""
+ELSEWHERE = "`--audit PATH` or the setting `audit.path` names another"
+"""What to do about a log that cannot be written."""
 
 
 class AuditError(Exception):
@@ -87,7 +89,7 @@ class AuditLog:
             self.lost += 1
             self._let_go()
             why = error.strerror if isinstance(error, OSError) else None
-            raise AuditError(f"the audit log {self.path} cannot be written: {why or error}") from error
+            raise AuditError(f"the audit log {self.path} cannot be written: {why or error} ({ELSEWHERE})") from error
 
     def fsync(self) -> None:
         """Make what was written durable; AuditError where that fails, or is not known."""
