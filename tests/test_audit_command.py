@@ -64,6 +64,26 @@ def test_show_tells_what_was_decided_by_which_rule_without_touching_the_terminal
     assert "\x1b" not in out and "⟨U+001B⟩" in out
 
 
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        (
+            {"problems": ["the changed policy is not used: a.toml:2: wrong"]},
+            "    the changed policy is not used: a.toml:2: wrong",
+        ),
+        ({"revision": "sha256:1", "loosens": False}, "    revision sha256:1\n"),
+        ({"revision": "sha256:1", "loosens": True}, "    revision sha256:1, it may allow more than before\n"),
+    ],
+)
+def test_show_tells_what_came_of_a_changed_policy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], fields: dict[str, object], said: str
+) -> None:
+    path = tmp_path / "audit.jsonl"
+    AuditLog(str(path)).append({"event": "reload", "time": "2026-11-30T01:02:03Z", **fields}, NOW)
+    assert run("show", "--log", str(path)) == 0
+    assert said in capsys.readouterr().out
+
+
 def test_each_action_says_what_it_is_about() -> None:
     about = {"path": "/w/a.py", "url": "https://x.org/", "tool": "jira/get", "opaque": "`$X`", "command": ["make", "x"]}
     rows = [{"kind": "other", "effect": "ask", key: value} for key, value in about.items()]

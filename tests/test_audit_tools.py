@@ -361,6 +361,9 @@ def test_latencies_are_by_nearest_rank_and_unasked_calls_are_listed() -> None:
         stats.add(answered(number, "allow"))
     stats.add({"event": "decision", "unasked": True, "title": "rm\x1b[2J", "seq": 9, "time": "2026-11-02"})
     stats.add({"event": "gap", "lost": 3})
+    stats.add(
+        answered(100, "deny", by="policyd", latency_ms=600_000.0)
+    )  # nobody answered: policyd was not slow, nor a person
     said = counted.facts(stats)
     assert said["latency_ms"] == {
         "policy": {"p50": None, "p99": None, "count": 0},
@@ -368,7 +371,7 @@ def test_latencies_are_by_nearest_rank_and_unasked_calls_are_listed() -> None:
     }
     text = "\n".join(counted.lines(stats))
     assert "1 calls that policy denies ran" in text and "\x1b" not in text and "1 gap" in text
-    assert stats.total.decisions == 200 and said["prompts_a_day"] == round(200 / len(stats.days), 2)
+    assert stats.total.decisions == 201 and said["prompts_a_day"] == round(200 / len(stats.days), 2)
 
 
 def test_stats_of_nothing_are_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

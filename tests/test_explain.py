@@ -161,6 +161,14 @@ def test_an_example_without_a_kind_is_a_usage_error(house: Path, capsys: pytest.
     assert '`git` is no kind; write the kind first: --example "execute git push"' in said.err
 
 
+@pytest.mark.parametrize("word", ["execute git push", "git push"])
+def test_a_request_where_a_file_is_meant_is_told_how_it_is_named(
+    house: Path, capsys: pytest.CaptureFixture[str], word: str
+) -> None:
+    assert main(["explain", word, "--home", str(house), "--cwd", str(house)]) == 2
+    assert '--example "execute git push"' in capsys.readouterr().err
+
+
 def test_the_evidence_is_shown_with_its_place(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = request(title="Edit", kind="edit", rawInput={"path": "src/a.py"}, locations=[{"path": "src/b.py"}])
     said = explain(house, transcript(house, asked), capsys=capsys)
@@ -328,7 +336,7 @@ def test_a_record_that_rules_decide_otherwise_today_says_so(house: Path, capsys:
     [
         (Effect.ALLOW, "client", "answered allow by client"),
         (Effect.DENY, "inbox:dev", "answered deny by inbox:dev"),
-        (Effect.DENY, "timeout", "deny for nobody answered"),
+        (Effect.DENY, "timeout", "nobody answered: deny"),
         (Effect.ASK, "", "ask by default"),
     ],
 )

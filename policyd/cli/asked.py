@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterable
 
 from msgspec import Struct
@@ -91,6 +92,19 @@ def check_kinds(examples: Iterable[str]) -> None:
             )
 
 
+def check_files(words: Iterable[str]) -> None:
+    """Refuse a request where a file is meant.
+
+    Raises:
+        UsageError: with what to write.
+    """
+    for text in words:
+        kind = text.partition(" ")[0]
+        if (" " in text or kind in KINDS) and not os.path.lexists(text):
+            example = text if kind in KINDS else f"execute {text}"
+            raise UsageError(f'there is no file `{shown(text)}`; a request is named so: --example "{shown(example)}"')
+
+
 def past(args: argparse.Namespace) -> Past:
     """Return the record `args.record` names.
 
@@ -126,7 +140,7 @@ def decided(record: Record, by: str) -> str:
     if filters.answered(record):
         return f"ask by {by}, answered {effect} by {who}"
     if record.get("source") == "prompt":
-        return f"ask by {by}, {effect} for nobody answered"
+        return f"ask by {by}, nobody answered: {effect}"
     if record.get("source") == "grant":
         return f"ask by {by}, {effect} by a remembered answer"
     return f"{effect} by {by}"

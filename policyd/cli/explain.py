@@ -78,6 +78,7 @@ def explained(args: argparse.Namespace) -> Iterator[Explained]:
     """Yield every decision with what it rests on."""
     table = asked.named(args)
     asked.check_kinds(args.example)
+    asked.check_files(args.files)
     past = asked.past(args) if args.record else None
     if past is not None:
         yield recorded(past, args)

@@ -17,7 +17,7 @@ from typing import BinaryIO
 from policyd.cli.audit.filters import Record, chosen, parsed, wanted
 from policyd.cli.audit.filters import agent as agent_name
 from policyd.cli.saying import say, shown, tell
-from policyd.cli.shapes import listed, tables
+from policyd.cli.shapes import listed, tables, texts
 
 
 def run(args: Namespace, log: str) -> int:
@@ -94,9 +94,19 @@ def in_words(record: Record) -> Iterator[str]:
     rules = ", ".join(shown(located(rule)) for rule in tables(record.get("rules")))
     if rules or record.get("reason"):
         yield f"    {rules or shown(record.get('source') or '-')}: {shown(record.get('reason') or '')}"
+    if record.get("event") == "reload":
+        yield from (f"    {shown(line)}" for line in reloaded(record))
     for action in tables(record.get("actions")):
         effect, kind = shown(action.get("effect", "")), shown(action.get("kind") or "mention")
         yield f"    {effect:5}  {kind}  {resource(action)}"
+
+
+def reloaded(record: Record) -> Iterator[str]:
+    """Yield what came of changed policy files: what is wrong with them, or what is in force since."""
+    problems = texts(record.get("problems"))
+    yield from problems
+    if not problems and record.get("revision"):
+        yield f"revision {record['revision']}{', it may allow more than before' if record.get('loosens') else ''}"
 
 
 def located(rule: Mapping[str, object]) -> str:

@@ -69,7 +69,7 @@ class Stats(Struct):
     kinds: dict[str, Tally] = field(default_factory=dict)
     days: dict[str, Tally] = field(default_factory=dict)
     alone: list[float] = field(default_factory=list)
-    """Latencies in ms of what policyd decided alone."""
+    """Latencies in ms of what policyd decided alone; a question nobody answered is in neither."""
     people: list[float] = field(default_factory=list)
     """Latencies in ms of what a person answered."""
     unasked: list[Record] = field(default_factory=list)
@@ -95,7 +95,7 @@ class Stats(Struct):
             for name in names:
                 table.setdefault(name, Tally()).add(record)
         taken = record.get("latency_ms")
-        if isinstance(taken, int | float):
+        if isinstance(taken, int | float) and (record.get("source") != "prompt" or answered(record)):
             (self.people if answered(record) else self.alone).append(float(taken))
 
 
