@@ -7,6 +7,7 @@ from importlib import resources
 
 import pytest
 
+from policyd.commands import read
 from policyd.commands.patterns import CommandPattern, PatternError, program_names
 from policyd.model import Assignment, SimpleCommand, Truth, Word
 from tests.words import command
@@ -72,6 +73,39 @@ def test_an_allow_holds_for_the_command_as_written_or_as_unwrapped() -> None:
     assert compiled("npm test").sure(wrapped)
     assert compiled("npm test").maybe(wrapped, widen=True) is Truth.YES
     assert not compiled("npm run").sure(wrapped)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "holds"),
+    [
+        ("uv run pytest **", "uv run pytest -q", True),
+        ("uv run --group dev pytest **", "uv run --group dev pytest -q", True),
+        ("uv run {pytest,mypy} **", "timeout 5 uv run mypy src", True),
+        ("uv run tools/x.py **", "uv run tools/x.py a", True),
+        ("sudo -u * systemctl status **", "sudo -u kim systemctl status x", True),
+        ("sudo uv run pytest **", "sudo uv run pytest -q", True),
+        ("bundle exec rspec", "bundle exec rspec", True),
+        ("uv run pytest", "uv run pytest -q", False),
+        ("uv run **", "uv run pytest", False),
+        ("uv run *", "uv run pytest", False),
+        ("uv **", "uv run pytest", False),
+        ("uv run pytest **", "uv run --with evil pytest", False),
+        ("uv run pytest **", "uv run pytest2", False),
+        ("uv run pytest **", "uv run ./pytest", False),
+        ("uv run pytest **", "uv run $X pytest", False),
+        ("uv run pytest **", "uv run pytest; pytest", False),
+        ("uv run pytest **", "PATH=/tmp/x uv run pytest", False),
+        ("uv run timeout **", "uv run rm x", False),
+        ("sudo uv run **", "sudo uv run pytest", False),
+        ("xargs rm **", "xargs -I {} sh -c 'rm {}'", False),
+        ("bash -c **", "sudo bash -c 'rm x'", False),
+    ],
+)
+def test_an_allow_that_writes_out_a_wrapper_and_what_it_runs_holds_for_both(
+    pattern: str, text: str, holds: bool
+) -> None:
+    found = read(text, cwd=("/w",), home=HOME).commands
+    assert all(compiled(pattern).sure(one) for one in found) is holds
 
 
 def test_a_variable_around_the_command_must_be_tolerated() -> None:

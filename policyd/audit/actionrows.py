@@ -107,12 +107,10 @@ def add_command(row: Row, command: SimpleCommand, cwd: Sequence[str] = ()) -> Ro
         if any(word.kind is WordKind.UNKNOWN for word in command.argv):
             row["text"] = command.text
         row["marks"] = marks
-    if command.env:
-        row.update(assigned("env", command.env))
-    if command.taint:
-        row.update(assigned("taint", command.taint))
-    if command.via:
-        row["via"] = list(command.via)
+    for name in ("env", "taint"):
+        if items := getattr(command, name):
+            row.update(assigned(name, items))
+    row.update({name: list(words) for name in ("via", "behind") if (words := getattr(command, name))})
     if command.cwd != tuple(cwd):
         row["runs_in"] = list(command.cwd)
     for name in ("tainted", "fed", "chdir"):

@@ -71,6 +71,7 @@ class CommandRow(msgspec.Struct):
     taint: list[str] = []
     taint_marks: list[Marks] = []
     via: list[str] = []
+    behind: list[str] = []
     runs_in: list[str] | None = None
     tainted: str = ""
     fed: str = ""
@@ -96,6 +97,7 @@ class CommandRow(msgspec.Struct):
             idle=self.idle_command,
             strict_only=self.strict_only,
             fed=self.fed,
+            behind=tuple(self.behind),
         )
 
 

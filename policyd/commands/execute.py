@@ -71,6 +71,8 @@ class Call(Struct):
     """The here-document or here-string it is fed."""
     files: Words = ()
     """The files whose names it is fed, each with a NUL behind it, where they are known."""
+    behind: tuple[str, ...] = ()
+    """The words in front of it, of the wrappers that run it."""
 
 
 class _Level(Struct):
@@ -311,13 +313,29 @@ def _inner(run: Run, state: State, call: Call, level: _Level, inner: Inner, scri
                 state.cwd = cwd
             source = " ".join([word.text for word in inner.argv])
             env, fed = level.env + inner.env, "" if inner.alone else call.fed
-            if listed(run, state, inner.argv, source, via, fed, env) >= 0:
-                return state.cwd, state.cwd
-            return simple(run, state, Call(inner.argv, source, env, via, fed, call.document), script)[1]
+            index, pair = listed(run, state, inner.argv, source, via, fed, env), (state.cwd, state.cwd)
+            behind = _behind(call, level, inner)
+            if index < 0:
+                within = Call(inner.argv, source, env, via, fed, call.document, (), behind)
+                index, pair = simple(run, state, within, script)
+            run.commands[index] = replace(run.commands[index], behind=behind)
+            return pair
         return _script(run, state, level, inner, (cwd, via), script)
     finally:
         run.strict = strict
         run.depth -= 1
+
+
+def _behind(call: Call, level: _Level, inner: Inner) -> tuple[str, ...]:
+    """Return the words in front of what a wrapper runs, none where the text does not stand as it is run."""
+    front = level.argv[: -len(inner.argv)]
+    if (
+        front + inner.argv != level.argv
+        or (call.via and not call.behind)
+        or any(word.kind is not CONST for word in front)
+    ):
+        return ()
+    return call.behind + tuple([word.text for word in front])
 
 
 def _script(

@@ -4,7 +4,8 @@ Rules of this module:
 
 1. `sure` believes what is constant: a word that is not constant is matched by `**` only, a bare program name is that
    program or its path in a system directory, a path with `..` is nothing, every variable set counts.
-2. `sure` looks at the command as written and as unwrapped by transparent wrappers.
+2. `sure` looks at the command as written and as unwrapped by transparent wrappers. Of what another wrapper runs a
+   pattern speaks that writes out the wrapper, and by its name what it runs (`uv run pytest **`; not `uv run **`).
 3. `maybe` is the strict reading, in `strict.py`.
 """
 
@@ -139,7 +140,7 @@ class CommandPattern(Struct, frozen=True):
                 if exactly(words, here):
                     return True
             here = here.inner
-        return False
+        return bool(command.behind) and any(_through(words, command) for words in self.alternatives)
 
     @property
     def text(self) -> str:
@@ -185,6 +186,17 @@ def exactly(words: tuple[PatternWord, ...], command: SimpleCommand) -> bool:
             not argv and len(words) == 1
         )
     return bool(argv) and _program(words[0], argv[0], command.cwd) and _rest(words[1:], argv[1:], command.cwd)
+
+
+def _through(words: tuple[PatternWord, ...], command: SimpleCommand) -> bool:
+    """Say whether a pattern writes out the wrappers in front of a command, and the command's program."""
+    at = len(command.behind)
+    if len(words) <= at or any(word.many for word in words[:at]):
+        return False
+    named = words[at].literal is not None and (words[at].path or words[at].literal == command.argv[0].text)
+    if not named:
+        return False
+    return exactly(words, replace(command, argv=(*map(Word, command.behind), *command.argv)))
 
 
 def _program(pattern: PatternWord, word: Word, cwd: tuple[str, ...]) -> bool:

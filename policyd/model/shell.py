@@ -71,6 +71,8 @@ class SimpleCommand(Struct, frozen=True, gc=False, cache_hash=True):
 
     A remembered answer is for the same words with the same input; empty = neither is written.
     """
+    behind: tuple[str, ...] = ()
+    """The words of the wrappers in front of it (`uv run`, `sudo -u kim`), where it and all of them stand as written."""
 
 
 class FileUse(Struct, frozen=True, gc=False):

@@ -178,6 +178,9 @@ class Commands:
 
     def _find(self, command: SimpleCommand, found: set[int]) -> None:
         seen = every(command)
+        if command.behind:  # an allow rule may speak of it by the words in front of it
+            front, *rest = map(Word, command.behind)
+            seen = (*seen, View(front, (*rest, *command.argv), command.cwd))
         names = names_of(seen)
         self.alone.find(names, found)
         if names is None:
