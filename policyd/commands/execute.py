@@ -318,7 +318,8 @@ def _inner(run: Run, state: State, call: Call, level: _Level, inner: Inner, scri
             if index < 0:
                 within = Call(inner.argv, source, env, via, fed, call.document, (), behind)
                 index, pair = simple(run, state, within, script)
-            run.commands[index] = replace(run.commands[index], behind=behind)
+            if behind:
+                run.commands[index] = replace(run.commands[index], behind=behind)
             return pair
         return _script(run, state, level, inner, (cwd, via), script)
     finally:
@@ -329,11 +330,7 @@ def _inner(run: Run, state: State, call: Call, level: _Level, inner: Inner, scri
 def _behind(call: Call, level: _Level, inner: Inner) -> tuple[str, ...]:
     """Return the words in front of what a wrapper runs, none where the text does not stand as it is run."""
     front = level.argv[: -len(inner.argv)]
-    if (
-        front + inner.argv != level.argv
-        or (call.via and not call.behind)
-        or any(word.kind is not CONST for word in front)
-    ):
+    if front + inner.argv != level.argv or any(word.kind is not CONST for word in front):
         return ()
     return call.behind + tuple([word.text for word in front])
 
