@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -15,12 +16,20 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.daemons import Daemon, chosen, scene, until
-from tests.proxied import AGENT, POLICYD, Client
+from tests.proxied import AGENT, Client
 
 ALLOW = 'version = 1\n[[rule]]\neffect = "allow"\ncommand = "make"\n'
 DENY = ALLOW.replace("allow", "deny")
 EMPTY = "version = 1\n"
 LOOSER = "it may allow more than before"
+HASTY = """
+from policyd import cli
+from policyd.service import steady, watch
+steady.QUIET = watch.BEAT = watch.PAUSE = 0.05
+raise SystemExit(cli.main())
+"""
+POLICYD = [sys.executable, "-c", HASTY]
+"""It soon takes files for whole."""
 
 
 class Transport(ABC):

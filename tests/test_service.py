@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from policyd.model import Effect, Filesystem, Layer
 from policyd.policy import Policy, PolicyError, load
+from policyd.service import steady
 from policyd.service.book import Change, PolicyBook
 from policyd.service.change import loosens
 from policyd.service.passing import let_go
@@ -251,7 +252,9 @@ def test_the_tally_counts_effects_and_rules() -> None:
 def test_what_could_not_be_recorded_counts_as_refused() -> None:
     tally = Tally()
     tally.lost = 2
-    assert tally.refused and tally.lines() == ["0 allowed, 0 rejected, 0 unasked, 2 refused: they could not be recorded"]
+    assert tally.refused and tally.lines() == [
+        "0 allowed, 0 rejected, 0 unasked, 2 refused: they could not be recorded"
+    ]
 
 
 # ---- policies in force -----------------------------------------------------------------------------
@@ -262,8 +265,9 @@ ALLOW_CAT = '[[rule]]\nid = "c"\neffect = "allow"\ncommand = "cat **"\n'
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Places:
-    """A home with a directory for policies, no managed layer."""
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
+    """A home with a directory for policies, no managed layer; what is written there is whole at once."""
+    monkeypatch.setattr(steady, "QUIET", 0.0)
     (tmp_path / "home/.config/policyd/policies.d").mkdir(parents=True)
     found = where.find(home=str(tmp_path / "home"), environ={})
     return replace(found, managed=("/nowhere/policyd",))
@@ -416,6 +420,53 @@ def test_tighten_takes_new_denials_and_no_new_allows(places: Places) -> None:
     put(places, "a.toml", ALLOW_CAT)
     looked(made)
     assert ids(made.policy, Effect.ALLOW) == set() and ids(made.policy, Effect.DENY) == {"d", "e"}
+
+
+STEPS = (
+    (DENY + ALLOW_CAT, "in place of the old, line for line"),
+    (DENY + ALLOW_LS + ALLOW_CAT + DENY.replace('"d"', '"e"'), "with more in it"),
+    (ALLOW_CAT, "with less in it"),
+)
+
+
+@pytest.mark.parametrize(("text", "name"), STEPS)
+def test_a_file_that_is_being_written_allows_nothing_that_was_not_allowed(
+    places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, name: str
+) -> None:
+    monkeypatch.setattr(steady, "QUIET", 0.5)
+    file = put(places, "a.toml", DENY + ALLOW_LS)
+    made, lines, now = book(places), text.splitlines(keepends=True), [0.0]
+    made._steady._clock = lambda: now[0]
+    for cut in [*range(len(lines) + 1)] * 2:
+        file.write_text("version = 1\n" + "".join(lines[:cut]))
+        now[0] += 0.4
+        if (change := made.look()) is not None:
+            made.take(change)
+        fresh = tmp_path / str(now[0])
+        (fresh / ".policyd").mkdir(parents=True)
+        (fresh / ".policyd/p.toml").write_text("version = 1\n")
+        for policy in (made.policy, made.of((str(fresh),)).policy):
+            assert ids(policy, Effect.ALLOW) <= {"a"} and ids(policy, Effect.DENY) >= {"d"}
+        assert made.waits or made.look() is None
+    now[0] += 0.5
+    assert looked(made).loosens and not made.waits and made.look() is None
+    for effect in Effect:
+        assert (
+            ids(made.policy, effect) == ids(made.of((str(fresh),)).policy, effect) == ids(book(places).policy, effect)
+        )
+
+
+def test_a_file_that_stays_wrong_while_it_is_written_is_not_looked_at_all_the_time(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = put(places, "a.toml", DENY)
+    made = book(places)
+    monkeypatch.setattr(steady, "QUIET", 60.0)
+    file.write_text("version = 1\n")
+    looked(made)
+    assert made.waits
+    file.write_text("version = 1\n[[rule]]\n")
+    assert looked(made).problems and not made.waits and ids(made.policy, Effect.DENY) == {"d"}
 
 
 LOOSER = (

@@ -9,7 +9,7 @@ from collections.abc import Callable
 class Lookout:
     """Looks again and again as long as somebody asks meanwhile; one thread at most."""
 
-    def __init__(self, look: Callable[[], None], looked: Callable[[], None], complain: Callable[[str], None]) -> None:
+    def __init__(self, look: Callable[[], object], looked: Callable[[], None], complain: Callable[[str], None]) -> None:
         """Begin nothing yet; all are called in the thread, `looked` even if `look` raised."""
         self._look = look
         self._looked = looked

@@ -293,14 +293,15 @@ class Shared:
         self.reported()
         return told if change.loosens else ""
 
-    def look(self) -> None:
-        """Look at the files again; in the watcher's thread, or in one of its own."""
+    def look(self) -> bool:
+        """Look at the files again, in the watcher's thread or in one of its own; say whether to look again soon."""
         with self._one_look:
             change = self.ground.book.look()
             if change is not None:
                 self._post(change)
             elif any(one.changed() for one in [*self._grant_files.values()]):
                 self._post("grants")
+            return self.ground.book.waits
 
     def look_soon(self) -> None:
         """Look at the files beside the traffic; `looked` is called when that is done."""

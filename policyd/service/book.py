@@ -7,7 +7,8 @@ Rules of this module:
 2. A file that vanishes keeps its denials, asks and locks until it is back or policyd starts again, in sessions that
    open meanwhile too.
 3. `look` may run in a thread: it reads files and compiles; nothing is in force before `take` swaps the references.
-4. With `reload = "tighten"` a running session is only tightened.
+4. With `reload = "tighten"` a running session is only tightened; so is every session while a file is being written
+   (`steady`): what it loosens counts later, when it is still the same.
 5. `~/` is the home of whoever a session is of: who asks a daemon of another user has one of their own.
 """
 
@@ -25,6 +26,7 @@ from policyd.model import Filesystem, Layer
 from policyd.policy import Diagnostic, Policy, PolicyError, PolicySource
 from policyd.service.change import loosens, tightened, vanished_locks, with_vanished
 from policyd.service.passing import unnoticed
+from policyd.service.steady import Steady
 from policyd.storage import policies
 from policyd.storage.places import Places
 from policyd.storage.policies import Found
@@ -51,6 +53,8 @@ class InForce(Struct, frozen=True):
     """The files the policy was made of: not the last ones, where a project's were edited badly."""
     problem: str = ""
     """Why those are not the last ones."""
+    before: InForce | None = None
+    """What held before files began to change that may not be whole yet: nothing more is allowed."""
 
 
 class Change(Struct, frozen=True):
@@ -74,6 +78,8 @@ class Change(Struct, frozen=True):
         if not self.in_force:
             return ""
         how = "it may allow more than before" if self.loosens else "it only tightens"
+        if any(one.before for one in self.in_force.values()):
+            how = "it only tightens until its files have been the same for a second"
         return f"the policy changed: {how} (revision {revision})"
 
 
@@ -100,6 +106,9 @@ class PolicyBook:
             tighten: whether a reload may only tighten.
         """
         self.tighten = tighten
+        self.waits = False
+        """Whether files are to be looked at again soon: they were not steady."""
+        self._steady = Steady()
         self._places = places
         self._version = version
         self._files = tuple(files)
@@ -119,6 +128,7 @@ class PolicyBook:
         """
         self._base = self._find_base()
         self._in_force[BASE] = InForce(self._base, *self._compose(self._base, ""), good=self._base)
+        self._steady.begin(source.name for source in self._base.sources)
         return self._in_force[BASE].policy
 
     @property
@@ -170,13 +180,16 @@ class PolicyBook:
         except PolicyError as error:
             base, changed = self._base, {}
             problems = [f"the changed policy is not used: {diagnostic}" for diagnostic in error.diagnostics]
-        said = (*problems, *(one.problem for one in {**in_force, **changed}.values() if one.problem))
+        after = {**in_force, **changed}.values()
+        self.waits = not problems and any(one.before for one in after)
+        said = (*problems, *(one.problem for one in after if one.problem))
         if not changed and said == self._reported:
             return None
         self._reported = said
         for new in changed.values():
             new.policy.ready()
-        looser = not self.tighten and any(loosens(in_force[key].policy, new.policy) for key, new in changed.items())
+        whole = {key: new for key, new in changed.items() if not (self.tighten or new.before)}
+        looser = any(loosens(in_force[key].policy, new.policy) for key, new in whole.items())
         return Change(base, changed, frozenset(in_force), said, looser)
 
     def take(self, change: Change) -> list[Policy]:
@@ -242,8 +255,11 @@ class PolicyBook:
         found = self._sources(base, roots)
         if found == base and roots:
             return self.of((), home)
-        policy, broken, good = self._kept(found, self._in_force.get((home, ()), self._in_force[BASE]), home)
-        return InForce(found, policy, broken, good)
+        beside = self._in_force.get((home, ()), self._in_force[BASE])
+        policy, broken, good = self._kept(found, beside, home)
+        if beside.before:
+            policy = tightened(beside.before.policy, policy)
+        return InForce(found, policy, broken, good, before=beside.before)
 
     def _kept(self, found: Found, old: InForce, home: str) -> tuple[Policy, str, Found]:
         """Return what files mean together with what stays of those that vanished since `old`, and what is at fault."""
@@ -256,18 +272,24 @@ class PolicyBook:
         """Yield what holds anew, for each home and set of roots whose files are different."""
         for (home, roots), old in in_force.items():
             found = self._sources(base, roots)
-            if found.sources == old.found.sources and found.broken == old.found.broken:
+            restless = self._steady.look(source.name for source in found.sources)
+            same = found.sources == old.found.sources and found.broken == old.found.broken
+            if same and (old.before is None or restless):
                 continue
-            yield (home, roots), self._renewed(found, old, home)
+            yield (home, roots), self._renewed(found, old, home, restless)
 
-    def _renewed(self, found: Found, old: InForce, home: str) -> InForce:
-        """Return what holds after the files changed from those of `old`."""
+    def _renewed(self, found: Found, old: InForce, home: str, restless: frozenset[str]) -> InForce:
+        """Return what holds after the files changed from those of `old`, some of them just now."""
         policy, broken, good = self._kept(found, old, home)
         problem = ""
         if broken and not old.broken:
             problem = f"the changed project policy is not used: {broken}"
             policy, broken, good = self._kept(last_good(found, old.good), old, home)
-        return InForce(found, tightened(old.policy, policy) if self.tighten else policy, broken, good, problem)
+        before = old.before or old
+        if self.tighten or (restless and loosens(before.policy, policy)):
+            policy = tightened(before.policy, policy)
+            return InForce(found, policy, broken, good, problem, None if self.tighten else before)
+        return InForce(found, policy, broken, good, problem)
 
 
 def last_good(found: Found, old: Found) -> Found:

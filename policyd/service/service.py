@@ -106,13 +106,14 @@ class Service:
 
     # ---- reload -------------------------------------------------------------------------------------
 
-    def _look(self) -> None:
-        """Look at the files, in the watcher's thread."""
+    def _look(self) -> bool:
+        """Look at the files, in the watcher's thread; say whether to look again soon."""
         change = self._book.look()
         if change is not None:
             self._performer.post(change)
         elif self._remembered.changed():
             self._performer.post("grants")
+        return self._book.waits
 
     def _reloaded(self, found: object) -> Reloaded | None:
         """Take what the watcher found; return what the enforcement is told: it judges open questions again."""

@@ -143,6 +143,7 @@ def prepare(choices: Choices) -> Ground:
     loaded = load_settings(places, choices, locks, problems)
     if problems or loaded is None:
         raise StartError(problems)
+    loaded = replace(loaded, notes=(*loaded.notes, *unmatched(book.sources, choices.digests)))
     settings = loaded.settings
     book.tighten = settings.reload == "tighten"
     log = AuditLog(settings.audit_path or f"{places.audit}/", origin=origin(choices))

@@ -44,9 +44,9 @@ class Watcher:
     """Calls `look` after every change in the directories that `places` names, until `stop`."""
 
     def __init__(
-        self, places: Callable[[], list[str]], look: Callable[[], None], complain: Callable[[str], None]
+        self, places: Callable[[], list[str]], look: Callable[[], bool | None], complain: Callable[[str], None]
     ) -> None:
-        """Begin nothing yet; all three are called in the watcher's thread."""
+        """Begin nothing yet; all three are called in the watcher's thread. `look` says whether to look again soon."""
         self._places = places
         self._look = look
         self._complain = complain
@@ -72,7 +72,7 @@ class Watcher:
                 self._stop.wait(POLL)
                 self._done(self._look, "policy files could not be looked at")
 
-    def _done(self, step: Callable[[], None], otherwise: str) -> bool:
+    def _done(self, step: Callable[[], object], otherwise: str) -> bool:
         """Do a step; where it fails, report that once: a watcher that cannot watch still looks."""
         try:
             step()
@@ -95,8 +95,7 @@ class Watcher:
                     return
                 left -= BEAT
                 if changes != "timeout" or not begun or left <= 0:
-                    begun, left = True, POLL
-                    self._look()
+                    begun, left = True, BEAT if self._look() else POLL
                     self._stop.wait(PAUSE)
                 # A directory that went is watched no more, even if another has its place already.
                 gone = not isinstance(changes, str) and any(path in places for _, path in changes)
