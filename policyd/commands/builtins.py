@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from policyd.commands.plain import constant
 from policyd.commands.state import Cwd, Pair, State, enter
 from policyd.commands.taint import TAINTS_ALL
-from policyd.model import CONST, UNKNOWN, Word
+from policyd.model import CONST, UNKNOWN, Assignment, Word
 
 Words = tuple[Word, ...]
 Opaque = Callable[[str], None]
@@ -49,6 +49,8 @@ _LISTING = frozenset({"declare", "export", "local", "readonly", "typeset"})
 """Builtins that print every variable where they are given none: secrets may be among them."""
 _FLAGS = re.compile(r"[-+][a-zA-Z]*|").fullmatch
 MOVES = frozenset({"cd", "chdir"})
+_LEADS = frozenset({"CDPATH", "HOME", "OLDPWD", "PWD"})
+"""Variables that say where `cd` leads."""
 _TOPLEVEL = frozenset(Word(f'"$(git rev-parse --show-toplevel{quiet})"', UNKNOWN) for quiet in ("", " 2>/dev/null"))
 """Where the repository begins, in quotes: where there is none, `cd` stays where it is."""
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=)(.*)", re.DOTALL)
@@ -67,8 +69,10 @@ def subscripted(name: str) -> str:
     return f"the subscript in `{name[:40]}` is evaluated, which may run something"
 
 
-def directory(words: Words, state: State) -> Cwd | None:
-    """Return every directory that `cd` with these operands may lead to; None where it cannot be told."""
+def directory(words: Words, env: tuple[Assignment, ...], state: State) -> Cwd | None:
+    """Return every directory that `cd`, `env` in front of it, may lead to; None where it cannot be told."""
+    if env and not _LEADS.isdisjoint([assignment.name for assignment in env]):
+        return None
     if len(words) == 1 and words[0].kind is CONST and words[0].text[:1] != "-":
         known = not state.tainted and "CDPATH" not in state.names
         return (enter(state.cwd, words[0].text) or None) if known else None
@@ -92,13 +96,18 @@ def directory(words: Words, state: State) -> Cwd | None:
     return enter(state.cwd, target.text) or None
 
 
-def apply(name: str, argv: Words, state: State, opaque: Opaque) -> Pair:
-    """Change `state` as the builtin `name` does; return the directories after success and after failure."""
+def moved(there: Cwd | None, here: Cwd) -> Pair:
+    """Return where a `cd` to `there` leaves the shell: one that tells where it went may fail at that."""
+    return (there, here) if there else ((), ())
+
+
+def apply(name: str, argv: Words, env: tuple[Assignment, ...], state: State, opaque: Opaque) -> Pair:
+    """Change `state` as the builtin `name` does, `env` in front of it; return where success and failure leave it."""
     here = state.cwd
     if name in MOVES:
-        return directory(argv[1:], state) or (), here
+        return moved(directory(argv[1:], env, state), here)
     if name in {"pushd", "popd"}:
-        return (), here
+        return moved(None, here)
     if name in {"break", "continue"}:
         state.jumps += 1
     step = _STEPS.get(name)

@@ -159,7 +159,7 @@ def simple(run: Run, state: State, call: Call, script: Script) -> tuple[int, Pai
         after = _inner(run, state if live else state.fork(), call, last, inner, script)
         pair = after if live else pair
     if own:
-        after = builtins.apply(name, last.argv, state, run.opaque)
+        after = builtins.apply(name, last.argv, last.env, state, run.opaque)
         pair = after if name != "eval" else ((), ()) if not found.inners else pair
         if name in _KEEPS_PREFIX:
             _keep(state, last.env)
@@ -169,14 +169,14 @@ def simple(run: Run, state: State, call: Call, script: Script) -> tuple[int, Pai
 def _builtin(run: Run, state: State, call: Call, name: str) -> tuple[int, Pair]:
     """Add a builtin that runs nothing, `cd` once for every directory it may lead to; do what it does to the shell."""
     here, moves = state.cwd, name in builtins.MOVES
-    there = builtins.directory(call.argv[1:], state) if moves else None
+    there = builtins.directory(call.argv[1:], call.env, state) if moves else None
     idle, places = False, _UNSHOWN
     if _is_clean(run, state, call.env):
         idle, places = builtins.is_idle(name, call.argv), _shown(there)
     first = len(run.commands)
     for place in places:
         _ordinary(run, state, call, place, idle)
-    pair = (there or (), here) if moves else builtins.apply(name, call.argv, state, run.opaque)
+    pair = builtins.moved(there, here) if moves else builtins.apply(name, call.argv, call.env, state, run.opaque)
     if call.env and name in _KEEPS_PREFIX:
         _keep(state, call.env)
     return first, pair
@@ -261,7 +261,7 @@ def _add(run: Run, state: State, call: Call, levels: list[_Level], builtin: str,
     if _is_clean(run, state, last.env):
         idle = builtins.is_idle(builtin, last.argv) if builtin else alike
         if builtin in builtins.MOVES:
-            places = _shown(builtins.directory(last.argv[1:], state))
+            places = _shown(builtins.directory(last.argv[1:], last.env, state))
     first = -1
     for place in places:
         if len(levels) == 1:

@@ -147,8 +147,10 @@ def negated(reader: Reader, node: Node, behind: list[Node] | None = None) -> Pai
 
 
 def subshell(reader: Reader, node: Node) -> Pair:
-    """Read `( … )`."""
+    """Read `( … )`; `((` begins arithmetic to bash, wherever it stands."""
     here = reader.state.cwd
+    if reader.source.startswith("((", node.start_byte):
+        _computed(reader, node)
     reader.apart(reader.enclosed, node)
     return here, here
 
@@ -165,15 +167,19 @@ def group(reader: Reader, node: Node) -> Pair:
 
 def evaluated(reader: Reader, node: Node) -> Pair:
     """Read `(( … ))`: arithmetic, which may run a subscript."""
-    reader.opaque(f"`{reader.text(node.start_byte, node.end_byte)[:SHOWN]}` is evaluated, which may run something")
+    _computed(reader, node)
     for name in re.findall(
         r"([A-Za-z_]\w*)\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)", reader.text(node.start_byte, node.end_byte)
     ):
         reader.state.assign(name, None, plain=True)
-    reader.state.names = dict.fromkeys(reader.state.names)
     reader.note(node)
     Scanner(reader).live(node.start_byte + 2, node.end_byte, quotes=True)
     return reader.state.cwd, reader.state.cwd
+
+
+def _computed(reader: Reader, node: Node) -> None:
+    reader.opaque(f"`{reader.text(node.start_byte, node.end_byte)[:SHOWN]}` is evaluated, which may run something")
+    reader.state.names = dict.fromkeys(reader.state.names)
 
 
 def function(reader: Reader, node: Node) -> Pair:

@@ -30,6 +30,8 @@ _COUNTS = re.compile(
 )
 _COUNTED = 100
 _ITEM_ENDS = frozenset({";;", ";&", ";;&"})
+_FALLS = frozenset({";&", ";;&"})
+"""What a list ends with behind which another may run."""
 _WORDS_OF_IF = frozenset({"if", "then", "elif", "else", "fi"})
 
 
@@ -53,17 +55,19 @@ def branches(reader: Reader, node: Node) -> Pair:
 
 
 def cases(reader: Reader, node: Node) -> Pair:
-    """Read `case … in … esac`: any of its lists may run, or none."""
+    """Read `case … in … esac`: any of its lists may run, or none, and one behind `;&` or `;;&` behind another."""
     state, here = reader.state, reader.state.cwd
     ends: list[Cwd] = [here]
     names: list[dict[str, Word | None]] = []
+    falls = False
     for child in reader.children(node):
         if child.type == "case_item":
             before = dict(state.names)
-            state.cwd = here
+            state.cwd = branching.after(state, ends, names)[0] if falls else here
             ends.append(union(*_item(reader, child)))
             names.append(state.names)
             state.names = before
+            falls = falls or bool(child.children and child.children[-1].type in _FALLS)
         elif child.type not in {"case", "in", "esac", ";", "comment"}:
             _pattern(reader, child)
     return branching.after(state, ends, names)
