@@ -255,6 +255,7 @@ class PolicyBook:
         found = self._sources(base, roots)
         if found == base and roots:
             return self.of((), home)
+        self._steady.begin(source.name for source in found.sources)
         beside = self._in_force.get((home, ()), self._in_force[BASE])
         policy, broken, good = self._kept(found, beside, home)
         if beside.before:

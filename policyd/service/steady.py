@@ -14,6 +14,8 @@ from time import monotonic
 
 QUIET = 1.0
 """Seconds."""
+KEPT = 10_000
+"""Files: sessions in new projects come and go."""
 Stamp = tuple[int, ...]
 
 
@@ -26,8 +28,11 @@ class Steady:
         self._since: dict[str, tuple[Stamp, float]] = {}
 
     def begin(self, paths: Iterable[str]) -> None:
-        """Take files for steady: there is nothing else to go by."""
-        self._since.update({path: (stamp(path), -inf) for path in paths})
+        """Take files that are read for the first time for steady: there is nothing else to go by."""
+        if len(self._since) > KEPT:  # all are restless for a while
+            self._since.clear()
+        for path in paths:
+            self._since.setdefault(path, (stamp(path), -inf))
 
     def look(self, paths: Iterable[str]) -> frozenset[str]:
         """Note how files are; return those that are not steady."""
