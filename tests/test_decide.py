@@ -296,8 +296,8 @@ def test_a_policy_inside_the_workspace_is_the_projects(house: Path, capsys: pyte
     _, (out,), _ = decide(house, [params("execute", command="touch x")], *given, capsys=capsys)
     assert out["effect"] == "allow"
     inside.write_text(POLICY + "\n")
-    _, (out,), _ = decide(house, [params("execute", command="touch x")], *given, capsys=capsys)
-    assert out["effect"] == "ask"
+    _, (out,), said = decide(house, [params("execute", command="touch x")], *given, capsys=capsys)
+    assert out["effect"] == "ask" and f"`--policy-digest {given[3]}` is no policy file's" in said
 
 
 def test_the_settings_that_rules_see_count_as_in_a_proxy(house: Path, capsys: pytest.CaptureFixture[str]) -> None:

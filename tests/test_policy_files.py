@@ -193,6 +193,17 @@ def test_other_files_are_reported(tree: Path) -> None:
     assert "20_test.toml is not read: it is a test suite" in found.notes[1]
 
 
+def test_a_policy_beside_the_directory_of_policies_is_reported(tree: Path) -> None:
+    """Who puts it there believes that it is in force."""
+    for name in ("company.toml", "policyd.toml", "notes.txt", "a_test.toml"):
+        (tree / "policyd" / name).write_text(DENY)
+    found = managed(tree)
+    assert found.notes == (f"{tree}/policyd/company.toml is not read: policies lie in {tree}/policyd/policies.d/",)
+    (tree / "policyd" / "policies.d" / "10.toml").unlink()
+    (tree / "policyd" / "policies.d").rmdir()
+    assert managed(tree).notes == found.notes
+
+
 def test_a_swapped_file_is_never_read(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is put in the place of a checked file afterwards: the bytes are those of the checked descriptor."""
     file = tree / "policyd" / "policies.d" / "10.toml"
@@ -390,6 +401,9 @@ def test_a_users_file_inside_the_workspace_is_a_project_file(tmp_path: Path) -> 
     assert linked_root.layer is Layer.PROJECT
     vouched = f"sha256:{hashlib.sha256(ALLOW.encode()).hexdigest()}"
     assert policies.demoted([source], [str(tmp_path)], [vouched])[0].layer is Layer.USER
+    assert list(policies.unmatched([source], [vouched])) == []
+    (said,) = policies.unmatched([source], [vouched, f"sha256:{'0' * 64}"])
+    assert said.startswith(f"`--policy-digest sha256:{'0' * 64}` is no policy file's")
 
 
 def link_to(target: Path, link: Path) -> Path:

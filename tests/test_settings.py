@@ -145,6 +145,8 @@ MISTAKES = (
     ('human_ms = "x"', ':1: `human_ms` is the text "x"; it should be a valid integer'),
     ('prompt = "client"', ':1: `prompt` is the text "client"; it should be a list, `prompt = ["…"]`'),
     ('audit = "x"', ':1: `audit` is the text "x"; write a table: `{ name = value }`'),
+    ("nonsense = 1\n", ":1: unknown setting `nonsense`; known here: prompt, timeouts, agent_mode"),
+    ("[audit]\nwhere = 1", ":2: unknown setting `audit.where`; known here: path, durability"),
     ("PROMPT = []", ":1: unknown setting `PROMPT`; did you mean `prompt`?"),
 )
 
@@ -181,7 +183,7 @@ def test_a_file_behind_a_link_that_leads_nowhere_is_an_error(places: Places, lay
 def test_a_managed_file_that_others_can_write_is_an_error(places: Places) -> None:
     write(places, managed="strict = true")
     Path(places.managed_settings[0]).chmod(0o666)
-    with pytest.raises(SettingsError, match="everybody may write it"):
+    with pytest.raises(SettingsError, match=r"everybody may write it; make it belong to root .*chmod go-w"):
         loaded(places)
 
 

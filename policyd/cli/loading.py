@@ -50,7 +50,9 @@ class Loaded(Struct):
         said = {"labels": dict(self.args.label), "shell": self.args.shell}
         locks = self.of((self.args.cwd,) if self.args.cwd else ())[0].lock.settings
         given = {name: value for name, value in said.items() if value}
-        return settings.load(where, options=given, environ={}, locks=locks)
+        loaded = settings.load(where, options=given, environ={}, locks=locks)
+        unmatched = policies.unmatched(self.base.sources, self.args.policy_digest)
+        return replace(loaded, notes=(*loaded.notes, *unmatched))
 
     def session(self, session: Session) -> tuple[Policy, str]:
         """Return the policy of a session and why everything in it is at least ask."""

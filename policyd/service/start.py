@@ -33,6 +33,7 @@ from policyd.storage.auditlog import AuditError, AuditLog
 from policyd.storage.filesystem import RealFilesystem
 from policyd.storage.grants import Remembered, shelf_in
 from policyd.storage.places import PlaceError, Places
+from policyd.storage.policies import unmatched
 from policyd.storage.settings import Loaded, SettingsError
 
 STEPS = ("client", "inbox", "none")

@@ -10,8 +10,8 @@ Rules of this module:
    Invalid at start, it makes everything in that session at least ask.
 4. A user's policy file that lies inside a session's workspace is a project file, whatever named it, unless its bytes
    were vouched for with `--policy-digest sha256:…`.
-5. What is in a policy directory and is no policy (another ending, a test suite `*_test.toml`) is reported, never
-   silently left out.
+5. What is in a policy directory and is no policy (another ending, a test suite `*_test.toml`), and what lies beside
+   `policies.d` as if it were one, is reported, never silently left out.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from policyd.storage.strictfile import (
 from policyd.storage.trust import ProjectFiles, TrustStore, read_project
 
 ENDING, SUITE = ".toml", "_test.toml"
+PLACE, SETTINGS = "policies.d", "policyd.toml"
 
 
 class Found(Struct, frozen=True):
@@ -111,11 +112,11 @@ def checked(
     except (FileNotFoundError, NotADirectoryError) as error:
         if not never_was(directory):
             raise PolicyError([refused(directory, error, layer)]) from error
-        return Found()
+        return Found(notes=tuple(beside(directory)))
     except OSError as error:
         raise PolicyError([refused(directory, error, layer)]) from error
     chosen = [os.path.join(directory, name) for name in names if is_policy(name)]
-    return Found(sources_of(chosen, layer, reading), tuple(unread(directory, names)))
+    return Found(sources_of(chosen, layer, reading), (*unread(directory, names), *beside(directory)))
 
 
 def sources_of(
@@ -145,6 +146,18 @@ def unread(directory: str, names: Iterable[str]) -> Iterator[str]:
         if not is_policy(name):
             why = "it is a test suite" if name.endswith(SUITE) else f"policy files end in {ENDING}"
             yield f"{os.path.join(directory, name)} is not read: {why}"
+
+
+def beside(directory: str) -> Iterator[str]:
+    """Yield a note about each policy that was put beside `policies.d` instead of in it."""
+    above, name = os.path.split(directory)
+    try:
+        names = sorted(os.listdir(above)) if name == PLACE else []
+    except OSError:  # it is not there, or closed: nothing in it could be meant for policyd
+        return
+    for name in names:
+        if is_policy(name) and name != SETTINGS:
+            yield f"{os.path.join(above, name)} is not read: policies lie in {directory}/"
 
 
 UNREADABLE = {
@@ -233,6 +246,14 @@ def demote(source: PolicySource, roots: Sequence[str], vouched: Sequence[str]) -
         if any(place == root or place.startswith(root.rstrip("/") + "/") for place in places):
             return replace(source, layer=Layer.PROJECT, trusted=False, root=root)
     return source
+
+
+def unmatched(sources: Iterable[PolicySource], vouched: Iterable[str]) -> Iterator[str]:
+    """Yield a note about each digest that is no policy file's: the file it was meant for only tightens."""
+    there = {f"sha256:{sha256(source.data).hexdigest()}" for source in sources} if vouched else set()
+    for digest in vouched:
+        if digest not in there:
+            yield f"`--policy-digest {digest}` is no policy file's; write what `sha256sum FILE` prints"
 
 
 def loaded_at(

@@ -20,7 +20,9 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct, field
 from msgspec.structs import fields, replace
 
+from policyd.model import Layer as PolicyLayer
 from policyd.storage.places import Places
+from policyd.storage.policies import refused
 from policyd.storage.strictfile import never_was, own_owners, read_own, read_strictly
 
 VARIABLES = {"POLICYD_LOG_LEVEL": "log_level", "POLICYD_COLOR": "color", "POLICYD_AUDIT_DIR": "audit_path"}
@@ -171,7 +173,7 @@ def values_of(path: str, problems: list[str], *, managed: bool) -> dict[str, obj
         data = read_file(path, managed=managed)
     except OSError as error:
         if not (isinstance(error, FileNotFoundError) and never_was(path)):
-            problems.append(f"{path}: cannot be read: {error.strerror or error}")
+            problems.append(str(refused(path, error, PolicyLayer.MANAGED if managed else PolicyLayer.USER)))
         return {}
     from policyd.storage.settings_file import parse
 

@@ -149,7 +149,7 @@ def in_words(path: str, data: bytes, error: ErrorDetails) -> str:
     where = f"{path}:{line_of(data, str(place[0]), str(place[1]) if len(place) > 1 else '')}"
     if kind == "extra_forbidden":
         names = NAMES.get(str(place[0]) if len(place) > 1 else "", NAMES[""])
-        return f"{where}: unknown setting `{key}`{hint(str(place[-1]), names)}"
+        return f"{where}: unknown setting `{key}`{hint(str(place[-1]), names) or '; known here: ' + ', '.join(names)}"
     if kind == "string_pattern_mismatch":
         message = PATTERNS[str(place[0])]
         return f"{where}: `{key}`: {message}"
