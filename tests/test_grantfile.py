@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from policyd.grants import Clock, Grant
 from policyd.model import Effect
 from policyd.storage import clock as clocks
-from policyd.storage import grantfile
+from policyd.storage import grantfile, locks
 from policyd.storage.grantfile import GrantFile, GrantFileError, name_of
 from policyd.storage.grants import Remembered, files, shelf_in
 from policyd.storage.readings import Readings
@@ -171,6 +171,17 @@ def test_a_change_that_cannot_be_written_changes_nothing(project: Path, monkeypa
                 put(project, OTHER)
         if name == "write_whole":
             assert Path(mine.path).read_bytes() == before
+
+
+def test_a_lock_that_nobody_lets_go_of_keeps_nobody_waiting(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = put(project, ALLOW)
+    monkeypatch.setattr(locks, "LONGEST", 0.02)
+    with open(f"{mine.path}.lock", "rb") as stopped:
+        locks.lock(stopped.fileno())
+        with pytest.raises(GrantFileError, match="another process keeps it locked"):
+            put(project, OTHER)
+        assert file(project).grants(CLOCK) == (ALLOW,)
+    put(project, OTHER)
 
 
 def test_another_directory_at_the_same_path_voids_what_was_allowed(project: Path) -> None:

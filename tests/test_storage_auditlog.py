@@ -18,12 +18,14 @@ from threading import Event
 import pytest
 
 from policyd import audit
+from policyd.storage import locks
 from policyd.storage.auditchain import head_path, log_files, verify
 from policyd.storage.auditlog import AuditError, AuditLog
 from policyd.storage.auditsync import Syncer
 from tests.audited import delete, edit, swap
 
 NOW = datetime(2026, 11, 29, tzinfo=UTC)
+LOCK = locks.lock
 
 
 def row(number: int) -> dict[str, object]:
@@ -165,6 +167,28 @@ def test_what_cannot_be_written_is_an_error_and_leaves_a_gap_record(
     lines = [json.loads(line) for line in path.read_bytes().splitlines()]
     assert [line["event"] for line in lines] == ["decision", "gap", "decision"] and lines[1]["lost"] == 3
     assert faults(path) == []
+
+
+def test_a_lock_that_nobody_lets_go_of_is_an_error_and_keeps_nobody_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a process leaves it that was stopped while it wrote."""
+    monkeypatch.setattr(locks, "LONGEST", 0.02)
+    log = AuditLog(str(tmp_path / "audit.jsonl"))
+    log.append(row(0), NOW)
+    with open(log.path, "rb") as stopped:
+        locks.lock(stopped.fileno())
+        for brief in (False, True):
+            waits: list[bool] = []
+            monkeypatch.setattr(
+                locks, "lock", lambda fd, brief, real=LOCK, waits=waits: (waits.append(brief), real(fd))
+            )
+            with pytest.raises(AuditError, match="another process keeps it locked"):
+                log.append(row(1), NOW)
+            assert waits == [brief]
+    log.append(row(2), NOW)
+    assert [json.loads(line)["event"] for line in Path(log.path).read_bytes().splitlines()][1:] == ["gap", "decision"]
+    assert faults(Path(log.path)) == []
 
 
 @pytest.mark.parametrize("path", ["/dev/full", "/proc/nowhere/audit.jsonl", "/dev/null/audit.jsonl"])

@@ -13,7 +13,6 @@ Rules of this module:
 
 from __future__ import annotations
 
-import fcntl
 import grp
 import os
 import socket
@@ -24,7 +23,7 @@ from contextlib import suppress
 from functools import lru_cache
 
 from policyd.daemon.shared import Who
-from policyd.storage import places, sockets
+from policyd.storage import locks, places, sockets
 from policyd.storage.processes import born
 
 BACKLOG = 1024
@@ -58,13 +57,13 @@ def listen(path: str) -> socket.socket:
     try:
         os.makedirs(directory, mode=0o700, exist_ok=True)
         _check_directory(directory)
-        lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        held = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            locks.lock(held)
             _make_room(path)
             return _bound(path)
         finally:
-            os.close(lock)
+            os.close(held)
     except OSError as error:
         raise ListenError(f"{path}: {error.strerror or error}") from error
 

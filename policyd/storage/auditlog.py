@@ -3,7 +3,8 @@
 Rules of this module:
 
 1. An append holds the file's lock: it looks whether another process wrote, takes number and hash of the last line from
-   there, writes one line, and is done. A line that could not be written whole is taken back.
+   there, writes one line, and is done. A line that could not be written whole is taken back. A lock that nobody lets
+   go of is a failure, and hardly waited for again until it was had.
 2. `append` raises `AuditError` where the line is not in the file; whoever calls must then reject. After a failure the
    next line that can be written is a `gap` record with the count of what was lost.
 3. `fsync` means durable before it counts: `Syncer` does it in a thread of its own, one call for all that wait. A file
@@ -18,7 +19,6 @@ Rules of this module:
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import stat
 import threading
@@ -27,6 +27,7 @@ from contextlib import suppress
 from datetime import datetime
 
 from policyd import audit
+from policyd.storage import locks
 from policyd.storage.auditchain import Head, current_head, first_number, head_path, log_path, read_note
 
 ROTATE = 64 * 1024 * 1024
@@ -172,7 +173,7 @@ class AuditLog:
             fd = self._fd if self._fd is not None else self._open()
             if self._note is None:
                 return fd, 0
-            fcntl.flock(fd, fcntl.LOCK_EX)
+            locks.lock(fd, brief=bool(self.lost))
             try:
                 size = self._current_size()
                 current = size is not None and not self._put_aside(fd, size)
@@ -187,7 +188,7 @@ class AuditLog:
     def _unlock(self, fd: int) -> None:
         """Let others write: also while a thread holds a copy of the descriptor to make it durable."""
         if self._note is not None:
-            fcntl.flock(fd, fcntl.LOCK_UN)
+            locks.unlock(fd)
 
     def _open(self) -> int:
         """Open the log and, if it is a regular file, the note of its end."""

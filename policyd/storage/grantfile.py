@@ -4,8 +4,9 @@ Rules of this module:
 
 1. Files are keyed by the real path of the project's root, never kept in the repository. Device and inode of the root
    are noted: where another directory lies at that path, its allows are void.
-2. A change holds a lock (the kernel frees it when its holder dies), reads what is there, writes a temporary file in the
-   same directory, flushes it, renames it, flushes the directory. A reader sees the old file or the new one.
+2. A change holds a lock (the kernel frees it when its holder dies; one that stays held is a failure), reads what is
+   there, writes a temporary file in the same directory, flushes it, renames it, flushes the directory. A reader sees
+   the old file or the new one.
 3. Only a regular file of this user that nobody else may write counts, checked on the descriptor that is read.
 4. A damaged file is set aside and replaced by what could be saved: denials. Its allows are gone. One that cannot be
    read just now (no descriptor is left, a disk fails) is `unread`, not damaged: it stays, nothing is written over it,
@@ -21,7 +22,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
@@ -35,6 +35,7 @@ from policyd.grants import Clock, Grant, Loaded, Project, dump, load
 from policyd.grants.text import BREAK, LONGEST_TEXT
 from policyd.model import Effect
 from policyd.storage import clock as clocks
+from policyd.storage.locks import lock
 from policyd.storage.readings import Readings
 from policyd.storage.strictfile import own_owners, read_own, read_some
 
@@ -232,7 +233,7 @@ class GrantFile(Struct):
             raise GrantFileError(errno.EPERM, "the directory is not this user's alone", self.directory)
         descriptor = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            lock(descriptor)
             yield
         finally:
             os.close(descriptor)
