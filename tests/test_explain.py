@@ -125,7 +125,7 @@ def test_a_managed_default_that_delegates_leaves_a_way_out(house: Path, capsys: 
     (house / "managed/company.toml").write_text('version = 1\n[defaults]\n"*" = "ask"\ndelegate = true\n')
     given = ["--policy", str(house / "policy.toml"), "--home", str(house / "home"), "--cwd", str(house / "app")]
     assert main(["explain", "--managed", str(house / "managed"), *given, "--example", "execute make"]) == 0
-    assert "[[rule]]" in capsys.readouterr().out
+    assert "[[rule]]  # for a file of ~/.config/policyd/policies.d/\n" in capsys.readouterr().out
 
 
 def test_the_way_out_of_a_broken_project_is_to_repair_it(house: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -95,6 +95,8 @@ def attempt(words: list[str]) -> int:
 def dispatch(words: list[str]) -> int:
     """Import the module of the command named by the first word and run it with the others."""
     name, rest = words[0] if words else "help", words[1:]
+    if name == "help" and rest:
+        return dispatch([rest[0], "--help"])
     if name in {"-h", "--help", "help"}:
         sys.stdout.write(overview() + "\n")
         return 0 if words else 2
@@ -104,13 +106,22 @@ def dispatch(words: list[str]) -> int:
         sys.stdout.write(f"policyd {__version__}\n")
         return 0
     if name not in COMMANDS:
-        sys.stderr.write(f"policyd: unknown command `{name}`; `policyd help` lists them\n")
+        sys.stderr.write(f"policyd: unknown command `{name}`; {hint(name)}`policyd help` lists them\n")
         return 2
     if name == "proxy":
         from policyd.proxy import main as run_proxy
 
         return run_proxy(rest)
     return int(module_of(name).run(parser_of(name).parse_args(rest)))
+
+
+def hint(word: str) -> str:
+    """Return a hint at the command that does what the word says, or is called nearly so."""
+    from policyd.policy.errors import nearest
+
+    does = (name for name, text in COMMANDS.items() if word in text.replace(":", "").split())
+    found = next(does, "") or nearest(word, COMMANDS)
+    return f"did you mean `{found}`? " if found else ""
 
 
 def module_of(name: str) -> ModuleType:

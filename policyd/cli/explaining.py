@@ -46,7 +46,8 @@ def paragraphs(result: Result, evidence: tuple[Evidence, ...], point: Authorizer
     ground = Ground(*point.in_force(request.session_id), () if space.sound else space.unsound)
     for way in ways_out(result.decision, result.answer.effect, space.roots, ground):
         lines = way.splitlines()
-        yield f"  way out  {safe(lines[0])}"
+        place = "  # for a file of ~/.config/policyd/policies.d/" if lines[0] == "[[rule]]" else ""
+        yield f"  way out  {safe(lines[0])}{place}"
         yield from (f"           {safe(line)}" for line in lines[1:])
 
 
