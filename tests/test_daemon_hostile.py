@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +24,6 @@ from policyd.daemon.lookout import Lookout
 from policyd.daemon.memory import Pressure
 from policyd.daemon.peer import Peer as DaemonPeer
 from policyd.daemon.relay import Relay
-from policyd.daemon.serve import note
 from policyd.daemon.server import Server
 from policyd.daemon.shared import Shared, Who
 from policyd.daemon.steps import Steps
@@ -30,7 +31,7 @@ from policyd.session import Ask
 from policyd.storage import processes
 from policyd.storage.inbox import Inbox
 from policyd.storage.processes import born
-from tests.daemons import Daemon, Peer, chosen, params, scene, until
+from tests.daemons import Daemon, Peer, answers, chosen, params, scene, until
 
 PERMISSION = "session/request_permission"
 ASK = {"jsonrpc": "2.0", "method": PERMISSION, "params": params("rm x")}
@@ -325,15 +326,26 @@ def test_one_users_questions_leave_room_for_anothers(tmp_path: Path, monkeypatch
 # ---- what is said -------------------------------------------------------------------------------------
 
 
-def test_a_log_that_nobody_reads_any_more_keeps_nobody_from_being_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    with open(writing, "w", encoding="utf-8", buffering=1) as gone:
-        monkeypatch.setattr(sys, "stderr", gone)
-        for _ in range(2):
-            note("a line")
-        monkeypatch.undo()
-        os.dup2(os.open(os.devnull, os.O_WRONLY), writing)  # what waits has to go somewhere at the end
+@pytest.mark.parametrize("gone", [True, False], ids=["nobody has it open", "nobody takes anything out"])
+def test_a_log_that_nobody_reads_any_more_keeps_nobody_from_being_served(tmp_path: Path, *, gone: bool) -> None:
+    here, (reading, writing) = Daemon(scene(tmp_path)), os.pipe()
+    os.set_blocking(writing, False)
+    with suppress(BlockingIOError):
+        while os.write(writing, b"x" * 4096):
+            pass
+    os.set_blocking(writing, True)
+    if gone:
+        os.close(reading)
+    here.process = subprocess.Popen(here.command("--socket", here.path), env=here.scene.environ, stderr=writing)
+    os.close(writing)
+    until(lambda: answers(here.path), "it serves")
+    peer = here.peer()
+    peer.send({"method": "_policyd/nonsense"})
+    assert chosen(peer.ask("ls")) == "yes"
+    peer.close()
+    assert here.stop() == 0
+    if not gone:
+        os.close(reading)
 
 
 def test_a_peer_puts_no_line_of_its_own_into_the_log(peer: Peer, daemon: Daemon) -> None:

@@ -6,7 +6,6 @@ import gc
 import os
 import selectors
 import sys
-from contextlib import suppress
 
 from msgspec import Struct, field
 
@@ -16,6 +15,7 @@ from policyd.daemon.shared import Shared
 from policyd.daemon.systemd import Notifier, handed_over
 from policyd.display import inert
 from policyd.service import Choices, StartError
+from policyd.service.notes import Notes
 from policyd.service.service import SLICE
 from policyd.storage import sockets
 from policyd.storage.sockets import SocketError
@@ -33,7 +33,7 @@ class Options(Struct, frozen=True):
 
 def serve(options: Options) -> int:
     """Serve until told to end; return the exit code."""
-    notifier, caught = Notifier(), signals()
+    notifier, caught, note = Notifier(), signals(), Notes().write
     try:
         shared = Shared(options.choices, note)
         doors, made = open_doors(options, shared)
@@ -81,13 +81,6 @@ def streams() -> tuple[int, int]:
     for fd in (source, target):
         os.set_blocking(fd, False)
     return source, target
-
-
-def note(text: str) -> None:
-    """Write one line to standard error, if anybody reads it still; peers and policies chose words in it."""
-    with suppress(OSError):
-        sys.stderr.write(inert(f"policyd: {text}") + "\n")
-        sys.stderr.flush()
 
 
 def failed(problems: tuple[str, ...]) -> int:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from policyd.display import safe
 from policyd.proxy.agent import Agent, widen
-from policyd.proxy.notes import Notes
 from policyd.proxy.options import Options
 from policyd.proxy.pump import Pump
 from policyd.proxy.signals import die_by, install
 from policyd.service import Choices, Service, StartError, open_service
+from policyd.service.notes import Notes
 
 if TYPE_CHECKING:
     from policyd.proxy.remote import Remote

@@ -1,8 +1,8 @@
 """Lines on standard error that never stop the traffic.
 
-The agent has the same standard error, so it cannot be made non-blocking: a pipe or terminal is opened a second time
-where the system can (a file is not: two positions in it would overwrite each other), and written to only when ready.
-A line that finds no room is dropped and counted in the next.
+Others have the same standard error, an agent first of all, so it cannot be made non-blocking: a pipe or terminal is
+opened a second time where the system can (a file is not: two positions in it would overwrite each other), and written
+to only when ready. A line that finds no room is dropped and counted in the next.
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ from contextlib import suppress
 
 from policyd.display import inert
 
-LONGEST = 2000
+LONGEST = 1000
+"""Characters: four bytes each are what a pipe that is ready takes whole."""
 
 
 class Notes:
     """Writes `policyd: …` lines."""
 
-    def __init__(self, fd: int = 2, *, own: str = "/proc/self/fd/{}") -> None:
-        """Write to what `fd` is."""
-        self._fd = fd
+    def __init__(self) -> None:
+        """Write to what standard error is now."""
+        self._fd = 2
         self._lost = 0
-        mode = os.fstat(fd).st_mode
+        mode = os.fstat(2).st_mode
         if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
             with suppress(OSError):
-                self._fd = os.open(own.format(fd), os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                self._fd = os.open("/proc/self/fd/2", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def write(self, text: str) -> None:
         """Write one line, or count it as lost."""
