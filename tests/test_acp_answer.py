@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from policyd.acp import Answer, answer, messages, mislabelled, read_options, unsound
+from policyd.acp import Answer, answer, messages, mislabelled, unsound
+from policyd.actions.messages import listed, options_of
 from policyd.model import Effect, Option
 
 KINDS = ("allow_once", "allow_always", "reject_once", "reject_always", "mystery", None)
@@ -55,7 +56,7 @@ def test_every_row_of_the_table(decision: str) -> None:
     effect = Effect[decision.split()[0].upper()]
     for kinds in MULTISETS:
         for order in {kinds, kinds[::-1]}:
-            options = read_options(offered(order))
+            options = options_of(offered(order))
             found = answer(effect, options, final=decision == "deny finally")
             assert told(found, options) == golden(kinds, decision), (kinds, decision)
             if effect is Effect.DENY:
@@ -63,12 +64,12 @@ def test_every_row_of_the_table(decision: str) -> None:
 
 
 def test_the_first_of_several_rejects_is_taken() -> None:
-    options = read_options(offered(("reject_always", "reject_once", "reject_once")))
+    options = options_of(offered(("reject_always", "reject_once", "reject_once")))
     assert answer(Effect.DENY, options).option == "o1"
 
 
 def test_a_profile_names_the_plain_option_of_a_menu() -> None:
-    options = read_options(offered(("allow_once", "allow_once", "reject_once")))
+    options = options_of(offered(("allow_once", "allow_once", "reject_once")))
     assert answer(Effect.ALLOW, options).effect is Effect.ASK
     assert answer(Effect.ALLOW, options, plain="o1") == Answer(Effect.ALLOW, "o1")
     assert answer(Effect.ALLOW, options, plain="o2").effect is Effect.ASK
@@ -76,7 +77,7 @@ def test_a_profile_names_the_plain_option_of_a_menu() -> None:
 
 
 def test_a_profile_prefers_a_rejection_that_lets_the_turn_go_on() -> None:
-    options = read_options(offered(("allow_once", "reject_once", "reject_once")))
+    options = options_of(offered(("allow_once", "reject_once", "reject_once")))
     assert answer(Effect.DENY, options, refusal="o2").option == "o2"
     assert answer(Effect.DENY, options, refusal="o0").option == "o1"
     assert answer(Effect.DENY, options, refusal="nowhere").option == "o1"
@@ -149,15 +150,15 @@ def test_the_hostile_corpus_is_large() -> None:
 
 def test_no_hostile_options_are_allowed_by_themselves() -> None:
     for row in HOSTILE:
-        options = read_options(row)
+        options = options_of(listed(row))
         assert answer(Effect.ALLOW, options).effect is not Effect.ALLOW, row
 
 
 def test_a_name_that_says_the_opposite_is_flagged() -> None:
     for label in NO_LABELS:
-        assert [option.id for option in mislabelled(read_options([allow(label)]))] == ["yes"]
+        assert [option.id for option in mislabelled(options_of([allow(label)]))] == ["yes"]
     for label in YES_LABELS:
-        assert mislabelled(read_options([{"optionId": "n", "name": label, "kind": "reject_once"}]))
+        assert mislabelled(options_of([{"optionId": "n", "name": label, "kind": "reject_once"}]))
 
 
 def test_names_agents_really_use_are_not_flagged() -> None:
@@ -188,7 +189,7 @@ def test_names_agents_really_use_are_not_flagged() -> None:
 
 
 def test_unsound_options_are_cancelled_whatever_was_decided() -> None:
-    twice = read_options([allow(), allow(kind="reject_once")])
+    twice = options_of([allow(), allow(kind="reject_once")])
     assert unsound(twice)
     for effect in Effect:
         assert answer(effect, twice).option is None

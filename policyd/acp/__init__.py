@@ -4,7 +4,7 @@
     streams(block) or runs(block, watched)                # a glance, mostly in C; the rest goes to `envelope`
     message = envelope(line)                              # method, id, params, result, error as raw bytes
     value = strict_object(message.params, names=…)        # one reading only, else ProtocolError
-    answer(effect, read_options(value["options"]), …)
+    answer(effect, options, …)                            # which option says it, or that nobody may
 
 This is protocol version 1. Nothing here decides, remembers or sends.
 """
@@ -12,7 +12,7 @@ This is protocol version 1. Nothing here decides, remembers or sends.
 from __future__ import annotations
 
 from policyd.acp import messages
-from policyd.acp.answer import ALLOW_KINDS, REJECT_KINDS, Answer, answer, mislabelled, read_options, unsound
+from policyd.acp.answer import ALLOW_KINDS, REJECT_KINDS, Answer, answer, mislabelled, unsound
 from policyd.acp.envelope import (
     Envelope,
     NotJsonError,
@@ -47,7 +47,6 @@ __all__ = [
     "id_key",
     "messages",
     "mislabelled",
-    "read_options",
     "readable_id",
     "runs",
     "session_of",

@@ -40,20 +40,6 @@ class Answer(Struct, frozen=True, gc=False):
     """Why it is not what was decided, in words."""
 
 
-def read_options(value: object) -> tuple[Option, ...]:
-    """Return the options of a request as stated; what is no option, or has no kind, gets the kind `""`."""
-    if not isinstance(value, list):
-        return ()
-    return tuple(_option(item) for item in value)
-
-
-def _option(item: object) -> Option:
-    fields = item if isinstance(item, dict) else {}
-    values = (fields.get("optionId"), fields.get("name"), fields.get("kind"))
-    ident, name, kind = (value if isinstance(value, str) else "" for value in values)
-    return Option(ident, name, kind)
-
-
 def unsound(options: Sequence[Option]) -> str:
     """Say in words why nothing can be chosen from `options` at all, `""` if something can."""
     if not options:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
 from msgspec import Struct, ValidationError, convert
 
-from policyd.model import TABLE, Option
+from policyd.model import EMPTY, TABLE, Option
 
 LONGEST_PATH = 4096
 """Characters of a path; longer than any file system takes."""
@@ -55,16 +55,17 @@ class _Offered(Struct, gc=False):
     options: tuple[Option, ...]
 
 
-def options_of(items: list[object]) -> tuple[Option, ...]:
-    """Return the options of a request; a field of another type is empty, what is no table is none."""
+def options_of(items: Sequence[object]) -> tuple[Option, ...]:
+    """Return the options of a request; a field of another type is empty, so is every one of what is no table."""
     try:
         return convert({"options": items}, _Offered).options
     except ValidationError:
-        return tuple([_option(item) for item in items if isinstance(item, TABLE)])
+        return tuple(map(_option, items))
 
 
-def _option(item: Mapping[str, object]) -> Option:
-    fields = [item.get(key) for key in ("optionId", "name", "kind")]
+def _option(item: object) -> Option:
+    table = item if isinstance(item, TABLE) else EMPTY
+    fields = [table.get(key) for key in ("optionId", "name", "kind")]
     return Option(*[value if isinstance(value, str) else "" for value in fields])
 
 
