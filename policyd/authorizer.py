@@ -31,6 +31,11 @@ EARLIEST = datetime(2, 1, 1, tzinfo=UTC)
 LATEST = datetime(9998, 12, 31, tzinfo=UTC)
 BLIND = "files cannot be seen without a resolver, so nothing that rests on paths is allowed"
 NOWHERE = "the session's working directory is not known, so nothing is inside the workspace"
+NARROW = {
+    "command": " (an allow takes these words and no more; `**` at its end takes any)",
+    "path": " (an allow takes this path alone; `dir/**` is all below `dir`)",
+}
+"""What people expect otherwise of an allow rule that does not hold."""
 Grants = Callable[[Request, Context], Callable[[Judged], Effect | None]]
 """What people's remembered answers say of the actions of a request (`GrantBook.bind`, with a clock)."""
 Policies = Callable[[Session], tuple[Policy, str]]
@@ -217,7 +222,8 @@ def check_examples(policy: Policy, machine: Machine) -> list[Diagnostic]:
         if engine.rule_holds(example.rule, actions, context, machine.fs) is not example.wanted:
             text = example.text or inline(example.table)
             found = f"the example `{text}` {'does not match' if example.wanted else 'matches'}"
-            advice = "correct the rule or the example"
+            narrow = example.wanted and example.rule.effect is Effect.ALLOW
+            advice = "correct the rule or the example" + NARROW.get(example.rule.resource if narrow else "", "")
             ref = example.rule.ref
             wrong.append(Diagnostic(example.file, example.line, ref.id, found, advice, ref.layer))
     return wrong
