@@ -216,7 +216,8 @@ def test_a_mention_asks_for_nothing_and_is_never_allowed_anything(rng: Random) -
     loaded = draw.load([(1, True, {"defaults": {"*": "deny", "outside": "deny"}, "rule": []})])
     ref = draw.ref(rng)
     mention = Action(frozenset(), Role.MENTION, path=ref)
-    judged = engine.judge(mention, loaded, replace(draw.context(rng), broken=""))
+    request = Request("s", "t", "", (), (mention,))
+    (judged,) = engine.decide(request, loaded, replace(draw.context(rng), broken="")).actions
     assert judged.effect is Effect.ALLOW
     assert not (judged.hits or judged.defaults or judged.floors)
 

@@ -41,7 +41,7 @@ from policyd.model import (
 )
 from policyd.policy import MET_IN_EXAMPLES, Policy, Rule
 
-__all__ = ["MENU", "Grants", "decide", "judge", "no_grants", "rule_holds"]
+__all__ = ["MENU", "Grants", "decide", "no_grants", "rule_holds"]
 
 ALLOW, ASK, DENY = Effect.ALLOW, Effect.ASK, Effect.DENY
 MENU = "the options are a menu: a person must choose"
@@ -133,13 +133,6 @@ def carried(action: Action, actions: tuple[Action, ...], allows: dict[int, list[
         return []
     command = actions[action.carrier]
     return [rule for rule in allows[action.carrier] if (path.inside or rule.encloses) and rule.carries(command)]
-
-
-def judge(
-    action: Action, policy: Policy, context: Context, fs: Filesystem | None = None, actions: tuple[Action, ...] = ()
-) -> Judged:
-    """Judge one action of a request by itself."""
-    return Bench(policy, context, fs, actions or (action,)).judge(action)[0]
 
 
 def settle(request: Request, judged: tuple[Judged, ...], policy: Policy, grant: Grants) -> Decision:
