@@ -444,12 +444,19 @@ def operand(text: str, kind: str = "read") -> Action:
         ('[[rule]]\neffect="ask"\nkind="read"\npath="src"', (operand("src/a.py"),), "ask"),
         ("", (replace(operand("src/a.py"), carrier=None),), "ask"),
         ("", (replace(operand("src/a.py"), path=None, opaque="unknown"),), "ask"),
+        ('[defaults]\noutside="allow"', (operand("/etc/passwd"),), "ask"),
         ('[defaults]\n"*"="deny"', (operand("src/a.py"),), "allow"),
         ('[defaults]\n"*"="deny"', (replace(operand("src/a.py"), carrier=None),), "deny"),
     ],
 )
 def test_an_allowed_command_carries_its_operands_inside(rules: str, files: tuple[Action, ...], want: str) -> None:
     assert effect(load('[[rule]]\neffect="allow"\ncommand="cat **"\n', rules), run("cat"), *files) == want
+
+
+def test_a_rule_for_what_is_not_understood_carries_no_operand_that_is_not() -> None:
+    loaded = load('[[rule]]\neffect="allow"\nkind="execute"\nopaque=true')
+    assert effect(loaded, run("cat"), operand("src/a.py")) == "allow"
+    assert effect(loaded, run("cat"), replace(operand("src/a.py"), opaque="a glob too wide")) == "ask"
 
 
 def test_within_says_which_files_a_command_may_name() -> None:
@@ -472,6 +479,7 @@ def test_idle_commands_need_no_allow_beside_one_that_does() -> None:
     idle = replace(run("cd src"), idle=True)
     assert effect(loaded, idle, run("ls")) == "allow"
     assert effect(loaded, idle) == "ask"
+    assert effect(loaded, idle, mention("src")) == "ask"
     assert effect(loaded, replace(run("cd /etc"), idle=True), run("ls")) == "deny"
 
 
@@ -709,8 +717,13 @@ def test_a_managed_lock_refuses_grants() -> None:
 def test_every_action_of_a_request_needs_its_own_grant() -> None:
     loaded = load("")
     only = run("ls")
-    found = decide(loaded, only, run("pwd"), grant=lambda one: Effect.ALLOW if one.action is only else None)
-    assert found.effect is Effect.ASK
+
+    def remembers(one: Judged) -> Effect | None:
+        return Effect.ALLOW if one.action is only else None
+
+    assert decide(loaded, only, run("pwd"), grant=remembers).effect is Effect.ASK
+    ruled = load('[[rule]]\neffect="allow"\ncommand="pwd"')
+    assert decide(ruled, only, run("pwd"), grant=remembers).effect is Effect.ALLOW
 
 
 @pytest.mark.parametrize(
