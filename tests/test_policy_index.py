@@ -107,6 +107,8 @@ def test_no_command_rule_that_may_hold_is_left_out(seed: int, effect: str) -> No
         ("mytool --Xyz", "mytool -vx"),
         ("mytool -x", "mytool --Xyz"),
         ("npm publish", "npm publ"),
+        ("gradlew publish", "./gradlew publ"),
+        ("npm run publish", "npm run --silent publ"),
         ("docker rm x", "docker container remove x"),
         ("make build", "make test build"),
         ("make build", "gmake build"),

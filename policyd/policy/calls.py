@@ -8,6 +8,7 @@ named too often costs time, one that is missing would be a hole, so what cannot 
 from __future__ import annotations
 
 import posixpath
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -68,7 +69,7 @@ class Uses:
     for every name of it (`npm i`, `npm install`), and for some programs for whatever it begins with.
     """
 
-    __slots__ = ("any", "every", "glued", "options", "strict", "words")
+    __slots__ = ("any", "every", "glued", "keys", "options", "strict", "words")
 
     def __init__(self, name: str, patterns: Sequence[tuple[int, tuple[PatternWord, ...], bool]]) -> None:
         """File each number under what its pattern, of program `name`, says; and note which deny or ask."""
@@ -86,6 +87,7 @@ class Uses:
         for number, words in told:
             self._file(number, min(words, key=lambda each: often[each[0]], default=None))
         self.words.update({word: self.words[other] for word, other in synonyms(name).items() if other in self.words})
+        self.keys = sorted(self.words)
 
     def _file(self, number: int, rarest: tuple[str, bool] | None) -> None:
         """File a rule under a word, or an option as `long_name` gives it."""
@@ -109,6 +111,14 @@ class Uses:
                 self._option(word, found)
             elif "/" in word:
                 found.update(table.get(fold(word), ()))
+
+    def begun(self, words: Iterable[str], found: set[int]) -> None:
+        """Add the rules filed under a word that one of `words` is the beginning of."""
+        for word in words:
+            for at in range(bisect_left(self.keys, word), len(self.keys)):
+                if not self.keys[at].startswith(word):
+                    break
+                found.update(self.words[self.keys[at]])
 
     def _option(self, word: str, found: set[int]) -> None:
         """Add the rules that an option word may tell, by its name, as a path, or by what may be glued to it."""
@@ -191,6 +201,8 @@ class Commands:
         for name in some:
             uses = self.of(name)
             uses.find(words, found)
+            if not ABBREVIATES.isdisjoint(names):
+                uses.begun(words, found)
             if not constant:
                 found.update(uses.strict)
             if uses.options and doubted(seen, name) and any(map(is_short, words)):
@@ -212,9 +224,9 @@ def telling(name: str, words: tuple[PatternWord, ...]) -> list[tuple[str, bool]]
         options += word.option
         if not text or word.path or text == "--":
             continue
-        if not word.option and name not in ABBREVIATES:
+        if not word.option:
             found.append((same.get(text, text), before.option))
-        elif word.option and options == 1 and is_named(words[0]) and is_stranger(name, text):
+        elif options == 1 and is_named(words[0]) and is_stranger(name, text):
             found.append((long_name(text), False))
     return found
 
