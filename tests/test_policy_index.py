@@ -20,7 +20,21 @@ from policyd.service.passing import free
 from tests.fakes import FakeFilesystem
 from tests.test_policy import load, source
 
-PROGRAMS = ("git", "docker", "npm", "python", "pip3.11", "kubectl", "mytool", "GIT", "./run", "sudo", "make", "find")
+PROGRAMS = (
+    "git",
+    "docker",
+    "npm",
+    "python",
+    "pip3.11",
+    "kubectl",
+    "mytool",
+    "GIT",
+    "./run",
+    "sudo",
+    "make",
+    "find",
+    "gradlew",
+)
 PARTS = (
     *(
         "push",
@@ -30,6 +44,7 @@ PARTS = (
         "list",
         "i",
         "install",
+        "inst",
         "run",
         "-m",
         "--force",
