@@ -41,7 +41,7 @@ def reading(text: str, shell: str) -> Reading:
 @in_groups((text,) for text in TABLE["alike"])
 def test_a_text_both_shells_read_alike_is_read_as_for_bash(text: str) -> None:
     assert difference(text) == ""
-    assert reading(text, "zsh") == reading(text, "sh")
+    assert reading(text, "zsh") == reading(text, "bash")
 
 
 @in_groups((text,) for text in TABLE["apart"])

@@ -73,13 +73,14 @@ def directory(words: Words, env: tuple[Assignment, ...], state: State) -> Cwd | 
     """Return every directory that `cd`, `env` in front of it, may lead to; None where it cannot be told."""
     if env and not _LEADS.isdisjoint([assignment.name for assignment in env]):
         return None
+    if state.physical and [word for word in words if ".." in word.text]:
+        return None
     if len(words) == 1 and words[0].kind is CONST and words[0].text[:1] != "-":
         known = not state.tainted and "CDPATH" not in state.names
         return (enter(state.cwd, words[0].text) or None) if known else None
     rest = list(words)
     while rest and rest[0].kind is CONST and re.fullmatch(r"-[LPe@]+", rest[0].text):
-        physical = "P" in rest.pop(0).text
-        if physical and any(".." in word.text for word in rest):
+        if "P" in rest.pop(0).text:  # a later `..` leads out of what a link points to
             return None
     if rest and rest[0].kind is CONST and rest[0].text == "--":
         rest.pop(0)

@@ -79,6 +79,8 @@ class _Level(Struct):
     argv: Words
     env: tuple[Assignment, ...]
     cwd: Cwd
+    whole: bool = True
+    """It is surely given all of `env`."""
 
 
 Script = Callable[[Run, str, State, tuple[str, ...]], Pair]
@@ -234,7 +236,8 @@ def _levels(run: Run, state: State, call: Call) -> tuple[list[_Level], Unwrapped
         if inner is None:
             return levels, found, here
         here = here and inner.here
-        levels.append(_Level(inner.argv, level.env + inner.env, _place(inner, level.cwd)))
+        whole = level.whole and not inner.trims
+        levels.append(_Level(inner.argv, level.env + inner.env, _place(inner, level.cwd), whole))
         if inner.argv[0].kind is not CONST:
             run.opaque(f"the program in `{call.source[:60]}` is not constant")
         if len(levels) > _CHAIN:
@@ -310,6 +313,7 @@ def _inner(run: Run, state: State, call: Call, level: _Level, inner: Inner, scri
     try:
         if inner.argv:
             if not inner.here:
+                state.physical = state.physical or state.cwd != cwd
                 state.cwd = cwd
             source = " ".join([word.text for word in inner.argv])
             env, fed = level.env + inner.env, "" if inner.alone else call.fed
@@ -348,6 +352,8 @@ def _script(
             inside.cwd = ()
         for assignment in level.env + inner.env:
             inside.assign(assignment.name, assignment.value, exported=True)
+            if not level.whole or len(via) > 1:  # `sudo` and its kin take variables out
+                inside.bind(assignment.name, None)
     if word is None:
         return cwd, cwd
     if word.kind is CONST:

@@ -31,6 +31,8 @@ class Inner(Struct, frozen=True):
     """It runs in the same shell."""
     alone: bool = False
     """It reads nothing of what the wrapper is fed."""
+    trims: bool = False
+    """It may not be given every variable that is set in front of the wrapper."""
     strict: bool = False
     """Only strict rules see it (another shell's text, one of two readings)."""
 

@@ -32,6 +32,7 @@ Step = tuple[str, "Node", list["Node"]]
 """What joins a statement to the one before, the statement, its redirections."""
 
 _JOINED = frozenset({"list", "pipeline"})
+_MOVES = re.compile(r"\b(?:cd|chdir|pushd|popd)\b").search
 _OPERATORS = frozenset({"&&", "||", "|", "|&"})
 
 
@@ -183,12 +184,14 @@ def _computed(reader: Reader, node: Node) -> None:
 
 
 def function(reader: Reader, node: Node) -> Pair:
-    """Read a function: its body may run at any later point, in any directory."""
+    """Read a function: its body may run at any later point, in any directory, and may leave for another."""
     here = reader.state.cwd
     reader.state.taint_all("a function may stand in for a program")
     for child in reader.children(node):
         if reader.is_statement(child):
             reader.apart(_function_body, reader, child)
+            if _MOVES(reader.source, child.start_byte, child.end_byte):
+                here = ()
         elif child.type in REDIRECTS:
             redirects.add(reader, redirects.read(reader, [child]), -1, ())
         elif child.type == "ERROR":
@@ -197,8 +200,9 @@ def function(reader: Reader, node: Node) -> Pair:
 
 
 def _function_body(reader: Reader, node: Node) -> None:
-    places = reader.state.cwd
-    reader.state.cwd = places if len(places) == 1 else ()
+    places, source = reader.state.cwd, reader.source
+    moves = _MOVES(source, 0, node.start_byte) or _MOVES(source, node.end_byte)
+    reader.state.cwd = places if len(places) == 1 and not moves else ()
     reader.run_node(node)
 
 

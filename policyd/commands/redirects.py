@@ -40,6 +40,8 @@ _NOTHING = re.compile(r"/dev/(?:null|stdin|stdout|stderr|fd/\d+)").fullmatch
 _NULL = Word("/dev/null")
 _COPY = re.compile(r"\d+-?|-").fullmatch
 _OPEN = frozenset({"-", "0", "1", "2"})
+_STANDARD = frozenset({b"0", b"1", b"2"})
+"""Descriptors that are open until one is closed: a copy of it fails from there on."""
 _ONCE = re.compile(r"[A-Za-z0-9_./@%+:,=-]+").fullmatch
 """A name that expands to itself: bash expands what stands behind `>&` a second time, what was quoted in it too."""
 _NETWORK = re.compile(r"/dev/(tcp|udp)/([^/]*)/?(.*)", re.DOTALL).match
@@ -163,6 +165,8 @@ def feed(text: Text, document: Document) -> None:
 def _file(reader: Reader, node: Node) -> list[Use]:
     operator, groups = _parts(node)
     if operator in _CLOSES:
+        if node.children[0].type != "file_descriptor" or node.children[0].text in _STANDARD:
+            reader.state.forget()
         return []
     if not groups:
         reader.opaque("a redirection has no file")
@@ -190,6 +194,8 @@ def opened(text: Text, operator: str, place: Span) -> list[Use]:
     if operator == "<":
         text.fed, text.document = "", None
     if operator in {">&", "<&"} and word.kind is CONST and _COPY(word.text):
+        if word.text[-1] == "-":
+            text.state.forget()
         return [] if word.text in _OPEN else [Use("", word, text.state.known())]
     if operator == "<&":
         text.opaque(f"`<&{shown}` is not a constant descriptor")

@@ -117,6 +117,8 @@ class State(Struct):
     """A glob that matches nothing is an error (zsh), behind which nothing of the line runs."""
     jumps: int = 0
     """How often a loop was left, or its next value taken, so far."""
+    physical: bool = False
+    """`..` leads out of what a link points to: this shell did not come here by the name of the link."""
     start: Cwd = ()
     above: Cwd = ()
     """Every directory that `cd "$(git rev-parse --show-toplevel)"` may lead to from `start`; none: not looked for."""
@@ -129,6 +131,7 @@ class State(Struct):
         """Return the state of another shell started from this one: no variable of this one is known in it."""
         found = State(self.home, cwd, dict.fromkeys(self.names), self.taint, self.tainted, told=self.told)
         found.start, found.above = self.start, self.above
+        found.physical = self.physical or cwd != self.cwd
         return found
 
     def lookup(self, name: str) -> Word | None:

@@ -37,6 +37,7 @@ _OPENING = re.compile(rf"[{{{re.escape(BRACE)}]")
 _BRACED_NAME = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _LIVE = re.compile(r"\\.|\$[(\[{]|`|[<>]\(", re.DOTALL)
 _BACKTICKS = re.compile(r"`((?:\\.|[^`\\])*)`", re.DOTALL)
+_ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _ASSIGNED_HOME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*\+?=)(~.*)", re.DOTALL)
 _PARAMETER = re.compile(r"#?([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-])(?:\[([^\]]*)\])?")
 _LITERAL_SUBSCRIPT = re.compile(r"[@*]|\"[@*]\"|-?\d+")
@@ -405,6 +406,8 @@ class Scanner:
             field = self._home(field)
         elif "=~" in field and (assigned := _ASSIGNED_HOME.fullmatch(field)):
             field = assigned[1] + self._home(assigned[2])
+        if ":~" in field and _ASSIGNED.match(field):  # in what looks like an assignment it is a home too
+            field = field.replace(":~", f":{ONE}")
         return quoting.word(field, source)
 
     def _home(self, text: str) -> str:

@@ -66,6 +66,7 @@ def _shell(name: str, words: Words, found: Unwrapped, fed: str) -> None:
     place = _place(words) if name in BASH_LIKE else -1
     if place > 0:
         found.inners.append(Inner(f"{name} -c", script=words[place]))
+        found.reasons += _otherwise(name, words[place])
         found.alike = True
         return
     at, script, stdin = 0, False, False
@@ -81,6 +82,8 @@ def _shell(name: str, words: Words, found: Unwrapped, fed: str) -> None:
             script |= text in _COMMANDS
             at += 1 if script else _long_shell_option(name, text, found)
             continue
+        if name in BASH_LIKE and not _is_usual(text, words[at + 1 :]):
+            found.reasons.append(f"with `{text}` `{name}` may read its text otherwise")
         script |= "c" in text[1:] or (name, text) in _STARTS  # `+c` is no less than `-c`
         stdin |= "s" in text[1:]
         at += 1 + text.count("o") + text.count("O")
@@ -91,8 +94,25 @@ def _shell(name: str, words: Words, found: Unwrapped, fed: str) -> None:
         found.alike = name not in BASH_LIKE and not why
         if why:
             found.reasons.append(why)
+        found.reasons += _otherwise(name, value)
     elif stdin or at >= len(words) or _is_input(words[at]):
         found.reasons.append(f"`{name}` runs what it reads from its input")
+
+
+def _is_usual(option: str, behind: Words) -> bool:
+    """Say whether an option of a shell leaves it to read its text as it does without."""
+    if "o" in option and not (behind and constant_text(behind[0]) in _USUAL_NAMES):
+        return False
+    return _USUAL.issuperset(option[1:])
+
+
+def _otherwise(name: str, text: Word) -> list[str]:
+    """Return why a shell that is less than bash may read a text otherwise, nothing where it does not."""
+    if name not in BASH_LIKE or name in {"bash", "rbash"} or text.kind is not CONST:
+        return []
+    from policyd.commands.posix import difference
+
+    return list(filter(None, [difference(text.text)]))
 
 
 def _difference(name: str, words: Words) -> str:
@@ -105,6 +125,9 @@ def _difference(name: str, words: Words) -> str:
     return difference(text)
 
 
+_USUAL = frozenset("abcefhilmnoprstuvxCET")
+_USUAL_NAMES = frozenset({"errexit", "noclobber", "noglob", "nounset", "pipefail", "posix", "verbose", "xtrace"})
+"""Options of a shell, and names behind `-o`, with which a text means no less and nothing else."""
 _COMMANDS = frozenset({"--command", "--commands", "--init-command", "--execute"})
 """What fish and nu call `-c`, and what they run first."""
 _STARTS = frozenset({("fish", "-C"), ("nu", "-e")})

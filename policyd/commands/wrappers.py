@@ -104,7 +104,8 @@ def _wrapper(name: str, spec: Wrapper, words: Words, found: Unwrapped, files: Wo
     place = next((value for option, value in values if option in spec.places), None) if values else None
     if name == "env":
         _split_string(options, found)
-    inners = [inner for rest in options.rest if (inner := _command(name, spec, rest, place)) is not None]
+    trims = bool(options.names)
+    inners = [inner for rest in options.rest if (inner := _command(name, spec, rest, place, trims)) is not None]
     loose = _loose(words, inners, spec)
     if loose is not None:
         found.reasons.append(f"`{loose.text}` may become several words, and `{name}` may run one of them")
@@ -132,7 +133,7 @@ def _loose(words: Words, inners: list[Inner], spec: Wrapper) -> Word | None:
     return None
 
 
-def _command(name: str, spec: Wrapper, rest: Words, place: Word | None) -> Inner | None:
+def _command(name: str, spec: Wrapper, rest: Words, place: Word | None, trims: bool) -> Inner | None:
     env: list[Assignment] = []
     if name in _WORDS:
         rest = _braced(rest)
@@ -145,8 +146,8 @@ def _command(name: str, spec: Wrapper, rest: Words, place: Word | None) -> Inner
     if not rest or (spec.scripts and constant_text(rest[0]) in spec.scripts):
         return None
     if not spec.joined:
-        return Inner(name, rest, None, tuple(env), place, spec.away, spec.here)
-    return Inner(name, (), joined(rest), tuple(env), place, spec.away, spec.here)
+        return Inner(name, rest, None, tuple(env), place, spec.away, spec.here, trims=trims)
+    return Inner(name, (), joined(rest), tuple(env), place, spec.away, spec.here, trims=trims)
 
 
 def _compound(rest: Words) -> bool:
