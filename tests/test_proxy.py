@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.proxied import Client, Scene
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="Linux alone has this signal")
 
 
 @pytest.fixture
@@ -185,10 +189,33 @@ def test_the_agents_status_and_standard_error_are_passed_on(scene: Scene) -> Non
     assert found.returncode == 9 and b"agent's own words\n" in found.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV])
-def test_a_signal_that_ended_the_agent_ends_policyd(scene: Scene, number: signal.Signals) -> None:
-    found = scene.run("die", str(int(number)))
-    assert found.returncode == -number and number.name.encode() in found.stderr
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [(9, b"SIGKILL"), (11, b"SIGSEGV"), (15, b"SIGTERM"), pytest.param(40, b"signal 40", marks=LINUX)],
+)
+def test_a_signal_that_ended_the_agent_ends_policyd(scene: Scene, number: int, name: bytes) -> None:
+    found = scene.run("die", str(number))
+    assert found.returncode == -number and name in found.stderr
+
+
+def blocked() -> None:
+    """Start policyd as a thread does that takes no signals."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+
+
+def unwaited() -> None:
+    """Start policyd as a program does that waits for no child."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+
+@pytest.mark.parametrize("before", [blocked, unwaited])
+def test_the_agents_end_is_seen_whatever_signals_meant_to_who_started_policyd(
+    scene: Scene, before: Callable[[], None]
+) -> None:
+    for agent in (("exit", "3"), ("/bin/sh", "-c", "exit 3")):
+        process = scene.start(*agent, preexec_fn=before)
+        process.communicate(b"", timeout=20)
+        assert process.returncode == 3
 
 
 def test_signals_sent_to_policyd_reach_the_agent(scene: Scene) -> None:

@@ -10,13 +10,14 @@ import sys
 from msgspec import Struct, field
 
 from policyd.daemon.listen import Door, ListenError, listen, myself, unlink
-from policyd.daemon.server import Server, signals
+from policyd.daemon.server import ENDING, RELOADING, Server
 from policyd.daemon.shared import Shared
 from policyd.daemon.systemd import Notifier, handed_over
 from policyd.display import inert
 from policyd.service import Choices, StartError
 from policyd.service.notes import Notes
 from policyd.service.service import SLICE
+from policyd.service.signals import catch
 from policyd.storage import sockets
 from policyd.storage.sockets import SocketError
 
@@ -33,7 +34,7 @@ class Options(Struct, frozen=True):
 
 def serve(options: Options) -> int:
     """Serve until told to end; return the exit code."""
-    notifier, caught, note = Notifier(), signals(), Notes().write
+    notifier, caught, note = Notifier(), catch({*ENDING, RELOADING}), Notes().write
     try:
         shared = Shared(options.choices, note)
         doors, made = open_doors(options, shared)

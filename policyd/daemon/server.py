@@ -18,11 +18,11 @@ import os
 import resource
 import select
 import selectors
-import signal
 import socket
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from signal import SIGHUP, SIGINT, SIGTERM
 from time import monotonic, sleep
 
 from policyd.acp import FrameLimitError
@@ -48,6 +48,7 @@ PAUSE = 0.5
 KEPT = 40
 """Descriptors that peers do not get: files are read and programs started for those that are served."""
 FAREWELL = 2.0
+ENDING, RELOADING = frozenset({SIGTERM, SIGINT}), SIGHUP
 
 
 class Server:
@@ -358,9 +359,9 @@ class Server:
         except BlockingIOError:
             return
         for number in numbers:
-            if number in (signal.SIGTERM, signal.SIGINT):
+            if number in ENDING:
                 self._ending = True
-        if signal.SIGHUP in numbers:
+        if RELOADING in numbers:
             self._notifier.reloading()
             self._reloading = True
             self._shared.look_soon()
@@ -406,14 +407,3 @@ def gone(lines: list[Line]) -> list[Line]:
 def unfinished(line: Line) -> bool:
     """Say whether something decided has not reached its peer."""
     return bool(line.out) or any(performer.busy() for performer in line.peer.performers)
-
-
-def signals() -> int:
-    """Catch the signals the daemon acts upon; return a descriptor that their numbers can be read from."""
-    reading, writing = os.pipe()
-    for fd in (reading, writing):
-        os.set_blocking(fd, False)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda number, frame: None)
-    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    return reading

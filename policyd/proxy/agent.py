@@ -10,7 +10,8 @@ Rules of this module:
    and which is told (`F_SETOWN`, `F_SETSIG`, `O_ASYNC`) to kill the agent when it changes: when policyd is gone, by
    whatever cause, the kernel closes the other end. Where the kernel has no `F_SETSIG` (macOS), the end of its input
    is all that tells an orphan.
-4. The agent gets the signal dispositions it would have had without policyd (Python ignores SIGPIPE and SIGXFSZ).
+4. The agent gets the signal dispositions it would have had without policyd (Python ignores SIGPIPE and SIGXFSZ), but
+   for an ignored SIGCHLD: with that nobody learns how a child ended.
 """
 
 from __future__ import annotations
@@ -18,9 +19,16 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
+from _signal import (  # type: ignore[import-not-found]  # what `signal` wraps, which would cost the agent milliseconds
+    SIG_DFL,
+    SIGCHLD,
+    SIGKILL,
+    SIGPIPE,
+    SIGTERM,
+    SIGXFSZ,
+    signal,
+)
 
-SIGKILL, SIGPIPE, SIGTERM, SIGXFSZ = 9, 13, 15, 25
-"""The same on Linux and macOS; importing `signal` would cost the agent milliseconds."""
 LINUX = sys.platform == "linux"
 PIPE_SIZE = 256 * 1024
 
@@ -81,6 +89,7 @@ def start(command: list[str]) -> Agent:
     if leash:
         os.set_inheritable(leash[0], True)
     widen(our_out, our_in)
+    signal(SIGCHLD, SIG_DFL)
     try:
         pid = os.posix_spawnp(
             command[0],

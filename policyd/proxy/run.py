@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import gc
 import os
-from signal import Signals
+import signal
 from typing import TYPE_CHECKING
 
 from policyd.display import safe
 from policyd.proxy.agent import Agent, widen
 from policyd.proxy.options import Options
-from policyd.proxy.pump import Pump
-from policyd.proxy.signals import die_by, install
+from policyd.proxy.pump import FORWARDED, Pump
 from policyd.service import Choices, Service, StartError, open_service
 from policyd.service.notes import Notes
+from policyd.service.signals import catch
 
 if TYPE_CHECKING:
     from policyd.proxy.remote import Remote
@@ -36,7 +36,7 @@ def run(agent: Agent, options: Options) -> int:
         return complain(error)
     gc.freeze()  # a thousand rules need not be looked through again and again
     gc.enable()
-    signals = install()
+    signals = catch({*FORWARDED, signal.SIGCHLD})
     widen(client_in, client_out)
     pump = Pump(agent, client_in=client_in, client_out=client_out)
     service.connect(pump.send)
@@ -84,9 +84,29 @@ def outcome(agent: Agent, service: Service | Remote, pump: Pump, options: Option
         return TROUBLE
     status = agent.status or 0
     if status < 0:
-        notes.write(f"the agent was ended by {Signals(-status).name}")
+        notes.write(f"the agent was ended by {name_of(-status)}")
         die_by(-status)
     return REFUSED if status == 0 and options.fail_on_reject and service.refused else status
+
+
+def name_of(number: int) -> str:
+    """Name a signal; most real-time ones have no name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def die_by(number: int) -> None:
+    """End this process by the signal that ended the agent, so that whoever waits sees the same; no core of ours."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    signal.set_wakeup_fd(-1)
+    if number != signal.SIGKILL:
+        signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    os.kill(os.getpid(), number)
 
 
 def choices(options: Options) -> Choices:
