@@ -181,8 +181,8 @@ def test_the_end_of_the_chain_is_a_rejection_that_names_the_faults() -> None:
 def test_an_empty_chain_is_rejected_at_once_and_says_so() -> None:
     found = prompt()
     assert found.start(5.0) == ()
-    assert ended(found).reason == "this must be asked (user:asks): user:asks asks, and no prompt is configured"
-    rest = "and no prompt is configured"
+    rest = "and nobody is there to ask (`--prompt none`, `prompt = []`, or a hello without `person`)"
+    assert ended(found).reason == f"this must be asked (user:asks): user:asks asks, {rest}"
     for rules, reason, said in (
         ((ASKS,), "asked about by `user:asks`", f"this must be asked (user:asks), {rest}"),
         ((ASKS,), "Pushing wants a person.", f"this must be asked (user:asks): Pushing wants a person, {rest}"),

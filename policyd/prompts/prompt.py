@@ -209,7 +209,7 @@ class Prompt(Struct):
 
 def unasked(rules: Iterable[RuleRef], reason: str, client: Client) -> Outcome:
     """Return how a question ends that there is nobody to put to: what would be shown need not be made for it."""
-    nobody = "no prompt is configured"
+    nobody = "nobody is there to ask (`--prompt none`, `prompt = []`, or a hello without `person`)"
     if not client.person:
         nobody = f"nobody is behind the answers of {safe(client.profile, limit=100)}"
     return Outcome(Effect.DENY, "policyd", safe(f"{_must(rules, reason)}, and {nobody}", limit=1000))
