@@ -49,6 +49,7 @@ class FakeFilesystem:
 
     def is_dir(self, path: str) -> bool | None:
         """A key with value None, or a prefix of another key, is a directory."""
+        path = posixpath.normpath(path)
         prefix = path.rstrip("/") + "/"
         return (path in self.files and self.files[path] is None) or any(key.startswith(prefix) for key in self.files)
 

@@ -6,7 +6,8 @@ Rules of this module:
    first of each is a piece as well, and what is glued to a short option or a cluster of two.
 2. At most `PIECES` pieces of a word are looked at; `parts` says whether there are more.
 3. A `file:` URL is its path, percent-escapes decoded, whatever host it names.
-4. In code a string may be a path, if it holds a `.` or a `/` and does not begin at the root: addresses of pages do.
+4. In code a string may be a path, if it holds a `.` or a `/`. Addresses of pages begin at the root too: what does is a
+   path only where a machine has its files, and where the command itself runs.
 5. What is behind the name of a protocol that leads to another machine (`s3://…`) names nothing here, unless it holds
    a `..`.
 """
@@ -14,7 +15,7 @@ Rules of this module:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from policyd.commands.options import constant, tail
 from policyd.model import Word, WordKind
@@ -38,7 +39,15 @@ _REMOTE = re.compile(
 
 
 _QUOTES = re.compile(r"[\"'`]").search
-_STRINGS = re.compile(r"([\"'`])((?:\.\.?/)*\.?\w[\w./+@-]*)\1").findall
+_STRINGS = re.compile(r"([\"'`])(?:/(?=\.\w))?((?:\.\.?/)*\.?\w[\w./+@-]*)\1").findall
+_ROOTED = re.compile(r"([\"'`])(~(?:/[\w.@+-]+)+/?|(?:/[\w.@+-]+){2,}/?)\1").findall
+_TOPS = frozenset(
+    """
+    Applications Library System Users Volumes bin boot dev etc home lib media mnt opt private proc root run sbin srv sys
+    tmp usr var
+    """.split()  # noqa: SIM905
+)
+"""Directories at the root of usual machines."""
 _PATH = re.compile(r"(?:\.\.?/)*\.\w[\w./+@-]*|\w[\w.+@-]*/[\w./+@-]+").fullmatch
 one_piece = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+%-]*").fullmatch
 """A word in which nothing is marked off: `parts` of it is the word itself."""
@@ -124,6 +133,17 @@ def quoted(text: str) -> list[str]:
     """Return what in code may be the path of a file: a string of it, or a word that looks so where there is none."""
     found = [name for _, name in _STRINGS(text)] if _QUOTES(text) else [name for name in text.split() if _PATH(name)]
     return list(dict.fromkeys(name for name in found if "." in name or "/" in name))
+
+
+def rooted(text: str) -> list[str]:
+    """Return the strings of code that begin at the root, or at home, and may be the path of a file."""
+    return list(dict.fromkeys(name for _, name in _ROOTED(text))) if "/" in text else []
+
+
+def is_place(path: str, places: Iterable[str]) -> bool:
+    """Say whether `path` begins as the paths of files on usual machines do, or as one of `places`."""
+    top = path.split("/", 2)[1]
+    return top in _TOPS or any(place.startswith(f"/{top}/") or place == f"/{top}" for place in places)
 
 
 def _addresses(word: Word) -> tuple[list[Word], Word]:

@@ -21,7 +21,18 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from policyd.commands import foreign, gitplaces, scripts, sentwords, views
-from policyd.commands.mentions import PIECES, addresses, file_url, is_remote, mounted, one_piece, parts, quoted
+from policyd.commands.mentions import (
+    PIECES,
+    addresses,
+    file_url,
+    is_place,
+    is_remote,
+    mounted,
+    one_piece,
+    parts,
+    quoted,
+    rooted,
+)
 from policyd.commands.options import Given, Parsed, constant, is_long, key, parse, tail, unread
 from policyd.commands.patterns import plain_name
 from policyd.commands.programs import Called, Program, called
@@ -50,6 +61,8 @@ class _Uses(Struct):
     urls: list[UrlUse] = field(default_factory=list)
     opaque: list[str] = field(default_factory=list)
     targets: Targets | None = None
+    rooted: list[str] = field(default_factory=list)
+    """Strings of code that begin at the root: mentions where files may lie there."""
 
     def file(self, kind: str, word: Word, reach: Reach = Reach.ENTRY) -> None:
         """Note a file operand."""
@@ -88,11 +101,12 @@ class _Uses(Struct):
 
     def code(self, word: Word) -> None:
         """Note every URL in the text of a program, and every path in it that may lie below."""
-        texts, names = addresses(constant(word)), quoted(constant(word))
-        if max(len(texts), len(names)) > PIECES:
+        texts, names, absolute = addresses(constant(word)), quoted(constant(word)), rooted(constant(word))
+        if max(map(len, (texts, names, absolute))) > PIECES:
             self.opaque.append(f"`{word.text[:40]}` names more than is looked at")
         self.urls.extend(UrlUse(text, Role.MENTION, 0) for text in texts[:PIECES])
         self.files.extend(FileUse("read", Word(name), Role.MENTION, 0) for name in names[:PIECES])
+        self.rooted.extend(absolute[:PIECES])
 
     def url(self, word: Word, *, sure: bool) -> None:
         """Note a URL, or the file of a `file:` URL; `sure` = the word is one even without a scheme."""
@@ -126,6 +140,9 @@ def uses(command: SimpleCommand, index: int, *, home: str = "", fs: Filesystem |
         return [], [], []
     found = _strange(inner.argv) if inner.via and inner.via[0] in foreign.SHELLS else _kept(inner.argv, fed)
     files, urls = list(found.files), list(found.urls)
+    for name in found.rooted:
+        path = f"{home}{name[1:]}" if name.startswith("~") else name
+        files += [FileUse("read", Word(path), Role.MENTION, 0)] if is_place(path, (*inner.cwd, home)) else []
     if found.targets is not None:
         files.extend(made(found.targets, inner.cwd, fs, carried=found.carries("edit")))
     if found.targets is None:
