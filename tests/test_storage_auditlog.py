@@ -26,6 +26,7 @@ from tests.audited import delete, edit, swap
 
 NOW = datetime(2026, 11, 29, tzinfo=UTC)
 LOCK = locks.lock
+ROOT = pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
 
 
 def row(number: int) -> dict[str, object]:
@@ -203,6 +204,18 @@ def test_a_link_is_not_followed(tmp_path: Path, target: str) -> None:
     with pytest.raises(AuditError):
         AuditLog(str(tmp_path)).append(row(0), NOW)
     assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("name", ["audit.jsonl", "audit.head"])
+@pytest.mark.parametrize(("mode", "owner"), [(0o666, 0), pytest.param(0o600, 4242, marks=ROOT)])
+def test_a_log_that_others_could_edit_takes_nothing(tmp_path: Path, name: str, mode: int, owner: int) -> None:
+    (tmp_path / name).touch()
+    (tmp_path / name).chmod(mode)
+    if owner:
+        os.chown(tmp_path / name, owner, owner)
+    with pytest.raises(AuditError, match=r"may write it|belongs to user 4242"):
+        AuditLog(str(tmp_path)).append(row(0), NOW)
+    assert not (tmp_path / "audit.jsonl").read_bytes()
 
 
 def test_a_record_that_is_no_json_is_an_error(tmp_path: Path) -> None:

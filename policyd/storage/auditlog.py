@@ -10,7 +10,8 @@ Rules of this module:
 3. `fsync` means durable before it counts: `Syncer` does it in a thread of its own, one call for all that wait. A file
    is made durable before it is let go of. The kernel tells of a failure to do so once, whoever asks: every record that
    was begun before it stays in doubt.
-4. The file is the user's alone (0600 in 0700), opened without following links. Beyond `ROTATE` bytes it is renamed
+4. The file is made the user's alone (0600 in 0700), and opened without following links; one that is another's, or that
+   others may write, is an error. Beyond `ROTATE` bytes it is renamed
    `audit-<number of its first line>.jsonl`; the chain goes on in the next file.
 5. A path that is no regular file (`/dev/full`, a pipe) is written as it is: chained, neither locked nor rotated. A line
    that was torn there is ended before the next.
@@ -29,6 +30,7 @@ from datetime import datetime
 from policyd import audit
 from policyd.storage import locks
 from policyd.storage.auditchain import Head, current_head, first_number, head_path, log_path, read_note
+from policyd.storage.strictfile import own_owners
 
 ROTATE = 64 * 1024 * 1024
 SYSTEM = ("/dev/", "/proc/")
@@ -203,6 +205,9 @@ class AuditLog:
             raise OSError(errno.EINVAL, "is neither a file nor a device")
         self._file = found.st_dev, found.st_ino
         self._note = os.open(head_path(self.path), flags, 0o600)
+        for status in (found, os.fstat(self._note)):
+            if why := own_owners().fault(status):
+                raise OSError(errno.EPERM, why)
         return self._fd
 
     def _current_size(self) -> int | None:
