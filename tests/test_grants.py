@@ -360,6 +360,14 @@ def test_the_smallest_memory_of_several_rules_counts() -> None:
     assert settle(Judged(action, Effect.ASK, defaults=(replace(ASKS, default=True, remember=""),))) is Effect.ALLOW
 
 
+def test_what_a_default_says_of_memory_counts_as_what_a_rule_says() -> None:
+    action = ASKED["a command"].actions[0]
+    brief = replace(ASKS, remember="session", default=True)
+    never = replace(brief, remember="never")
+    found = [Judged(action, Effect.ASK, hits=(ASKS,), defaults=refs).memory for refs in ((), (brief,), (brief, never))]
+    assert found == ["project", "session", "never"]
+
+
 def test_an_ask_with_a_floor_is_never_settled_nor_offered() -> None:
     asking = ASKED["a command"]
     floored = Judged(asking.actions[0], Effect.ASK, hits=(ASKS,), floors=("outside",))

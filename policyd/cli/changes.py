@@ -18,8 +18,7 @@ from policyd.cli.recorded import Log
 from policyd.cli.replay import Asked
 from policyd.cli.standins import StandIns
 from policyd.cli.trial import Trial, suited
-from policyd.engine.reasons import MEMORY
-from policyd.model import Agent, Context, Decision, Effect, RuleRef
+from policyd.model import MEMORY, Agent, Context, Decision, Effect, RuleRef
 from policyd.policy import Policy, Rule
 
 MOST_CONTEXTS = 6

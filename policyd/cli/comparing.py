@@ -24,8 +24,7 @@ from msgspec.structs import asdict
 from policyd.cli.covering import Coverer
 from policyd.cli.lint.reach import carries
 from policyd.cli.standins import globbed
-from policyd.engine.reasons import MEMORY
-from policyd.model import KINDS, Action, Effect, Layer
+from policyd.model import KINDS, MEMORY, Action, Effect, Layer
 from policyd.policy import Entry, LayerDefaults, Policy, Rule
 from policyd.policy.conditions import Condition
 

@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from policyd.engine.bench import Bench
-from policyd.engine.reasons import near, remember, said, said_of_rules
+from policyd.engine.reasons import near, said, said_of_rules
 from policyd.engine.verdicts import UNKNOWN, Verdict, keep, key_of, of_session
 from policyd.model import (
     Action,
@@ -159,7 +159,7 @@ def granted(one: Judged) -> bool:
     """Say whether an action is allowed by rule, or by a person's remembered answer that may count."""
     if one.effect is ALLOW:
         return True
-    return one.effect is ASK and not one.floors and one.granted is ALLOW and remember((one,)) != "never"
+    return one.effect is ASK and one.granted is ALLOW and one.memory != "never"
 
 
 def decision(

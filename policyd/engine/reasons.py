@@ -12,11 +12,10 @@ from typing import TypeVar
 from msgspec import Struct
 
 from policyd.display import safe, sentences
-from policyd.model import Action, Effect, Judged, Role, RuleRef, Source
+from policyd.model import MEMORY, Action, Effect, Judged, Role, RuleRef, Source
 from policyd.policy import Rule
 
 ALLOW, ASK = Effect.ALLOW, Effect.ASK
-MEMORY = {"never": 0, "session": 1, "project": 2}
 LONGEST_FLOOR = 300
 NOBODY = Action(frozenset())
 LONGEST_NAME = 60
@@ -155,10 +154,5 @@ def source_of(effect: Effect, rules: Iterable[RuleRef], judged: tuple[Judged, ..
 
 
 def remember(judged: tuple[Judged, ...]) -> str:
-    """Return the longest memory that may settle the asks: the least any asking rule grants, none over a floor."""
-    least = "project"
-    for one in judged:
-        if one.effect is ASK:
-            asking = [ref.remember or "project" for ref in (*one.hits, *one.possible) if ref.effect is not ALLOW]
-            least = min([least, *asking, *(["never"] if one.floors else [])], key=MEMORY.__getitem__)
-    return least
+    """Return the longest memory that may settle all the asks."""
+    return min([one.memory for one in judged if one.effect is ASK], key=MEMORY.__getitem__, default="project")

@@ -16,9 +16,7 @@ from msgspec.structs import force_setattr, replace
 from policyd.grants.grant import SCOPES, Clock, Grant
 from policyd.grants.keys import Key, agent_name, key, relative, significant
 from policyd.grants.programs import covered
-from policyd.model import Action, Context, Effect, Judged, Request, RuleRef, SimpleCommand, WordKind
-
-MEMORY = ("never", "session", "project")
+from policyd.model import MEMORY, Action, Context, Effect, Judged, Request, SimpleCommand, WordKind
 
 K = TypeVar("K")
 Settle = Callable[[Judged], Effect | None]
@@ -71,7 +69,7 @@ class GrantBook(Struct, frozen=True):
         def settle(judged: Judged) -> Effect | None:
             if any(judged.action is action or judged.action == action for action in denied):
                 return Effect.DENY
-            if judged.effect is not Effect.ASK or judged.floors:
+            if judged.effect is not Effect.ASK or judged.memory == "never":
                 return None
             return Effect.ALLOW if _settles(judged, allowing, roots) else None
 
@@ -128,24 +126,13 @@ def covers(held: Key, asked: Key) -> bool:
     return replace(asked, words=held.words, more=True) == held and covered(asked.words, held.words)
 
 
-def memory(judged: Judged) -> str:
-    """Return the smallest `remember` of the rules that make `judged` an ask now: never, session or project."""
-    asking = [rule for rule in (*judged.hits, *judged.possible, *judged.defaults) if _asks(rule, judged)]
-    words = [rule.remember for rule in asking if rule.remember in MEMORY]
-    return min(words, key=MEMORY.index, default="project")
-
-
 def within(scope: str, longest: str) -> bool:
     """Say whether a grant of `scope` lies within the memory `longest`."""
-    return SCOPES.index(scope) < MEMORY.index(longest) or longest == "project"
-
-
-def _asks(rule: RuleRef, judged: Judged) -> bool:
-    return rule.effect is Effect.ASK or rule in judged.possible
+    return SCOPES.index(scope) < MEMORY[longest] or longest == "project"
 
 
 def _settles(judged: Judged, grants: Iterable[Grant], roots: tuple[str, ...]) -> bool:
-    asked, longest = key(judged.action, roots), memory(judged)
+    asked, longest = key(judged.action, roots), judged.memory
     return asked is not None and any(
         within(grant.scope, longest) and any(covers(member, asked) for member in grant.members) for grant in grants
     )

@@ -17,12 +17,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from policyd.display import safe
-from policyd.grants.book import MEMORY, keys_of, memory, spellings, within
+from policyd.grants.book import keys_of, spellings, within
 from policyd.grants.grant import LONGEST, SESSION_LIFE, Clock, Grant, grant_id
 from policyd.grants.keys import Key, agent_name, key, known, significant
 from policyd.grants.literal import join
 from policyd.grants.programs import prefix
-from policyd.model import Action, Context, Decision, Effect, Judged, Request, Role
+from policyd.model import MEMORY, Action, Context, Decision, Effect, Judged, Request, Role
 
 PLACES = {"session": "in this session", "project": "in this project", "user": "in every project"}
 VERBS = {"read": "reading", "edit": "editing", "delete": "deleting", "move": "moving", "search": "searching"}
@@ -93,7 +93,7 @@ def offers(
     """
     roots = spellings(root, context)
     members = _members(request, decision.actions, roots)
-    longest = min((decision.remember, *map(memory, _asking(decision))), key=MEMORY.index)
+    longest = min((decision.remember, *(one.memory for one in decision.actions)), key=MEMORY.__getitem__)
     if decision.effect is not Effect.ASK or request.menu or not members or longest == "never":
         return ()
     agent, text = agent_name(context.agent), _words([one.action for one in decision.actions], roots)
@@ -104,12 +104,7 @@ def offers(
     exact = [Offer(Effect.ALLOW, scope, agent, members, text, root) for scope in scopes]
     opened = _opened([one for one in exact if one.scope != "user"][-1], decision.actions)
     denials = [Offer(Effect.DENY, scope, agent, members, text, root) for scope in scopes if scope != "user"]
-    floors = any(one.floors for one in decision.actions)
-    return (*([] if floors or not allows else [*exact, *opened]), *denials)
-
-
-def _asking(decision: Decision) -> list[Judged]:
-    return [one for one in decision.actions if one.effect is Effect.ASK]
+    return (*([*exact, *opened] if allows else []), *denials)
 
 
 def _members(request: Request, judged: Sequence[Judged], roots: tuple[str, ...]) -> tuple[Key, ...]:

@@ -25,13 +25,14 @@ from policyd.model.shell import (
     Word,
     WordKind,
 )
-from policyd.model.words import EMPTY, KINDS, READ_KINDS, TABLE, WRITE_KINDS, Effect, Layer, Role, Source, Truth
+from policyd.model.words import EMPTY, KINDS, MEMORY, READ_KINDS, TABLE, WRITE_KINDS, Effect, Layer, Role, Source, Truth
 
 __all__ = [
     "CONST",
     "EMPTY",
     "GLOB",
     "KINDS",
+    "MEMORY",
     "READ_KINDS",
     "TABLE",
     "UNKNOWN",

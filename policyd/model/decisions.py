@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from policyd.model.requests import Action
-from policyd.model.words import LAYER_WORDS, Effect, Layer, Source
+from policyd.model.words import LAYER_WORDS, MEMORY, Effect, Layer, Source
 
 
 class RuleRef(Struct, frozen=True, cache_hash=True, gc=False):
@@ -46,6 +46,12 @@ class Judged(Struct, frozen=True, gc=False):
     """Why it is at least ask whatever the rules say, in words."""
     granted: Effect | None = None
     """What a remembered answer says of it."""
+
+    @property
+    def memory(self) -> str:
+        """The longest memory that may settle it, if it asks: the least of what asks, none over a floor."""
+        asking = [ref.remember for ref in (*self.hits, *self.possible, *self.defaults) if ref.remember]
+        return "never" if self.floors else min(asking, key=MEMORY.__getitem__, default="project")
 
 
 class Decision(Struct, frozen=True, gc=False):

@@ -18,6 +18,8 @@ KINDS = (
     "switch_mode",
     "other",
 )
+MEMORY = {"never": 0, "session": 1, "project": 2}
+"""How long an answer may be remembered, in the words of `remember`, ordered."""
 READ_KINDS = frozenset({"read", "search"})
 WRITE_KINDS = frozenset({"edit", "delete", "move"})
 EMPTY: Mapping[str, object] = MappingProxyType({})
