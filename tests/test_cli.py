@@ -251,6 +251,15 @@ def test_a_reader_that_has_enough_is_no_error_and_gets_no_answer(home: Path) -> 
         assert (said.returncode, said.stderr) == (2, ""), words
 
 
+@pytest.mark.parametrize(("closed", "said"), [("<", "must be open"), (">", "must be open"), ("2>", "")])
+@pytest.mark.parametrize("command", ["--version", "proxy -- touch started"])
+def test_with_a_standard_stream_closed_nothing_is_done(home: Path, command: str, closed: str, said: str) -> None:
+    words = ["/bin/sh", "-c", f"{sys.executable} -m policyd {command} {closed}&-"]
+    found = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, env={"HOME": str(home)})
+    assert found.returncode == 2 and said in found.stderr and "Traceback" not in found.stderr
+    assert not (ROOT / "started").exists()
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a disk that is always full")
 def test_what_could_not_be_written_was_not_told(home: Path) -> None:
     full = "No space left on device\n"

@@ -55,6 +55,10 @@ COMMANDS = {
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command named by the first word of `argv` (default: the process's) and return its exit code."""
+    if None in (sys.stdin, sys.stdout, sys.stderr):  # a file that is opened next would be taken for it
+        if sys.stderr is not None:
+            sys.stderr.write("policyd: standard input, output and error must be open\n")
+        return 2
     code = attempt(sys.argv[1:] if argv is None else argv)
     return code if told() else 2
 
@@ -62,8 +66,7 @@ def main(argv: list[str] | None = None) -> int:
 def told() -> bool:
     """Say whether all that was printed has left: what was not told is no answer, and must not raise again at exit."""
     try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):  # which is of a reader that has enough (`| head`)

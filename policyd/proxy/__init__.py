@@ -37,8 +37,6 @@ def main(argv: list[str]) -> int:
     if options.help:
         sys.stdout.write(USAGE)
         return 0
-    if not all(map(is_open, (0, 1, 2))):
-        return say("policyd proxy: standard input, output and error must be open", 2)
     if not options.command:
         from policyd.proxy.alone import answer_alone
 
@@ -70,15 +68,6 @@ def main(argv: list[str]) -> int:
 
         traceback.print_exc()
         return leave(say("policyd: failed, and has ended the agent", FAILED))
-
-
-def is_open(fd: int) -> bool:
-    """Say whether a descriptor is open."""
-    try:
-        os.fstat(fd)
-    except OSError:
-        return False
-    return True
 
 
 def spare_imports() -> None:
