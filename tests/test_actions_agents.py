@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from policyd.actions import Conversation
+from policyd.actions import Conversation, Machine
 from tests.told import MACHINE, told
 
 ONCE = [{"optionId": "yes", "kind": "allow_once"}, {"optionId": "no", "kind": "reject_once"}]
@@ -18,8 +18,8 @@ DEEP = [
 ]
 
 
-def opened(name: str, version: str = "1.0", servers: tuple[str, ...] = ()) -> Conversation:
-    talk = Conversation(MACHINE)
+def opened(name: str, version: str = "1.0", servers: tuple[str, ...] = (), machine: Machine = MACHINE) -> Conversation:
+    talk = Conversation(machine)
     info = {"agentInfo": {"name": name, "version": version}} if name else {}
     talk.observe("c2a", {"id": 0, "method": "initialize", "params": {}})
     talk.observe("a2c", {"id": 0, "result": {"protocolVersion": 1, **info}})

@@ -36,6 +36,8 @@ CAPTURED = {
     "kimi-code": {"kimi-code"},
     "mistral-vibe": {"vibe"},
     "opencode": {"opencode"},
+    "nanocoder": {"nanocoder"},
+    "oh-my-pi": {"oh-my-pi"},
     "openhands": {"openhands"},
     "pi": {"pi"},
     "qwen": {"qwen"},

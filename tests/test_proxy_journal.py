@@ -215,7 +215,7 @@ def test_the_number_of_calls_whose_loss_is_remembered_is_bounded(monkeypatch: py
     assert one.lost() == {"s1": ["6", "7", "8"]}
 
 
-@pytest.mark.parametrize(("agent", "known"), [("claude", False), ("generic", True)])
+@pytest.mark.parametrize(("agent", "known"), [("claude", False), ("generic", False), ("codex", True)])
 def test_where_a_shell_stands_is_not_known_where_a_command_was_forgotten(agent: str, known: bool) -> None:
     judge = Judge(
         Authorizer(policy.load([], home="/home/dev", tmpdir="/tmp", version="1"), home="/home/dev", agent=agent)

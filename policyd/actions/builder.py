@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from policyd import paths, urls
 from policyd.actions.evidence import Evidence
@@ -43,6 +43,8 @@ class Surroundings(Struct, frozen=True):
     """MCP servers the client named."""
     cwds: tuple[str, ...] = ()
     """Where the agent's shell may stand, absolute; empty = unknown."""
+    roams: bool = False
+    """Relative paths start there too, not always at the session's cwd."""
     within: tuple[str, ...] = ()
     """The reserved places, each with a slash behind it: what lies in one begins so."""
 
@@ -144,7 +146,10 @@ class Builder(Struct):
     ) -> int | None:
         """Add a path action and return its index; a mention that is no path is nothing, any other is opaque."""
         try:
-            ref = self.ref(text, self.bases() if base is None else base, reach, glob=glob)
+            base = self.bases() if base is None else base
+            ref = self.ref(text, base, reach, glob=glob)
+            for other in otherwise(text):
+                ref = joined(ref, self.ref(other, base, reach, glob=glob))
         except paths.OpaquePath as error:
             if role is not Role.MENTION:
                 self.opaque(str(error), kinds, origin)
@@ -211,7 +216,9 @@ class Builder(Struct):
                 return
 
     def bases(self) -> tuple[str, ...]:
-        """Return where relative paths start: the session's cwd; nothing while none is known."""
+        """Return where relative paths start: the session's cwd, or where its shell stands; nothing if unknown."""
+        if self.around.roams:
+            return self.around.cwds
         cwd = self.around.workspace.cwd
         return (cwd,) if cwd else ()
 
@@ -220,6 +227,28 @@ def _alike(one: Action, other: Action) -> bool:
     """Say whether two actions of a path are the same but for the command that carries them."""
     carried = (one.carrier is None) is (other.carrier is None)
     return carried and one.kinds == other.kinds and one.role is other.role and one.path == other.path
+
+
+def otherwise(text: object) -> tuple[str, ...]:
+    """Return how tools read the text of a path field too: without blanks around it, without the `@` of a mention."""
+    if not isinstance(text, str) or not (text[:1] == "@" or text != text.strip()):
+        return ()
+    bare = text.strip()
+    return tuple(dict.fromkeys(each for each in (bare, bare.removeprefix("@")) if each and each != text))
+
+
+def joined(one: PathRef, other: PathRef) -> PathRef:
+    """Return the path that may be either."""
+    forms = tuple(dict.fromkeys((*one.forms, *other.forms)))
+    return replace(one, forms=forms, inside=one.inside and other.inside)
+
+
+def is_remote(text: str) -> bool:
+    """Say whether a path may be one of another machine, as scp writes it: `user@host:x`, `host:/x`."""
+    host, _, rest = text.partition(":")
+    if not rest or "/" in host or rest.startswith("//") or host.lower() == "file":
+        return False
+    return "@" in host or rest[0] in "/~"
 
 
 def path_like(text: str, key: str = "") -> bool:

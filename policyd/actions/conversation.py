@@ -169,6 +169,8 @@ class Conversation:
 
     def _put(self, session: Session) -> Session:
         """Open `session`; one of its id that was known is forgotten."""
+        if self.profile.data.launched and self.machine.launched not in ("", session.cwd):
+            session.places = tuple(dict.fromkeys((*session.places, self.machine.launched)))
         session.workspace = self._workspace(session)
         self.forget(session.id)
         while len(self.sessions) >= MOST_SESSIONS:
@@ -389,7 +391,9 @@ class Conversation:
             return known
         own = tuple(f"{root.rstrip('/')}/.policyd" for root in workspace.roots)
         reserved = (*machine.reserved, *own)
-        session.seen = Seen(Surroundings(workspace, machine.fs, machine.shell, reserved, session.servers, stands))
+        roams = self.profile.data.sticky_files
+        around = Surroundings(workspace, machine.fs, machine.shell, reserved, session.servers, stands, roams)
+        session.seen = Seen(around)
         return session.seen
 
     def _request(

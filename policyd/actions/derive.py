@@ -41,7 +41,8 @@ WIDE = (
 def derive(evidence: Evidence, profile: Profile, around: Surroundings) -> tuple[Action, ...]:
     """Return every action the call stands for; never empty, each with where it was found."""
     name, spec = identify(evidence, profile)
-    if spec and spec.table.kind and (spec.table.resource or evidence.kinds == {"other"}):
+    unsaid = profile.data.vague or evidence.kinds == {"other"}
+    if spec and spec.table.kind and (spec.table.resource or unsaid):
         evidence = replace(evidence, kinds=frozenset({spec.table.kind}))
     elif spec and spec.table.kind in WRITE_KINDS - evidence.kinds and not spec.table.mcp:
         evidence = replace(evidence, kinds=evidence.kinds | {spec.table.kind})

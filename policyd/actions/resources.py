@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from policyd import paths
 from policyd.actions import shell
-from policyd.actions.builder import Builder, path_kinds
+from policyd.actions.builder import Builder, is_remote, path_kinds
 from policyd.actions.fields import Found, each
 from policyd.actions.profiles import Profile, ToolSpec
 from policyd.actions.readers import Fault, PatchFile, apply_patch, diff_files, prompt_urls
@@ -164,7 +164,8 @@ def resolve_cwd(build: Builder, found: list[Found], *, every: bool = False) -> t
     try:
         if len(stated) < len(counting):
             raise paths.OpaquePath("it is no text")
-        places = tuple(dict.fromkeys(build.ref(text, home, Reach.ENTRY).forms[0] for text in stated))
+        starts: list[tuple[str, ...]] = [(place,) for place in home] or [()]
+        places = tuple(dict.fromkeys(build.ref(text, at, Reach.ENTRY).forms[0] for text in stated for at in starts))
     except paths.OpaquePath as error:
         build.opaque(f"the working directory: {error}", shell.EXECUTE)
         return home, False
@@ -349,6 +350,8 @@ def _target(build: Builder, spec: ToolSpec, text: str, target: Target, base: tup
     table, kinds, origin = spec.table, target.kinds, target.origin
     reach = Reach(table.reach) if table.reach else Reach.CONTENT if kinds & WIDE else Reach.ENTRY
     build.path(text, kinds, origin, reach=reach, base=base, glob=target.glob)
+    if is_remote(text):
+        build.opaque("the path may be one of another machine", kinds, origin)
     if kinds == {"other"}:
         build.opaque("the kind of the request does not say what is done to the path", kinds, origin)
 

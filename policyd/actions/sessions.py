@@ -49,6 +49,8 @@ class Machine(Struct, frozen=True):
     heads: tuple[str, ...] = ()
     """Literal heads of the policy's relative patterns (`Policy.heads`)."""
     fold_case: bool = False
+    launched: str = ""
+    """The directory the agent was started in, where that is known."""
 
 
 Place = tuple[str | None, tuple[str, ...], tuple[str, ...], Workspace | None]
@@ -172,6 +174,7 @@ class Session(Struct):
         """Note where the command of a call takes the shell, once it is known to have run."""
         text = _commands(table(update.get("rawInput"))[0])
         if text != "":
+            self.leaving.pop(ident, None)
             self.leaving[ident] = None if text is None else self._leads(text, machine)
             if self.leaving[ident] == ():
                 del self.leaving[ident]

@@ -142,6 +142,8 @@ class ProfileTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Where the tool's name stands, in order."""
     titled: dict[str, str] = {}
     """Template of a request's whole title -> the tool it means."""
+    vague: bool = False
+    """The kinds it states say nothing: those of its tables count."""
     covers: str = ""
     """`pending` or `in_progress`: a request stands for every such call, beside the one it may name."""
     moves: bool = False
@@ -150,6 +152,10 @@ class ProfileTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Every file that is changed is named by a location and shown by a diff, but for a move's two ends."""
     sticky_cwd: bool = False
     """The shell keeps its directory between calls."""
+    sticky_files: bool = False
+    """Relative paths of other calls start where that shell stands."""
+    launched: bool = False
+    """It may work in the directory it was started in, whatever a session's is."""
     refuse: list[str] = []
     """Option ids of refusals after which the turn goes on, best first."""
     refusal_ends_turn: bool = False

@@ -8,7 +8,7 @@ Rules:
 1. A value that a reference ends at is read: its reader says what it cannot read.
 2. Of a list, or of the values of a table behind `[]`, every item needs a reference that leads into it.
 3. Of a table behind a named step one named key is enough where a profile describes the agent; where nobody did
-   (`every`) each key needs a reference or a name that is inert.
+   (`every`) each key needs a reference or a name that is inert; only inert ones say nothing.
 4. Nothing, `false` and empty values say nothing.
 """
 
@@ -39,7 +39,7 @@ def unread(evidence: Evidence, spec: ToolSpec, *, ran: bool) -> Iterator[tuple[s
         trails = list(_trails(evidence, spec, key))
         if not trails and not isinstance(value, str | list | Mapping):
             continue
-        loose = apart if spec.table.every else None
+        loose = spec.apart if spec.table.every else None
         yield from ((key, part) for part in _left(value, trails, loose))
 
 
@@ -81,6 +81,8 @@ def _left_of_table(
     if behind:
         for item in value.values():
             yield from _left(item, behind, inert)
+        return
+    if inert is not None and inert >= value.keys():
         return
     named = {trail[0] for trail in trails} & {key for key, item in value.items() if item not in ("", None, [], {})}
     if not named:

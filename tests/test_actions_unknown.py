@@ -1,0 +1,132 @@
+"""What an agent that nobody described may mean, and requests of described ones of which no traffic is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from tests.test_actions_agents import asked, opened, update
+from tests.told import MACHINE
+
+HERE = "/home/dev/project"
+AWAY = "opaque: the path may be one of another machine"
+ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
+    ("nobody", {"kind": "edit", "rawInput": {"path": "dev@host:/etc/x"}}, [f"edit {HERE}/dev@", f"edit {AWAY}"]),
+    ("nobody", {"kind": "delete", "rawInput": {"path": "dev@host#22:x"}}, [f"delete {HERE}/dev@", f"delete {AWAY}"]),
+    ("nobody", {"kind": "read", "locations": [{"path": "host:/etc/x"}]}, [f"read {HERE}/host:/etc", f"read {AWAY}"]),
+    ("nobody", {"kind": "read", "rawInput": {"path": "host:~/x"}}, [f"read {HERE}/host:~", f"read {AWAY}"]),
+    ("nobody", {"kind": "read", "rawInput": {"path": "ssh://host/x"}}, ["read opaque: `ssh://`"]),
+    ("nobody", {"kind": "read", "rawInput": {"path": "src/a@b:/c"}}, [f"read {HERE}/src/a@b:/c"]),
+    ("nobody", {"kind": "read", "rawInput": {"path": "main.py:10"}}, [f"read {HERE}/main.py:10"]),
+    ("nobody", {"kind": "read", "rawInput": {"path": "file:/etc/x"}}, ["read /etc/x|"]),
+    ("nobody", {"kind": "read", "rawInput": {"path": " /etc/x\n"}}, [f"read {HERE}/ /etc/x\n|/etc/x"]),
+    ("nobody", {"kind": "read", "rawInput": {"path": "@/etc/x"}}, [f"read {HERE}/@/etc/x|/etc/x"]),
+    (
+        "nobody",
+        {"kind": "read", "rawInput": {"path": " @~/x"}},
+        [f"read {HERE}/ @~/x|{HERE}/@~/x|{HERE}/~/x|/home/dev/x"],
+    ),
+    (
+        "nobody",
+        {"kind": "move", "rawInput": {"oldPath": "a", "newPath": "/etc/b"}},
+        [f"move {HERE}/a", "move /etc/b"],
+    ),
+    (
+        "nobody",
+        {"kind": "edit", "rawInput": {"path": "a", "edits": [{"old_text": "x", "new_text": "y"}], "reason": "z"}},
+        [f"edit {HERE}/a"],
+    ),
+    (
+        "nobody",
+        {"kind": "edit", "rawInput": {"path": "a", "edits": [{"path": "/etc/b", "newText": "y"}]}},
+        [f"edit {HERE}/a", "edit /etc/b"],
+    ),
+    (
+        "nobody",
+        {"kind": "edit", "rawInput": {"path": "a", "edits": [{"where": "/etc/b", "newText": "y"}]}},
+        [f"edit {HERE}/a", "edit opaque: no profile says what `rawInput.edits`", "any /etc/b"],
+    ),
+    (
+        "nobody",
+        {"kind": "execute", "rawInput": {"command": "make", "edits": [{"args": ["x"], "env": {"A": "b"}}]}},
+        ["execute $ make", "execute opaque: no profile says what `rawInput.edits`"],
+    ),
+    (
+        "docker agent",
+        {"title": "Shell", "kind": "execute", "rawInput": {"cmd": "make", "cwd": "/srv", "timeout": 5}},
+        ["execute $ make (in /srv)"],
+    ),
+    (
+        "docker agent",
+        {"title": "Shell", "kind": "execute", "rawInput": {"cmd": "rm x"}},
+        ["execute $ rm x (in ?)", f"delete {HERE}/x"],
+    ),
+    (
+        "docker agent",
+        {"title": "Shell", "kind": "execute", "rawInput": {"cmd": "make", "cwd": "src"}},
+        ["execute $ make (in ?)", "execute opaque: no profile says what `rawInput.cwd`", f"any {HERE}/src (mention)"],
+    ),
+    (
+        "docker agent",
+        {"title": "Write", "kind": "execute", "rawInput": {"path": "/srv/a", "content": "x"}},
+        ["edit /srv/a"],
+    ),
+    (
+        "docker agent",
+        {"title": "notes_run", "kind": "execute", "rawInput": {"command": "ls", "path": "/etc/x"}},
+        ["execute+other tool /notes_run", "execute+other opaque: the MCP server is not named", "any /etc/x (mention)"],
+    ),
+    (
+        "docker agent",
+        {"title": "Get a note", "kind": "read", "rawInput": {"path": "README.md"}},
+        ["other+read opaque: the MCP server and tool are not named", f"any {HERE}/README.md (mention)"],
+    ),
+    ("cagent", {"title": "Read", "kind": "read", "rawInput": {"path": "/srv/a"}}, ["read /srv/a"]),
+]
+
+
+@pytest.mark.parametrize(("name", "fields", "expected"), ROWS, ids=[f"{row[0]}-{at}" for at, row in enumerate(ROWS)])
+def test_a_request_stands_for_no_less_than_it_may_mean(name: str, fields: dict[str, Any], expected: list[str]) -> None:
+    found = asked(opened(name), **fields)
+    assert len(found) == len(expected), found
+    assert all(line.startswith(start) for line, start in zip(found, expected, strict=True)), found
+
+
+@pytest.mark.parametrize("name", ["nobody", "nanocoder"])
+def test_relative_paths_may_start_where_the_shell_stands(name: str) -> None:
+    talk = opened(name)
+    update(talk, title="execute_bash: cd sub", toolCallId="a", kind="execute", rawInput={"command": "cd sub"})
+    update(talk, sessionUpdate="tool_call_update", toolCallId="a", status="completed")
+    edit: dict[str, Any] = {"toolCallId": "b", "kind": "edit", "rawInput": {"path": "x", "content": "y"}}
+    update(talk, title="write_file: x", **edit)
+    assert asked(talk, **edit) == [f"edit {HERE}/x|{HERE}/sub/x"]
+    command: dict[str, Any] = {"toolCallId": "c", "kind": "execute", "rawInput": {"command": "make"}}
+    update(talk, title="execute_bash: make", **command)
+    assert asked(talk, **command) == [f"execute $ make (in {HERE}|{HERE}/sub)"]
+
+
+@pytest.mark.parametrize(("name", "places"), [("nanocoder", f"{HERE}|/srv"), ("nobody", HERE)])
+def test_an_agent_may_work_in_the_directory_it_was_started_in(name: str, places: str) -> None:
+    talk = opened(name, machine=replace(MACHINE, launched="/srv"))
+    command: dict[str, Any] = {"toolCallId": "c", "kind": "execute", "rawInput": {"command": "make"}}
+    update(talk, title="execute_bash: make", **command)
+    assert asked(talk, **command) == ["execute $ make" + (f" (in {places})" if places != HERE else "")]
+
+
+def test_a_directory_stated_of_a_command_may_start_where_the_shell_stands() -> None:
+    talk = opened("nobody")
+    update(talk, toolCallId="a", kind="execute", rawInput={"command": "cd sub"}, status="completed")
+    found = asked(talk, toolCallId="b", kind="execute", rawInput={"command": "make", "cwd": "build"})
+    assert found == [f"execute $ make (in {HERE}/build|{HERE}/sub/build)"]
+
+
+def test_nothing_is_known_of_relative_paths_where_nobody_knows_where_the_shell_stands() -> None:
+    talk = opened("nobody")
+    update(talk, toolCallId="a", kind="execute", rawInput={"command": "cd $X"}, status="completed")
+    (found,) = asked(talk, toolCallId="b", kind="edit", rawInput={"path": "x", "content": "y"})
+    assert found.startswith("edit opaque: the path is relative")
+    assert asked(talk, toolCallId="c", kind="edit", rawInput={"path": f"{HERE}/x", "content": "y"}) == [
+        f"edit {HERE}/x"
+    ]
