@@ -13,7 +13,8 @@ The map, from the bottom (a module imports only from rows below its own):
     paths | commands | urls | tools   matchers; commands holds grammar and program knowledge
     model | display | digest     the nouns | text made safe to show | hashes
 
-`Authorizer` and `load` are the library's door; importing this package touches no file and starts nothing.
+`Authorizer` and `load` are the library's door, `Effect` and `PolicyError` what they give and raise; importing this
+package touches no file and starts nothing.
 """
 
 from __future__ import annotations
@@ -21,20 +22,21 @@ from __future__ import annotations
 TYPE_CHECKING = False  # `typing` would cost an agent behind the proxy milliseconds
 if TYPE_CHECKING:
     from policyd.authorizer import Authorizer
+    from policyd.model import Effect
+    from policyd.policy import PolicyError
     from policyd.storage import load
 
 __version__ = "0.1.0"
-__all__ = ["Authorizer", "__version__", "load"]
+__all__ = ["Authorizer", "Effect", "PolicyError", "__version__", "load"]
+
+ROOMS = {"Authorizer": "authorizer", "Effect": "model", "PolicyError": "policy", "load": "storage"}
+"""Public name -> where it lives."""
 
 
 def __getattr__(name: str) -> object:
-    """Import the two public names when first used: the proxy's start-up pays for neither."""
-    if name == "Authorizer":
-        from policyd.authorizer import Authorizer
+    """Import a public name when it is first used: the proxy's start-up pays for none."""
+    if name not in ROOMS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
 
-        return Authorizer
-    if name == "load":
-        from policyd.storage import load
-
-        return load
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"policyd.{ROOMS[name]}"), name)

@@ -4,6 +4,8 @@
     async with acp.spawn_agent_process(guard.wrap(MyClient()), "agent", observers=[guard.observe]) as (agent, _):
         ...
 
+    settled(Authorizer(…), params)      # one request, without any SDK and event loop
+
 This is the advisory tier: only what the agent asks for is judged, by rules instead of a constant answer.
 
 1. What policy settles never reaches the wrapped client; an *ask* does, and its answer is judged once more, by what is
@@ -22,7 +24,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from policyd.acp import answer, mislabelled, unsound
+from policyd.acp import Answer, answer, mislabelled, unsound
 from policyd.authorizer import Authorizer, Claims
 from policyd.model import Decision, Effect, Request, Source
 from policyd.policy import Policy
@@ -134,9 +136,7 @@ class GuardedClient:
         except Exception as error:
             return respond(None, {"effect": "deny", "reason": unreadable(error)})
         decision = self._guard.decide(request)
-        chosen = answer(
-            decision.effect, request.options, final=decision.final, plain=request.plain, refusal=request.refusal
-        )
+        chosen = chosen_by(decision, request)
         if chosen.effect is not Effect.ASK:
             return respond(chosen.option, meta(decision, chosen.effect))
         said = await self._client.request_permission(
@@ -150,6 +150,31 @@ class GuardedClient:
             rejected = answer(Effect.DENY, request.options, final=again.final, refusal=request.refusal)
             return respond(rejected.option, meta(again, Effect.DENY))
         return respond(option, meta(decision, Effect.ALLOW))
+
+
+def settled(point: Authorizer, params: Mapping[str, object]) -> dict[str, object] | None:
+    """Return the result to send for a `session/request_permission`, with no SDK; None where a person is to be asked.
+
+    Never raises for what the params hold; a result without an allow stands for whatever fails.
+    """
+    try:
+        request = point.request(params)
+    except Exception as error:
+        return result(None, {"effect": "deny", "reason": unreadable(error)})
+    decision = point.settle(request, now=datetime.now(UTC))
+    chosen = chosen_by(decision, request)
+    return None if chosen.effect is Effect.ASK else result(chosen.option, meta(decision, chosen.effect))
+
+
+def result(option_id: str | None, said: Mapping[str, object]) -> dict[str, object]:
+    """Return a result as it goes on the wire: the option, or `cancelled`, with policyd's word in `_meta`."""
+    picked = {"outcome": "cancelled"} if option_id is None else {"outcome": "selected", "optionId": option_id}
+    return {"outcome": picked, "_meta": {"policyd": dict(said)}}
+
+
+def chosen_by(decision: Decision, request: Request) -> Answer:
+    """Return what a decision comes to among the options of its request."""
+    return answer(decision.effect, request.options, final=decision.final, plain=request.plain, refusal=request.refusal)
 
 
 def unreadable(error: Exception) -> str:

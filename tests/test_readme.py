@@ -209,7 +209,7 @@ def test_the_library_shown_decides(tmp_path: Path) -> None:
     (tmp_path / "policy.toml").write_text((ROOT / "policies/default.toml").read_text())
     call = {"toolCallId": "1", "kind": "execute", "rawInput": {"command": "git status"}}
     params = {"sessionId": "s", "toolCall": call, "options": [{"optionId": "y", "name": "Allow", "kind": "allow_once"}]}
-    program = f"params = {params!r}\n{code}\nprint(decision.effect.word, decision.reason)"
+    program = f"params = {params!r}\n{code}\nprint(result['outcome'], decision.effect.word, decision.reason)"
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     said = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, env=env, capture_output=True)
-    assert said.stdout == b"allow Looking runs nothing and writes nothing.\n"
+    assert said.stdout.startswith(b"{'outcome': 'selected', 'optionId': 'y'} allow Looking runs nothing and writes")

@@ -12,8 +12,9 @@ import acp
 import pytest
 from acp.schema import AllowedOutcome, DeniedOutcome, Implementation, RequestPermissionResponse
 
-from policyd import load
-from policyd.sdk import Guard
+from policyd import Authorizer, load
+from policyd.sdk import Guard, settled
+from policyd.storage.filesystem import RealFilesystem
 
 AGENT = Path(__file__).parent.parent / "examples" / "python" / "agent.py"
 POLICY = """
@@ -172,3 +173,38 @@ def test_a_cancelled_question_leaves_nothing_behind(workspace: Path) -> None:
         return len(asyncio.all_tasks())
 
     assert asyncio.run(play()) == 1
+
+
+OPTIONS = [
+    {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
+    {"optionId": "no", "name": "Reject", "kind": "reject_once"},
+]
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "outcome"),
+    [
+        ("ls", OPTIONS, {"outcome": "selected", "optionId": "yes"}),
+        ("cat .env", OPTIONS, {"outcome": "selected", "optionId": "no"}),
+        ("cat .env", OPTIONS[:1], {"outcome": "cancelled"}),
+        ("ls", [OPTIONS[0], OPTIONS[0]], {"outcome": "cancelled"}),
+        ("git push", OPTIONS, None),
+        ("make", OPTIONS, None),
+        ("ls", OPTIONS[1:], None),
+    ],
+)
+def test_without_any_sdk_one_call_gives_the_result_to_send(
+    workspace: Path, command: str, options: list[dict[str, str]], outcome: dict[str, str] | None
+) -> None:
+    point = Authorizer(
+        load(workspace.parent / "policy.toml"), home="/home/dev", cwd=str(workspace), resolve=RealFilesystem()
+    )
+    call = {"toolCallId": "1", "kind": "execute", "rawInput": {"command": command}}
+    said = settled(point, {"sessionId": "s", "toolCall": call, "options": options})
+    assert (said and said["outcome"]) == outcome
+
+
+@pytest.mark.parametrize("params", [None, [], {}, {"sessionId": "s", "toolCall": 3, "options": [OPTIONS[0]]}])
+def test_a_request_that_is_none_is_never_allowed(workspace: Path, params: Any) -> None:
+    said = settled(Authorizer(load(workspace.parent / "policy.toml")), params)
+    assert said is None or said["outcome"] == {"outcome": "cancelled"}
