@@ -21,12 +21,18 @@ Words = tuple[Word, ...]
 _Phrase = tuple[str, ...]
 
 _TWINS = """
-make: gmake
-node: nodejs
-gradle: gradlew
-mvn: mvnw
-fly: flyctl
-tofu: opentofu
+make gmake
+node nodejs
+gradle gradlew
+mvn mvnw
+fly flyctl
+terraform tofu opentofu
+nc ncat netcat nc.openbsd nc.traditional
+7z 7za 7zz 7zr
+mysql mariadb
+python py
+powershell pwsh
+apt apt-get
 """
 _GNU = frozenset(
     """
@@ -56,6 +62,9 @@ cargo: test t
 cargo: remove rm
 npm: test t tst run.test
 yarn: publish npm.publish
+docker podman nerdctl: volume.rm volume.remove
+docker podman nerdctl: network.rm network.remove
+git: remote.remove remote.rm
 pnpm bun: remove rm un uninstall
 pnpm bun: install i
 bun: add a
@@ -88,6 +97,14 @@ bun: run
 """Programs with words that say how, not what: what stands behind them is the subcommand."""
 _NAMING = {("yarn", "workspace")}
 """Those behind which a name comes first."""
+_SHORT = """
+npx: npm exec
+pnpx: pnpm dlx
+bunx: bun x
+uvx: uv tool run
+rgrep: grep -r
+"""
+"""Programs that are another with its first words."""
 _PROGRAMS = {("uv", "pip"): "pip", ("docker", "compose"): "docker-compose", ("podman", "compose"): "podman-compose"}
 """Programs with a subcommand that is another program."""
 _GOALS = frozenset("make rake gradle mvn ant just task inv invoke gulp grunt sbt scons ninja mage jake fab".split())  # noqa: SIM905
@@ -105,7 +122,7 @@ _MOST = 64
 """Goals that are looked at one by one."""
 
 
-def _lines(text: str) -> Iterator[tuple[list[str], list[str]]]:
+def _named(text: str) -> Iterator[tuple[list[str], list[str]]]:
     for line in text.strip().splitlines():
         names, _, words = line.partition(": ")
         yield names.split(), words.split()
@@ -114,10 +131,10 @@ def _lines(text: str) -> Iterator[tuple[list[str], list[str]]]:
 def _alike() -> Mapping[str, Mapping[_Phrase, tuple[_Phrase, ...]]]:
     """Return, for each program, phrases with those that mean the same."""
     found: dict[str, dict[_Phrase, tuple[_Phrase, ...]]] = {}
-    families = _lines(_FAMILIES)
+    families = _named(_FAMILIES)
     classes = [(names, [(sub,), (head.rstrip(":"), sub)]) for names, (head, *subs) in families for sub in subs]
-    classes += [(names, [tuple(word.split(".")) for word in words]) for names, words in _lines(_ALIKE)]
-    for names, words in _lines(_LEADING):
+    classes += [(names, [tuple(word.split(".")) for word in words]) for names, words in _named(_ALIKE)]
+    for names, words in _named(_LEADING):
         for name in names:
             found.setdefault(name, {}).update({(word,): ((),) for word in words})
     for names, phrases in classes:
@@ -128,16 +145,15 @@ def _alike() -> Mapping[str, Mapping[_Phrase, tuple[_Phrase, ...]]]:
 
 
 _SAME = _alike()
-_NAMES = {other: name for (name,), others in _lines(_TWINS) for other in others}
-KNOWN = frozenset(_SAME) | _GOALS | _TOOLCHAINED | {name for name, _ in _NAMING} | {name for name, _ in _PROGRAMS}
+_NAMES = {name: names for names in map(str.split, _TWINS.strip().splitlines()) for name in names}
+_LONG = {name: (first, tuple(map(Word, rest))) for (name,), (first, *rest) in _named(_SHORT)}
+KNOWN = frozenset(_SAME) | _GOALS | _TOOLCHAINED | _LONG.keys() | {name for name, _ in (*_NAMING, *_PROGRAMS)}
 """Programs that have kin."""
 
 
 def twins(name: str) -> tuple[str, ...]:
-    """Return the other names of the program called `name`: none, or one."""
-    if name in _NAMES:
-        return (_NAMES[name],)
-    return (name[1:],) if name[:1] == "g" and name[1:] in _GNU else ()
+    """Return the other names of the program called `name`."""
+    return (*_NAMES.get(name, ()), *((name[1:],) if name[:1] == "g" and name[1:] in _GNU else ()))
 
 
 def kin(name: str, words: Words) -> Iterator[tuple[str, Words]]:
@@ -145,6 +161,11 @@ def kin(name: str, words: Words) -> Iterator[tuple[str, Words]]:
     if name in _TOOLCHAINED and words and words[0].kind is CONST and words[0].text.startswith("+"):
         yield name, words[1:]
         return
+    if name in _LONG:
+        first, rest = _LONG[name]
+        yield first, (*rest, *words)
+    if name == "git":
+        yield from ((name, other) for other in _git(words))
     if name in _GOALS:
         yield from ((name, other) for other in _goals(name, words))
     for at in _places(words):
@@ -157,6 +178,36 @@ def kin(name: str, words: Words) -> Iterator[tuple[str, Words]]:
             if phrase[0] == text and _spell(phrase, words[at : at + len(phrase)]):
                 rest = words[at + len(phrase) :]
                 yield from ((name, (*words[:at], *map(Word, other), *rest)) for other in others)
+
+
+def _git(words: Words) -> Iterator[Words]:
+    """Yield what a push says by its refspecs, and what `branch -D` says by two options, in the other words for it."""
+    texts = [word.text if word.kind is CONST else "" for word in words]
+    if "push" in texts:
+        at = texts.index("push") + 1
+        for place in range(at, min(len(texts), at + _MOST)):
+            yield from _pushed(words, at, place)
+    elif "branch" in texts:
+        short = {letter for text in texts if text[:1] == "-" and text[:2] != "--" for letter in text[1:]}
+        if "D" in short:
+            yield (*words, Word("--delete"), Word("--force"))
+        if (short & {"d"} or "--delete" in texts) and (short & {"f"} or "--force" in texts):
+            yield (*words, Word("-D"))
+
+
+def _pushed(words: Words, at: int, place: int) -> Iterator[Words]:
+    """Yield a push whose refspec at `place` is written as the branch it changes, in front of the others."""
+    text = words[place].text if words[place].kind is CONST else ""
+    if not text or text.startswith("-"):
+        return
+    source, colon, target = text.removeprefix("+").rpartition(":")
+    options = [Word("--force")] if text.startswith("+") else []
+    options += [Word("--delete")] if colon and not source else []
+    branch = Word(target.removeprefix("refs/heads/"))
+    if options or branch.text != text:
+        yield (*words[:place], branch, *words[place + 1 :], *options)
+    if place > at + 1:
+        yield (*words[: at + 1], branch, *words[at + 1 : place], *words[place + 1 :], *options)
 
 
 def binaries(known: frozenset[str], words: Words) -> Iterator[tuple[Word, Words]]:

@@ -21,6 +21,7 @@ from msgspec import Struct
 from policyd.commands import buried, kin, programs
 from policyd.commands.options import Syntax
 from policyd.commands.patternwords import fold
+from policyd.commands.wrappers import marks
 from policyd.model import SimpleCommand, Truth, Word, WordKind
 
 CONST, YES = WordKind.CONST, Truth.YES
@@ -74,8 +75,10 @@ _STRANGER = Syntax()
 @lru_cache(2048)
 def _names(text: str) -> frozenset[str]:
     base = posixpath.basename(fold(text)) or text
-    bare = _VERSION.sub("", base)
-    return frozenset(name for name in (base, bare, *kin.twins(bare)) if name)
+    plain = base.removesuffix(".exe")
+    plain = base if marks(plain) is not None else plain  # what such a program runs is looked for by its whole name
+    bare = _VERSION.sub("", plain)
+    return frozenset(name for name in (base, plain, bare, *kin.twins(plain), *kin.twins(bare)) if name)
 
 
 def names(word: Word) -> frozenset[str]:
