@@ -28,7 +28,6 @@ from policyd.model import (
     Context,
     Decision,
     Effect,
-    Filesystem,
     Judged,
     Layer,
     Mode,
@@ -138,7 +137,7 @@ class ScriptedDecider:
         known = self.calls.get(str(call.get("toolCallId")), {})
         return str(call.get("title", "")).startswith("late") and "rawInput" not in known
 
-    def permission(self, params: Mapping[str, object], now: Moment, fs: Filesystem | None) -> Verdict:
+    def permission(self, params: Mapping[str, object], now: Moment) -> Verdict:
         self._may_fail("permission")
         call = _call(params)
         self.named.add(str(call.get("toolCallId")))
@@ -160,11 +159,11 @@ class ScriptedDecider:
             return tuple(Action(frozenset({"edit"}), path=_ref(path)) for path in paths)
         return (_command_action(title),)
 
-    def again(self, verdict: Verdict, now: Moment, fs: Filesystem | None) -> Decision:
+    def again(self, verdict: Verdict, now: Moment) -> Decision:
         self._may_fail("again")
         return self._verdict(verdict.request, verdict.request.title, now).decision
 
-    def door(self, method: str, params: Mapping[str, object], now: Moment, fs: Filesystem | None) -> Verdict:
+    def door(self, method: str, params: Mapping[str, object], now: Moment) -> Verdict:
         self._may_fail("door")
         name = str(params.get("path") or " ".join([str(params.get("command")), *_texts(params.get("args"))]))
         kind = {"fs/read_text_file": "read", "fs/write_text_file": "edit"}.get(method, "execute")
@@ -187,11 +186,11 @@ class ScriptedDecider:
         decision = Decision(effect, Source.RULE, f"{word} it", (rule,), (rule,), actions, "r1")
         return Verdict(request, decision, self.context(request.session_id, now))
 
-    def servers(self, method: str, params: Mapping[str, object], now: Moment, fs: Filesystem | None) -> Verdict | None:
+    def servers(self, method: str, params: Mapping[str, object], now: Moment) -> Verdict | None:
         self._may_fail("servers")
         return None
 
-    def switch(self, method: str, params: Mapping[str, object], now: Moment, fs: Filesystem | None) -> Verdict | None:
+    def switch(self, method: str, params: Mapping[str, object], now: Moment) -> Verdict | None:
         self._may_fail("switch")
         mode = str(_mode_of(method, params))
         if mode not in UNSAFE:
@@ -203,9 +202,9 @@ class ScriptedDecider:
         request = Request(str(params.get("sessionId")), "", f"mode {mode}", (), (action,))
         return Verdict(request, decision, self.context(request.session_id, now))
 
-    def chosen(self, verdict: Verdict, option: str, now: Moment, fs: Filesystem | None) -> Verdict | None:
+    def chosen(self, verdict: Verdict, option: str, now: Moment) -> Verdict | None:
         mode = option.removeprefix("to-")
-        return self.switch("session/set_mode", {"sessionId": verdict.request.session_id, "modeId": mode}, now, fs)
+        return self.switch("session/set_mode", {"sessionId": verdict.request.session_id, "modeId": mode}, now)
 
     def asking(self, session_id: str, opened: Mapping[str, object]) -> Asking:
         self._may_fail("asking")
@@ -227,9 +226,7 @@ class ScriptedDecider:
         raw = update.get("rawInput")
         return (_command_action(str(raw.get("command"))),) if isinstance(raw, dict) else ()
 
-    def unasked(
-        self, session_id: str, update: Mapping[str, object], now: Moment, fs: Filesystem | None
-    ) -> Verdict | None:
+    def unasked(self, session_id: str, update: Mapping[str, object], now: Moment) -> Verdict | None:
         self._may_fail("unasked")
         call_id = str(update.get("toolCallId"))
         if call_id in self.named:
@@ -291,15 +288,15 @@ class Play:
 
     def frame(self, side: str, line: bytes) -> list[Command]:
         if self.blocks:
-            return self._keep(self.connection.feed(Side(side), line + b"\n", moment(self.time), None))
-        return self._keep(self.connection.handle(Frame(Side(side), line), moment(self.time), None))
+            return self._keep(self.connection.feed(Side(side), line + b"\n", moment(self.time)))
+        return self._keep(self.connection.handle(Frame(Side(side), line), moment(self.time)))
 
     def message(self, side: str, **fields: object) -> list[Command]:
         return self.frame(side, json.dumps({"jsonrpc": "2.0", **fields}).encode())
 
     def tick(self, seconds: float) -> list[Command]:
         self.time += seconds
-        return self._keep(self.connection.handle(Tick(), moment(self.time), None))
+        return self._keep(self.connection.handle(Tick(), moment(self.time)))
 
     def _keep(self, commands: list[Command]) -> list[Command]:
         self.commands += commands
@@ -317,15 +314,15 @@ class Play:
         if who == "tick":
             return self.tick(float(text)), b""
         if who == "close":
-            return self._keep(self.connection.handle(Closed(Side(text)), now, None)), b""
+            return self._keep(self.connection.handle(Closed(Side(text)), now)), b""
         if who == "reload":
-            return self._keep(self.connection.handle(Reloaded(), now, None)), b""
+            return self._keep(self.connection.handle(Reloaded(), now)), b""
         if who == "reply":
             return self._reply(text, now), b""
         if who == "unwritten":
-            return self._keep(self.connection.handle(Failed(self._records[-1], text), now, None)), b""
+            return self._keep(self.connection.handle(Failed(self._records[-1], text), now)), b""
         if who == "unasked":
-            return self._keep(self.connection.handle(Failed(self._asks[-1], text), now, None)), b""
+            return self._keep(self.connection.handle(Failed(self._asks[-1], text), now)), b""
         if who == "policy":
             name, word = shlex.split(text)
             self.decider.table[name] = word
@@ -337,7 +334,7 @@ class Play:
         answer = (
             {"nonce": payload["nonce"], "digest": payload["digest"], **json.loads(text)} if text != "abstain" else None
         )
-        return self._keep(self.connection.handle(Reply(self._asks[-1], answer), now, None))
+        return self._keep(self.connection.handle(Reply(self._asks[-1], answer), now))
 
     def _line(self, who: str, text: str) -> bytes:
         for ident, short in self._own.items():

@@ -33,7 +33,7 @@ class Wire:
     def line(self, side: Side, line: bytes) -> list[dict[str, object]]:
         """Say one line as it is."""
         self.time += 0.01
-        found = self.connection.handle(Frame(side, line), moment(self.time), self.files)
+        found = self.connection.handle(Frame(side, line), moment(self.time))
         self.commands += found
         sent = [one for one in found if isinstance(one, Send)]
         return [{"to": one.side.value, **json.loads(data)} for one in sent for data in one.data.splitlines()]

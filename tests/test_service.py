@@ -14,7 +14,7 @@ from time import monotonic
 import pytest
 from msgspec.structs import replace
 
-from policyd.model import Effect, Filesystem, Layer
+from policyd.model import Effect, Layer
 from policyd.policy import Policy, PolicyError, load
 from policyd.service import steady
 from policyd.service.book import Change, PolicyBook
@@ -58,11 +58,11 @@ class Script:
     answers: list[list[Command]] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
 
-    def handle(self, event: Event, now: Moment, fs: Filesystem | None) -> list[Command]:
+    def handle(self, event: Event, now: Moment) -> list[Command]:
         self.events.append(event)
         return self.answers.pop(0) if self.answers else []
 
-    def feed(self, side: Side, block: bytes, now: Moment, fs: Filesystem | None) -> list[Command]:
+    def feed(self, side: Side, block: bytes, now: Moment) -> list[Command]:
         return self.answers.pop(0)
 
     def deadline(self) -> float | None:
@@ -86,7 +86,6 @@ class Bench:
             log=self.log,
             note=lambda note: self.notes.append(note.text),
             remember=self.kept.append,
-            fs=None,
         )
         made.send_by(lambda side, data: self.sent.append((side, data)))
         return made

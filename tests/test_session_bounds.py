@@ -15,7 +15,7 @@ from tests.playbook import MACROS, Play, ScriptedDecider, moment
 
 def frame(connection: Connection, side: Side, message: dict[str, object], at: float = 0.0) -> list[Command]:
     line = json.dumps({"jsonrpc": "2.0", **message}).encode()
-    return connection.handle(Frame(side, line), moment(at), None)
+    return connection.handle(Frame(side, line), moment(at))
 
 
 def sent(commands: list[Command], side: Side) -> list[dict[str, object]]:
@@ -60,7 +60,7 @@ def test_a_cancelled_turn_answers_a_thousand_open_requests_once_each(title: str)
     answers.update(one["id"] for one in sent(commands, Side.AGENT) if "result" in one)
     assert set(answers.values()) == {1}
     assert len(answers) == 1000
-    assert not sent(connection.handle(Tick(), moment(9999.0), None), Side.AGENT)
+    assert not sent(connection.handle(Tick(), moment(9999.0)), Side.AGENT)
 
 
 def test_other_sessions_stay_as_they_are_when_a_turn_is_cancelled() -> None:
@@ -79,7 +79,7 @@ def test_other_sessions_stay_as_they_are_when_a_turn_is_cancelled() -> None:
 def test_every_kind_of_id_comes_back_with_its_bytes(raw: bytes, title: str) -> None:
     connection = Connection(ScriptedDecider({"allowed": "allow", "denied": "deny"}), Settings(prompt=()), nonce="n")
     line = json.dumps({"jsonrpc": "2.0", **MACROS["permission"]("0", "c", title)}).encode()
-    commands = connection.handle(Frame(Side.AGENT, line.replace(b'"id": 0', b'"id": ' + raw)), moment(0.0), None)
+    commands = connection.handle(Frame(Side.AGENT, line.replace(b'"id": 0', b'"id": ' + raw)), moment(0.0))
     answers = [one.data for one in commands if isinstance(one, Send) and one.side is Side.AGENT]
     assert len(answers) == 1
     assert answers[0].startswith(b'{"jsonrpc":"2.0","id":' + raw + b",")

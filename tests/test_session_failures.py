@@ -71,7 +71,7 @@ def run(decider: ScriptedDecider, settings: Settings) -> tuple[dict[object, list
     while todo:
         side, line = todo.pop(0)
         time += 1.0
-        for command in connection.handle(Frame(Side(side), line), moment(time), None):
+        for command in connection.handle(Frame(Side(side), line), moment(time)):
             for sent in command.data.splitlines() if isinstance(command, Send) else []:
                 message = json.loads(sent)
                 assert isinstance(command, Send)
@@ -85,7 +85,7 @@ def run(decider: ScriptedDecider, settings: Settings) -> tuple[dict[object, list
                 elif command.side is Side.CLIENT and message.get("method", "").startswith(("fs/", "terminal/")):
                     let.append(message["method"])
     for event in (Tick(), Closed(Side.CLIENT)):
-        for command in connection.handle(event, moment(time + 2000), None):
+        for command in connection.handle(event, moment(time + 2000)):
             for sent in command.data.splitlines() if isinstance(command, Send) and command.side is Side.AGENT else []:
                 message = json.loads(sent)
                 if "method" not in message:
@@ -130,7 +130,7 @@ def test_asking_that_cannot_be_told_leaves_a_session_without_prompts(how: str) -
     sent: list[str] = []
     for side, message in conversation()[:3]:
         line = json.dumps({"jsonrpc": "2.0", **message}).encode()
-        commands = connection.handle(Frame(Side(side), line), moment(0.0), None)
+        commands = connection.handle(Frame(Side(side), line), moment(0.0))
         sent += [one.data.decode() for one in commands if isinstance(one, Send) and one.side is Side.AGENT]
     assert not any("session/prompt" in line for line in sent)
 
@@ -139,7 +139,7 @@ def test_asking_that_cannot_be_told_leaves_a_session_without_prompts(how: str) -
 def test_a_mode_that_cannot_be_judged_is_not_set(how: str) -> None:
     connection = Connection(Breaking().broken("switch", how), Settings(), nonce="n")
     line = json.dumps({"jsonrpc": "2.0", **MACROS["mode"]("3", "auto")}).encode()
-    commands = connection.handle(Frame(Side.CLIENT, line), moment(0.0), None)
+    commands = connection.handle(Frame(Side.CLIENT, line), moment(0.0))
     assert not [one for one in commands if isinstance(one, Send) and one.side is Side.AGENT]
 
 
@@ -154,14 +154,14 @@ def test_every_failed_record_turns_its_allow_into_one_rejection() -> None:
     connection = Connection(ScriptedDecider({"npm test": "allow"}), Settings(), nonce="n")
     for at in range(50):
         line = json.dumps({"jsonrpc": "2.0", **MACROS["permission"](str(at), f"c{at}", "npm test")}).encode()
-        commands = connection.handle(Frame(Side.AGENT, line), moment(0.0), None)
+        commands = connection.handle(Frame(Side.AGENT, line), moment(0.0))
         key = next(one.key for one in commands if isinstance(one, Record))
         held = [one for one in commands if isinstance(one, Send) and one.side is Side.AGENT]
         assert [one.record for one in held] == [key]
-        after = connection.handle(Failed(key, "disk full"), moment(0.0), None)
+        after = connection.handle(Failed(key, "disk full"), moment(0.0))
         sent = [json.loads(one.data) for one in after if isinstance(one, Send)]
         assert [one["result"]["outcome"] for one in sent] == [{"outcome": "selected", "optionId": "no"}]
-        assert connection.handle(Failed(key, "disk full"), moment(0.0), None) == []
+        assert connection.handle(Failed(key, "disk full"), moment(0.0)) == []
 
 
 # ---- a failure at every function -----------------------------------------------------------------------

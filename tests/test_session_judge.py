@@ -166,7 +166,7 @@ SWITCHES: list[tuple[str, str, dict[str, object], bool]] = [
 def test_what_switches_asking_off_is_known_at_every_door(
     agent: str, method: str, params: dict[str, object], unsafe: bool
 ) -> None:
-    found = judge(agent=agent).switch(method, {"sessionId": "s", **params}, moment(0.0), None)
+    found = judge(agent=agent).switch(method, {"sessionId": "s", **params}, moment(0.0))
     assert (found is not None) is unsafe
     assert found is None or found.decision.effect is not Effect.ALLOW
 
@@ -192,8 +192,8 @@ def test_other_names_are_not(name: str) -> None:
 def test_a_rule_allows_a_mode_by_name_and_no_other() -> None:
     policy = ASK_ALL + '[[rule]]\nid = "m"\neffect = "allow"\nkind = "switch_mode"\nmode = "acceptEdits"\n'
     decider = judge(policy, CLAUDE)
-    named = decider.switch("session/set_mode", {"sessionId": "s", "modeId": "acceptEdits"}, moment(0.0), None)
-    other = decider.switch("session/set_mode", {"sessionId": "s", "modeId": "auto"}, moment(0.0), None)
+    named = decider.switch("session/set_mode", {"sessionId": "s", "modeId": "acceptEdits"}, moment(0.0))
+    other = decider.switch("session/set_mode", {"sessionId": "s", "modeId": "auto"}, moment(0.0))
     assert named is not None
     assert other is not None
     assert named.decision.effect is Effect.ALLOW
@@ -234,7 +234,7 @@ def test_arguments_of_an_mcp_call_that_nobody_stated_may_name_what_a_strict_rule
     call |= {"_meta": {"claudeCode": {"toolName": "mcp__notes__write_file"}}, **({"rawInput": {}} if stated else {})}
     options = [{"optionId": "y", "name": "Yes", "kind": "allow_once"}]
     asked = {"sessionId": "s", "toolCall": call, "options": options}
-    found = decider.permission(asked, moment(0.0), None).decision.effect
+    found = decider.permission(asked, moment(0.0)).decision.effect
     assert found is (Effect.ALLOW if stated and effect is Effect.ASK else effect)
 
 
@@ -261,13 +261,13 @@ class Replay:
             if answers_a_question and own_answers:
                 continue
             self.frame(Side.AGENT if line["dir"] == "a2c" else Side.CLIENT, message)
-        self._take(self.connection.handle(Tick(), moment(self._time + 5000), None))
+        self._take(self.connection.handle(Tick(), moment(self._time + 5000)))
         return self
 
     def frame(self, side: Side, message: Mapping[str, object]) -> None:
         self._time += 1.0
         data = json.dumps(message, ensure_ascii=False).encode()
-        self._take(self.connection.handle(Frame(side, data), moment(self._time), None))
+        self._take(self.connection.handle(Frame(side, data), moment(self._time)))
 
     def _take(self, commands: list[Command]) -> None:
         for command in commands:
@@ -370,7 +370,7 @@ def test_a_command_that_is_denied_is_denied_through_the_terminal_too(lead: str) 
     for command in DENIED:
         text = lead + command
         call = {"toolCallId": "c", "kind": "execute", "rawInput": {"command": text}}
-        asked = decider.permission({"sessionId": "s", "toolCall": call, "options": []}, moment(0.0), None)
+        asked = decider.permission({"sessionId": "s", "toolCall": call, "options": []}, moment(0.0))
         assert asked.decision.effect is Effect.DENY, text
         words = text.split()
         for params in (
@@ -378,7 +378,7 @@ def test_a_command_that_is_denied_is_denied_through_the_terminal_too(lead: str) 
             {"command": words[0], "args": words[1:]},
             {"command": "sh", "args": ["-c", text]},
         ):
-            through = decider.door("terminal/create", {"sessionId": "s", **params}, moment(0.0), None)
+            through = decider.door("terminal/create", {"sessionId": "s", **params}, moment(0.0))
             assert through.decision.effect is Effect.DENY, params
 
 
@@ -392,14 +392,14 @@ def test_a_path_that_is_denied_is_denied_through_the_files_too(path: str) -> Non
     decider.observe(Side.CLIENT, {"id": 1, "method": "session/new", "params": {"cwd": "/home/dev/p", "mcpServers": []}})
     decider.observe(Side.AGENT, {"id": 1, "result": {"sessionId": "s"}})
     for method in ("fs/read_text_file", "fs/write_text_file"):
-        found = decider.door(method, {"sessionId": "s", "path": path, "content": ""}, moment(0.0), None)
+        found = decider.door(method, {"sessionId": "s", "path": path, "content": ""}, moment(0.0))
         assert found.decision.effect is Effect.DENY
 
 
 def test_every_recorded_request_gets_exactly_one_answer() -> None:
     for path in sorted((DATA / "wire" / "doors").glob("*.jsonl")) + sorted((DATA / "loads").glob("*.jsonl")):
         replay = Replay(ASK_ALL, Settings(prompt=())).play(path)
-        replay._take(replay.connection.handle(Closed(Side.CLIENT), moment(99999.0), None))
+        replay._take(replay.connection.handle(Closed(Side.CLIENT), moment(99999.0)))
         rows = [json.loads(row)["msg"] for row in path.read_text("utf-8").splitlines()]
         asked = [json.dumps(row["id"]) for row in rows if row.get("method") == "session/request_permission"]
         for ident in asked:

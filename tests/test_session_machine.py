@@ -72,7 +72,7 @@ class Interleavings(RuleBasedStateMachine):
     # ---- the rim ------------------------------------------------------------------------------------
 
     def happens(self, event: Event) -> None:
-        self.perform(self.connection.handle(event, moment(self.time), None))
+        self.perform(self.connection.handle(event, moment(self.time)))
 
     def perform(self, commands: list[Command]) -> None:
         written: set[int] = set()

@@ -64,7 +64,7 @@ def pushed(connection: Connection, side: Side, data: bytes, rng: random.Random, 
         block = lines.feed(data[at : at + step])
         at += step
         if block:
-            out += connection.feed(side, block, moment(0.0), None)
+            out += connection.feed(side, block, moment(0.0))
     return out
 
 
@@ -83,13 +83,13 @@ def test_answers_pass_byte_for_byte_to_whoever_asked() -> None:
     for side in Side:
         ask = b'{"jsonrpc":"2.0", "id": 1.0, "method":"_ext/ask"}'
         answer = b'{"result" : {"a":1,"A":2} , "id":1,"jsonrpc":"2.0"}'
-        connection.handle(Frame(side, ask), moment(0.0), None)
-        assert connection.handle(Frame(side.other, answer), moment(0.0), None) == [Send(side, answer + b"\n")]
+        connection.handle(Frame(side, ask), moment(0.0))
+        assert connection.handle(Frame(side.other, answer), moment(0.0)) == [Send(side, answer + b"\n")]
 
 
 def test_what_passes_in_a_row_leaves_as_one_write() -> None:
     data = stream(random.Random(1), Side.AGENT, 100)  # noqa: S311
-    commands = Connection(ScriptedDecider(), Settings(), nonce="n").feed(Side.AGENT, data, moment(0.0), None)
+    commands = Connection(ScriptedDecider(), Settings(), nonce="n").feed(Side.AGENT, data, moment(0.0))
     assert commands == [Send(Side.CLIENT, data)]
 
 
@@ -98,7 +98,7 @@ def test_order_is_kept_between_what_passes_and_what_is_written() -> None:
     talk = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"plan"}}}\n'
     ask = b'{"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{"sessionId":"s","toolCall":'
     ask += b'{"toolCallId":"c","title":"rm"},"options":[{"optionId":"no","name":"No","kind":"reject_once"}]}}\n'
-    commands = connection.feed(Side.AGENT, talk + ask + talk, moment(0.0), None)
+    commands = connection.feed(Side.AGENT, talk + ask + talk, moment(0.0))
     sides = [one.side.value for one in commands if isinstance(one, Send)]
     assert sides == ["client", "agent", "client"]
 
@@ -106,12 +106,10 @@ def test_order_is_kept_between_what_passes_and_what_is_written() -> None:
 def test_a_frame_and_a_block_lead_to_the_same() -> None:
     rng = random.Random(3)  # noqa: S311
     data = stream(rng, Side.AGENT, 200)
-    whole = Connection(ScriptedDecider(), Settings(), nonce="n").feed(Side.AGENT, data, moment(0.0), None)
+    whole = Connection(ScriptedDecider(), Settings(), nonce="n").feed(Side.AGENT, data, moment(0.0))
     single = Connection(ScriptedDecider(), Settings(), nonce="n")
     one_by_one = [
-        command
-        for line in data[:-1].split(b"\n")
-        for command in single.handle(Frame(Side.AGENT, line), moment(0.0), None)
+        command for line in data[:-1].split(b"\n") for command in single.handle(Frame(Side.AGENT, line), moment(0.0))
     ]
     assert b"".join(one.data for one in whole if isinstance(one, Send)) == b"".join(
         one.data for one in one_by_one if isinstance(one, Send)
@@ -123,7 +121,7 @@ def test_a_line_of_64_mib_passes() -> None:
     body += b'"agent_message_chunk","content":{"type":"text","text":"' + b"x" * (64 * 1024 * 1024 - 300) + b'"}}}}'
     lines = Lines()
     block = b"".join(lines.feed(part) for part in (body[: 1 << 20], body[1 << 20 :], b"\n"))
-    commands = Connection(ScriptedDecider(), Settings(), nonce="n").feed(Side.AGENT, block, moment(0.0), None)
+    commands = Connection(ScriptedDecider(), Settings(), nonce="n").feed(Side.AGENT, block, moment(0.0))
     assert [len(one.data) for one in commands if isinstance(one, Send)] == [len(body) + 1]
 
 
@@ -131,6 +129,6 @@ def test_a_line_of_64_mib_passes() -> None:
 def test_ids_of_both_sides_do_not_mix(side: Side) -> None:
     connection = Connection(ScriptedDecider(), Settings(), nonce="n")
     ask = b'{"jsonrpc":"2.0","id":1,"method":"_ext/ask"}'
-    connection.handle(Frame(side, ask), moment(0.0), None)
-    own = connection.handle(Frame(side, b'{"jsonrpc":"2.0","id":1,"result":{}}'), moment(0.0), None)
+    connection.handle(Frame(side, ask), moment(0.0))
+    own = connection.handle(Frame(side, b'{"jsonrpc":"2.0","id":1,"result":{}}'), moment(0.0))
     assert not [one for one in own if isinstance(one, Send)]

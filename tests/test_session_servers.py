@@ -26,7 +26,7 @@ def opening(policy: str, *servers: Any, method: str = "session/new", **settings:
 def sent(connection: Connection, method: str, servers: Any) -> list[Command]:
     params = {"sessionId": "s", "cwd": f"{HOME}/project", "mcpServers": servers}
     line = json.dumps({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}).encode()
-    return connection.handle(Frame(Side.CLIENT, line), moment(0.0), None)
+    return connection.handle(Frame(Side.CLIENT, line), moment(0.0))
 
 
 def refusal(commands: list[Command]) -> str:

@@ -103,7 +103,7 @@ class Relay:
         if how == "call":
             self._learn(side, block[:-1])
         elif how == "open" or side is Side.CLIENT:
-            self._connection.adopt(side, block[:-1], moment(), self._shared.ground.fs)
+            self._connection.adopt(side, block[:-1], moment())
         else:
             self.performer.feed(side, block)
         self._sends = [(to, data) for to, data in self._sends if to is Side.AGENT]

@@ -176,7 +176,6 @@ class Shared:
             log=self.ground.log,
             note=lambda note: self.say(note.text, loud=note.loud),
             remember=lambda command: keep(remembered, command),
-            fs=self.ground.fs,
             ring=ring,
             stamp={"user": who.user, "uid": who.uid, "peer": who.pid, "transport": transport},
         )

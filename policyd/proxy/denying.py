@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from policyd import __version__, policy
 from policyd.actions import Machine
 from policyd.authorizer import Authorizer
-from policyd.model import Decision, Effect, Filesystem, Source
+from policyd.model import Decision, Effect, Source
 from policyd.service.performer import moment
 from policyd.session import Command, Connection, Moment, Note, Record, Send, Settings, Side, Tick
 from policyd.session.events import Closed
@@ -35,20 +35,20 @@ class Denying(Judge):
         super().__init__(authorizer)
         self._why = why
 
-    def permission(self, params: Message, now: Moment, fs: Filesystem | None) -> Verdict:
+    def permission(self, params: Message, now: Moment) -> Verdict:
         """Deny a permission request."""
-        return self._denied(super().permission(params, now, fs))
+        return self._denied(super().permission(params, now))
 
-    def door(self, method: str, params: Message, now: Moment, fs: Filesystem | None) -> Verdict:
+    def door(self, method: str, params: Message, now: Moment) -> Verdict:
         """Deny a call through a side door."""
-        return self._denied(super().door(method, params, now, fs))
+        return self._denied(super().door(method, params, now))
 
-    def servers(self, method: str, params: Message, now: Moment, fs: Filesystem | None) -> Verdict | None:
+    def servers(self, method: str, params: Message, now: Moment) -> Verdict | None:
         """Deny the MCP servers that a request to open a session starts."""
-        verdict = super().servers(method, params, now, fs)
+        verdict = super().servers(method, params, now)
         return None if verdict is None else self._denied(verdict)
 
-    def unasked(self, session_id: str, update: Message, now: Moment, fs: Filesystem | None) -> Verdict | None:
+    def unasked(self, session_id: str, update: Message, now: Moment) -> Verdict | None:
         """Say nothing: there is no policy to compare with."""
         return None
 
@@ -71,7 +71,7 @@ class Local:
 
     def feed(self, side: Side, block: bytes) -> list[tuple[Side, bytes]]:
         """Take whole lines; return what leaves."""
-        return self._sends(self._connection.feed(side, block, moment(), None))
+        return self._sends(self._connection.feed(side, block, moment()))
 
     def learn(self, side: Side, line: bytes) -> list[tuple[Side, bytes]]:
         """Take a line that passed before; return what policyd itself asks the agent for because of it."""
@@ -82,15 +82,15 @@ class Local:
 
     def adopt(self, side: Side, line: bytes) -> None:
         """Take a request that has left and is not answered."""
-        self._connection.adopt(side, line, moment(), None)
+        self._connection.adopt(side, line, moment())
 
     def tick(self) -> list[tuple[Side, bytes]]:
         """Time passed; return what leaves."""
-        return self._sends(self._connection.handle(Tick(), moment(), None))
+        return self._sends(self._connection.handle(Tick(), moment()))
 
     def closed(self, side: Side) -> list[tuple[Side, bytes]]:
         """A side is gone; return what leaves."""
-        return self._sends(self._connection.handle(Closed(side), moment(), None))
+        return self._sends(self._connection.handle(Closed(side), moment()))
 
     def deadline(self) -> float | None:
         """When `tick` is due; None: nothing is held here."""

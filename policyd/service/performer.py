@@ -20,7 +20,6 @@ from datetime import UTC, datetime
 from time import monotonic
 from typing import Protocol
 
-from policyd.model import Filesystem
 from policyd.service.tally import Tally
 from policyd.session import (
     Ask,
@@ -47,10 +46,10 @@ FAILED_KEPT = 10_000
 class Enforcement(Protocol):
     """What is needed of `policyd.session.Connection`."""
 
-    def handle(self, event: Event, now: Moment, fs: Filesystem | None) -> list[Command]:
+    def handle(self, event: Event, now: Moment) -> list[Command]:
         """Take one event."""
 
-    def feed(self, side: Side, block: bytes, now: Moment, fs: Filesystem | None) -> list[Command]:
+    def feed(self, side: Side, block: bytes, now: Moment) -> list[Command]:
         """Take whole lines."""
 
     def deadline(self) -> float | None:
@@ -108,7 +107,6 @@ class Performer:
         log: AuditLog,
         note: Callable[[Note], None],
         remember: Callable[[Remember], None],
-        fs: Filesystem | None,
         now: Callable[[], Moment] = moment,
         ring: Callable[[], None] | None = None,
         stamp: Mapping[str, object] | None = None,
@@ -131,7 +129,6 @@ class Performer:
         self._send: Callable[[Side, bytes], None]
         self._note = note
         self._remember = remember
-        self._fs = fs
         self._now = now
         self._at = now()
         """When the event that is being performed was taken."""
@@ -149,7 +146,7 @@ class Performer:
     def feed(self, side: Side, block: bytes) -> None:
         """Take whole lines of a side."""
         self._at = at = self._now()
-        self._perform(self._connection.feed(side, block, at, self._fs))
+        self._perform(self._connection.feed(side, block, at))
 
     def closed(self, side: Side) -> None:
         """A side is gone."""
@@ -183,7 +180,7 @@ class Performer:
     def handle(self, event: Event) -> None:
         """Hand one event to the enforcement and perform what follows."""
         self._at = at = self._now()
-        self._perform(self._connection.handle(event, at, self._fs))
+        self._perform(self._connection.handle(event, at))
 
     def record(self, row: Mapping[str, object]) -> None:
         """Append a record nothing depends on; a failure is said."""

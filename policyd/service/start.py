@@ -109,7 +109,7 @@ def open_service(choices: Choices, note: Callable[[str], None]) -> Service:
     service = Service(ground.book, ground.loaded, authorizer, remembered, note, choices.command)
     service.inbox = places.inbox
     remembered.say = lambda text: service.say(Note(safe(text), loud=True))
-    service.use(Performer(connection, log=ground.log, note=service.say, remember=service.remember, fs=ground.fs))
+    service.use(Performer(connection, log=ground.log, note=service.say, remember=service.remember))
     return service
 
 

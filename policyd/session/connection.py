@@ -14,7 +14,6 @@ from typing import Any
 
 from policyd import acp
 from policyd.acp import messages
-from policyd.model import Filesystem
 from policyd.session.core import Core, Passing, text_of
 from policyd.session.doors import DOORS, diff_digests
 from policyd.session.events import Closed, Command, Event, Failed, Frame, Moment, Reloaded, Reply, Side
@@ -69,9 +68,9 @@ class Connection:
 
     # ---- events -------------------------------------------------------------------------------------
 
-    def handle(self, event: Event, now: Moment, fs: Filesystem | None) -> list[Command]:
+    def handle(self, event: Event, now: Moment) -> list[Command]:
         """Take one event, return what is to be done, in order. Never raises on what a side sent."""
-        self._core.now, self._core.fs = now, fs
+        self._core.now = now
         if isinstance(event, Frame):
             self._line(event.side, event.data)
         elif isinstance(event, Reply):
@@ -88,9 +87,9 @@ class Connection:
         self._released()
         return self._core.taken()
 
-    def feed(self, side: Side, block: bytes, now: Moment, fs: Filesystem | None) -> list[Command]:
+    def feed(self, side: Side, block: bytes, now: Moment) -> list[Command]:
         """Take a block of whole lines (`acp.Lines.feed`): as a `Frame` each, but what passes in a row is one `Send`."""
-        self._core.now, self._core.fs = now, fs
+        self._core.now = now
         if block.startswith(ASKS) and block.find(b"\n") == len(block) - 1:  # a guess: no line of a stream
             self._line(side, block[:-1])
             self._released()
@@ -124,7 +123,7 @@ class Connection:
         """How many requests of the agent await a person, or details."""
         return len(self._core.held)
 
-    def adopt(self, side: Side, line: bytes, now: Moment, fs: Filesystem | None) -> None:
+    def adopt(self, side: Side, line: bytes, now: Moment) -> None:
         """Take in a request that passed before this connection was there: its response may pass, and is read.
 
         It is not judged: it has happened.
@@ -132,7 +131,7 @@ class Connection:
         Raises:
             NotJsonError, ProtocolError: it is no request.
         """
-        self._core.now, self._core.fs = now, fs
+        self._core.now = now
         message = acp.envelope(line)
         method = message.method or ""
         try:

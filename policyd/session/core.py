@@ -18,7 +18,6 @@ from msgspec import Struct, field
 from policyd import acp
 from policyd.digest import sha256
 from policyd.display import safe
-from policyd.model import Filesystem
 from policyd.prompts import Desk, Limits
 from policyd.session.events import Command, Moment, Note, Record, Send, Side
 from policyd.session.ports import Decider
@@ -50,7 +49,6 @@ class Core(Struct):
     settings: Settings
     nonce: str
     now: Moment = NEVER
-    fs: Filesystem | None = None
     sessions: dict[str, Session] = field(default_factory=dict)
     held: dict[int, Held] = field(default_factory=dict)
     """Requests of the agent that policyd has not answered, by number."""

@@ -19,7 +19,7 @@ from policyd.actions.profiles import GENERIC
 from policyd.actions.servers import started
 from policyd.actions.sessions import FORGOTTEN
 from policyd.authorizer import Authorizer
-from policyd.model import Action, Context, Decision, Filesystem, Mode, Request, Source, Tool
+from policyd.model import Action, Context, Decision, Mode, Request, Source, Tool
 from policyd.session.doors import TERMINAL
 from policyd.session.events import Moment, Side
 from policyd.session.ports import Asking, Message, Verdict
@@ -124,15 +124,15 @@ class Judge:
         """Say whether details of this permission request race it and have not come."""
         return bool(self.authorizer.conversation.waits(params))
 
-    def permission(self, params: Message, now: Moment, fs: Filesystem | None) -> Verdict:
+    def permission(self, params: Message, now: Moment) -> Verdict:
         """Decide a `session/request_permission`."""
         return self._verdict(self.authorizer.request(params), now)
 
-    def again(self, verdict: Verdict, now: Moment, fs: Filesystem | None) -> Decision:
+    def again(self, verdict: Verdict, now: Moment) -> Decision:
         """Decide the same request under the policy of this moment."""
         return self.authorizer.settle(verdict.request, now=now.wall)
 
-    def door(self, method: str, params: Message, now: Moment, fs: Filesystem | None) -> Verdict:
+    def door(self, method: str, params: Message, now: Moment) -> Verdict:
         """Decide a call through a side door."""
         request = self.authorizer.side_door(method, params)
         return self._verdict(replace(request, title=door_title(method, params)), now)
@@ -141,7 +141,7 @@ class Judge:
         """Return what a call would do going by one update of it alone."""
         return self.authorizer.request({"sessionId": session_id, "toolCall": update, "options": []}).actions
 
-    def unasked(self, session_id: str, update: Message, now: Moment, fs: Filesystem | None) -> Verdict | None:
+    def unasked(self, session_id: str, update: Message, now: Moment) -> Verdict | None:
         """Decide a call that this update reports as completed, if no request named or covered it."""
         talk, ident = self.authorizer.conversation, update.get("toolCallId")
         session = talk.sessions.get(session_id)
@@ -157,7 +157,7 @@ class Judge:
     def _verdict(self, request: Request, now: Moment) -> Verdict:
         return Verdict(request, *self.authorizer.settle_at(request, now.wall))
 
-    def servers(self, method: str, params: Message, now: Moment, fs: Filesystem | None) -> Verdict | None:
+    def servers(self, method: str, params: Message, now: Moment) -> Verdict | None:
         """Decide the MCP servers that a request to open a session starts, as if it were open; None = it starts none."""
         if params.get("mcpServers") in (None, []):
             return None
@@ -175,12 +175,12 @@ class Judge:
 
     # ---- modes --------------------------------------------------------------------------------------
 
-    def switch(self, method: str, params: Message, now: Moment, fs: Filesystem | None) -> Verdict | None:
+    def switch(self, method: str, params: Message, now: Moment) -> Verdict | None:
         """Decide a change that would switch asking off, from whichever door; None = it does not."""
         unsafe = tuple(dict.fromkeys(self._unsafe(method, params)))
         return self._switching(str(params.get("sessionId", "")), method, unsafe, now) if unsafe else None
 
-    def chosen(self, verdict: Verdict, option: str, now: Moment, fs: Filesystem | None) -> Verdict | None:
+    def chosen(self, verdict: Verdict, option: str, now: Moment) -> Verdict | None:
         """Decide the mode an option of a `switch_mode` request leads to; None = to none that is unsafe."""
         request = verdict.request
         leads = self._profile.data.mode.leads.get(option)

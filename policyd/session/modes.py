@@ -331,7 +331,7 @@ class Modes:
         if self._core.settings.agent_mode == "off":
             return None
         try:
-            return self._core.decider.switch(method, params, self._core.now, self._core.fs)
+            return self._core.decider.switch(method, params, self._core.now)
         except Exception as error:
             return f"Refused by policyd: {type(error).__name__} while judging {method}."
 

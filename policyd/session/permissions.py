@@ -148,9 +148,9 @@ class Permissions:
     def _decide(self, held: Held) -> Verdict:
         core = self._core
         if held.door:
-            found = core.decider.door(held.method, held.params, core.now, core.fs)
+            found = core.decider.door(held.method, held.params, core.now)
             return replace(found, request=replace(found.request, options=doors.OPTIONS, menu=False))
-        return core.decider.permission(held.params, core.now, core.fs)
+        return core.decider.permission(held.params, core.now)
 
     def _judge_permission(self, held: Held, verdict: Verdict) -> None:
         decision, request = verdict.decision, verdict.request
@@ -226,7 +226,7 @@ class Permissions:
     ) -> tuple[Decision, str | None]:
         """Return what becomes of a person's yes: the policy of this moment may still deny it."""
         core = self._core
-        now = core.decider.again(verdict, core.now, core.fs)
+        now = core.decider.again(verdict, core.now)
         if now.effect is Effect.DENY:
             return now, None
         if held.door:
@@ -234,7 +234,7 @@ class Permissions:
         chosen = option or allowing(verdict.request.options, verdict.request.plain)
         if chosen is None:
             return replace(decision, effect=Effect.DENY, reason="no option that only allows this was offered"), None
-        mode = core.decider.chosen(verdict, chosen, core.now, core.fs)
+        mode = core.decider.chosen(verdict, chosen, core.now)
         if mode is not None and mode.decision.effect is not Effect.ALLOW:
             return replace(mode.decision, effect=Effect.DENY), None
         return decision, chosen

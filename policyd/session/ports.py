@@ -11,7 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from policyd.model import Action, Context, Decision, Filesystem, Request
+from policyd.model import Action, Context, Decision, Request
 from policyd.session.events import Moment, Side
 
 Message = Mapping[str, object]
@@ -74,22 +74,22 @@ class Decider(Protocol):
     def late(self, params: Message) -> bool:
         """Say whether details of this permission request race it and have not come."""
 
-    def permission(self, params: Message, now: Moment, fs: Filesystem | None) -> Verdict:
+    def permission(self, params: Message, now: Moment) -> Verdict:
         """Decide a `session/request_permission`."""
 
-    def again(self, verdict: Verdict, now: Moment, fs: Filesystem | None) -> Decision:
+    def again(self, verdict: Verdict, now: Moment) -> Decision:
         """Decide the same request under the policy of this moment, grants left aside."""
 
-    def door(self, method: str, params: Message, now: Moment, fs: Filesystem | None) -> Verdict:
+    def door(self, method: str, params: Message, now: Moment) -> Verdict:
         """Decide a call through a side door."""
 
-    def switch(self, method: str, params: Message, now: Moment, fs: Filesystem | None) -> Verdict | None:
+    def switch(self, method: str, params: Message, now: Moment) -> Verdict | None:
         """Decide a change that would switch asking off, from whichever door; None = it does not."""
 
-    def servers(self, method: str, params: Message, now: Moment, fs: Filesystem | None) -> Verdict | None:
+    def servers(self, method: str, params: Message, now: Moment) -> Verdict | None:
         """Decide the MCP servers that a request to open a session starts; None = it starts none."""
 
-    def chosen(self, verdict: Verdict, option: str, now: Moment, fs: Filesystem | None) -> Verdict | None:
+    def chosen(self, verdict: Verdict, option: str, now: Moment) -> Verdict | None:
         """Decide the mode an option of a `switch_mode` request leads to; None = to none that is unsafe."""
 
     def asking(self, session_id: str, opened: Message) -> Asking:
@@ -98,5 +98,5 @@ class Decider(Protocol):
     def stands_for(self, session_id: str, update: Message) -> tuple[Action, ...]:
         """Return what a call would do going by one update of it alone."""
 
-    def unasked(self, session_id: str, update: Message, now: Moment, fs: Filesystem | None) -> Verdict | None:
+    def unasked(self, session_id: str, update: Message, now: Moment) -> Verdict | None:
         """Decide a call that `update`, not yet observed, says is completed; None = it was asked, or cannot be told."""

@@ -45,7 +45,7 @@ class Servers:
     def _refusal(self, method: str, params: Mapping[str, object]) -> str:
         core = self._core
         try:
-            verdict = core.decider.servers(method, params, core.now, core.fs)
+            verdict = core.decider.servers(method, params, core.now)
         except Exception as error:
             core.note(f"the MCP servers of {method} could not be judged: {type(error).__name__}", loud=True)
             return f"policyd failed: {type(error).__name__}"

@@ -67,7 +67,7 @@ class Tripwire:
             return False
         remember(session.judged, call_id, self._core.settings.calls_kept)
         try:
-            verdict = self._core.decider.unasked(session.id, update, self._core.now, self._core.fs)
+            verdict = self._core.decider.unasked(session.id, update, self._core.now)
         except Exception as error:
             self._core.note(f"session {session.id}: an unasked call could not be judged: {type(error).__name__}")
             return False

@@ -52,15 +52,15 @@ def say(data: bytes, rules: Policy) -> None:
         side = SIDES.get(row[:1])
         if side is None:
             time += 1.0
-            commands += connection.handle(Tick(), moment(time), FS)
+            commands += connection.handle(Tick(), moment(time))
             continue
         said.append((side, row[1:]))
-        commands += connection.feed(side, row[1:] + b"\n", moment(time), FS)
+        commands += connection.feed(side, row[1:] + b"\n", moment(time))
     for late in (1.0, 11.0, 1000.0):
-        commands += connection.handle(Tick(), moment(time + late), FS)
+        commands += connection.handle(Tick(), moment(time + late))
     hold(connection.deadline() is None, "something waits for ever", data)
     for side in Side:
-        commands += connection.handle(Closed(side), moment(time + 1001), FS)
+        commands += connection.handle(Closed(side), moment(time + 1001))
     _never_fails(commands)
     _never_allows(commands, said)
 
