@@ -90,8 +90,8 @@ SPEAKS = frozenset(
 """Programs that take commands in a language of their own, which can run programs."""
 _CODED = frozenset("julia elixir erl ghc ocaml sbcl swift clj scala java deno bun".split())  # noqa: SIM905
 """Languages in whose code, which may be any word, names matter only beside a way to run programs."""
-_TELLING = frozenset(["info", "tldr", "apropos", "whatis", "cheat"])
-"""Programs that tell about the programs their words name."""
+_TELLING = frozenset(["info", "tldr", "apropos", "whatis", "cheat", "last"])
+"""Programs that tell about the programs their words name, or that are names of something else."""
 _RUNS = re.compile(
     r"[`!]|[%$]\(|\b(?:system|shell\w*|exec\w*|popen\w*|spawn\w*|call|run|sh|bash|cmd|command|subprocess|child_process|"
     r"process|program|invoke|terminal|jobstart|open|qx|os|lua|py3?)\b",
