@@ -9,7 +9,7 @@ What the commands share, and what lies behind them:
     saying, ending, options, shapes, colour     printing, exit codes, options, JSON of others, colour
     loading, inforce                            the policies an option names; what a proxy started here would find
     transcript, replay, facts, recorded         requests read from lines or logs, decided again, as JSON
-    asked, explaining, waysout                  explain
+    explain/ asked, text, waysout               explain: what is asked about, what is said of it, what would change it
     suite, tree                                 test; a disk that is described
     trial, drafting, standins, covering         policies tried on requests, and compared without any
     changes, comparing                          diff

@@ -36,7 +36,7 @@ from pydantic_core import ErrorDetails
 import policyd
 from policyd.actions import Machine
 from policyd.authorizer import Authorizer, Claims, check_examples
-from policyd.cli.explaining import explain
+from policyd.cli.explain.text import explain
 from policyd.cli.replay import Replay, Result
 from policyd.cli.tree import Tree
 from policyd.model import Layer

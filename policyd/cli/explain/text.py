@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 from policyd.actions import Evidence
 from policyd.authorizer import Authorizer
+from policyd.cli.explain.waysout import Ground, ways_out
 from policyd.cli.facts import shown_kind
 from policyd.cli.replay import Result
-from policyd.cli.waysout import Ground, ways_out
 from policyd.display import inert, safe
 from policyd.model import Action, Context, Effect, Judged, Role, RuleRef
 from policyd.policy import Rule

@@ -19,11 +19,12 @@ from msgspec.structs import replace
 from policyd.actions import Evidence
 from policyd.audit.rebuild import Undecidable
 from policyd.authorizer import Authorizer, Claims
-from policyd.cli import asked, colour, loading, options, shapes
+from policyd.cli import colour, loading, options, shapes
 from policyd.cli.audit.replay import said
 from policyd.cli.decide import opened, replaying, source
 from policyd.cli.ending import DONE, UsageError, complain, failed
-from policyd.cli.explaining import explain, nearly
+from policyd.cli.explain import asked
+from policyd.cli.explain.text import explain, nearly
 from policyd.cli.facts import result_facts
 from policyd.cli.replay import Result
 from policyd.cli.saying import give, tell
