@@ -24,7 +24,7 @@ from policyd.commands.arithmetic import value
 from policyd.commands.execute import Call, simple
 from policyd.commands.flat import flat, script
 from policyd.commands.plain import Span, divide
-from policyd.commands.plainwords import is_single
+from policyd.commands.plainwords import single
 from policyd.commands.quoting import decoded
 from policyd.commands.redirects import REDIRECTS
 from policyd.commands.rough import pieces
@@ -246,7 +246,7 @@ class Reader(Text):
 
     def _substituted_node(self, node: Node) -> None:
         self.enclosed(node)
-        self.single = is_single(self.source[node.start_byte + 2 : node.end_byte - 1])
+        self.single = single(self.source[node.start_byte + 2 : node.end_byte - 1])
 
     def enclosed(self, node: Node) -> None:
         """Read what stands between parentheses."""

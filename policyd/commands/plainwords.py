@@ -133,11 +133,12 @@ def body() -> Callable[..., re.Match[str] | None]:
     ).fullmatch
 
 
-def is_single(text: str) -> bool:
-    """Say whether a text is one command and no more, whose output goes nowhere else: what that prints, it prints."""
+def single(text: str) -> str:
+    """Return a text that is one command and no more, whose output goes nowhere else: what that prints, it prints."""
     text = text.strip(" \t\n")
     found = part("(" in text or "`" in text)(text, 0)
-    return found is not None and found.end() == len(text) and found[3] is None and _quiet(found[5]) is not None
+    alone = found is not None and found.end() == len(text) and found[3] is None and _quiet(found[5]) is not None
+    return text if alone else ""
 
 
 _quiet = re.compile(rf"(?:[ \t]*+(?:2>[ \t]*+/dev/null|2>&1|<{_MARK}){_END})*+").fullmatch

@@ -55,8 +55,8 @@ class Text(Struct):
     """The files whose names come through the pipe, each with a NUL behind it, where they are known."""
     echoed: str | None = None
     """What a `cat` read last prints."""
-    single: bool = False
-    """The substitution read last is one command and no more."""
+    single: str = ""
+    """The substitution read last, where it is one command and no more."""
     printed: str = ""
     shown: bool = True
 
@@ -161,7 +161,7 @@ class Text(Struct):
         """Read a part that runs in a shell of its own, and note what it prints."""
         state, document, run = self.state, self.document, self.run
         first = len(run.commands)
-        self.state, self.echoed, self.single = state.fork(), None, False
+        self.state, self.echoed, self.single = state.fork(), None, ""
         run.deeper()
         try:
             read(*given)
@@ -173,6 +173,8 @@ class Text(Struct):
     def _prints(self, index: int) -> str:
         """Return what stands for the output of the only command of a substitution."""
         command = self.run.commands[index]
+        if not f"{self.single} ".startswith(f"{command.text} "):
+            return ""  # it stands inside what is no command: `x=$(pwd)` prints nothing
         if self.echoed is None or command.tainted or command.taint or command.strict_only:
             return mark(command)
         self.run.commands[index] = replace(command, idle=True)
@@ -184,7 +186,7 @@ class Text(Struct):
 
     def _ticked(self, source: str) -> None:
         Text(self.run, source, self.state, self.via, self.script, self.fed).whole()
-        self.single = plainwords.is_single(source)
+        self.single = plainwords.single(source)
 
     # ---- what a grammar would know -----------------------------------------------------------------
 
@@ -201,7 +203,7 @@ class Text(Struct):
     def _substituted(self, source: str) -> None:
         text = self.inside(source)
         text.whole()
-        self.echoed, self.single = text.echoed, plainwords.is_single(source)
+        self.echoed, self.single = text.echoed, plainwords.single(source)
 
     def closing(self, start: int, end: int) -> int:
         """Return where the `${…}` at `start` ends, 0 where that cannot be told."""
