@@ -102,6 +102,7 @@ def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
         "names",
         "columns",
         "order",
+        "ports",
         *sentwords.ROLES,
         *values.LISTS,
         "plugin",
@@ -113,7 +114,7 @@ def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
         more |= {""}
         for option in program.syntax.options.values():
             assert set(option.value.split("+")) <= roles | more, (program.name, option)
-        for names in (program.deep, program.shallow, program.hidden, program.instead, program.target):
+        for names in (program.deep, program.shallow, program.hidden, program.instead, program.target, program.modes):
             assert all(name in program.syntax.options for name in names if names), (program.name, names)
 
 

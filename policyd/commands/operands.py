@@ -244,7 +244,7 @@ def _value(found: _Uses, program: Program, given: Given, value: Word, *, only_ru
             found.file("read", file)
     elif role == "url":
         found.url(value, sure=True)
-    elif role == "mention":
+    elif role == "mention" or (role == "goal" and "/" in constant(value)):
         found.mention(value)
     elif role == "lines":
         found.mention(tail(value, value.text.rfind(":") + 1) if value.kind is WordKind.CONST else value)
@@ -304,9 +304,15 @@ _few_roles = lru_cache(1_024)(_roles)
 
 def peeks(program: Program, parsed: Parsed) -> bool:
     """Say whether its options make a program only show what it would do; a word nobody knows may undo or eat them."""
-    if not program.peek or parsed.unknown or parsed.loose or not parsed.has(*program.peek):
+    if not program.peek or parsed.unknown or parsed.loose or not parsed.has(*_peek(program, parsed)):
         return False
     return all(item.exact and not item.option.harms and item.word.kind is WordKind.CONST for item in parsed.given)
+
+
+def _peek(program: Program, parsed: Parsed) -> frozenset[str]:
+    """Return the options that make it only show; one of several modes does not, where another may take it back."""
+    modes = {item.option.names for item in parsed.given if not program.modes.isdisjoint(item.option.names)}
+    return program.peek - program.modes if len(modes) > 1 else program.peek
 
 
 def _names_only(program: Program, parsed: Parsed) -> bool:

@@ -8,7 +8,8 @@ Rules of this module:
    so by themselves. A final `?` says that it only reads what nobody named (behind links, from a list). `-#` stands for
    a number used as an option (`head -20`).
 2. An abbreviation (`--outp=x`) is resolved, to a dangerous option if it may be one, and marked as not exact.
-3. A word that no option explains stays `unknown`; whether it takes the next word is then not known either.
+3. `-f=x` is read twice, with the value `=x` and with `x`: some programs drop the `=` behind a letter, others do not.
+4. A word that no option explains stays `unknown`; whether it takes the next word is then not known either.
 """
 
 from __future__ import annotations
@@ -244,7 +245,7 @@ class _Reader(Struct):
         if word.kind is not CONST and may_be_option(word):
             if not self._glued(word, head) and not self._valued(word, head):
                 if not word.many:
-                    self.loose.append(word)
+                    (self.unknown if word.kind is GLOB and head.startswith("-") else self.loose).append(word)
                 if not head.startswith("-"):
                     self.operands.append(word)
         elif plus or (head.startswith("-") and head != "-"):
@@ -326,6 +327,8 @@ class _Reader(Struct):
                 break
         for option, value in found:
             self._give(option, word, value)
+            if value is not None and constant(value)[:1] == "=" != value.text:
+                self._give(option, word, tail(value, 1))
         return True
 
 

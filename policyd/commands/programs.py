@@ -19,7 +19,8 @@ A table entry holds:
   `hidden`: the options without which names with a leading dot below are skipped
 - `role`: `reader` carries reads, `writer` what its operands say; `verb`: it changes something whatever its options
 - `peek`: options that make it only read what it would write or remove, beside others that are known;
-  `shallow` are then those of them that show names only
+  `shallow` are then those of them that show names only; `modes`: options of which one takes another back, so that
+  none of them is a `peek` beside another
 - `listing`: options without which an operand makes something (`git branch NAME`); `check`: a checker of `scripts.py`
 - `needs`: options one of which must be given, else it writes or runs something (`tsc --noEmit`, `bash -n`); `mixes`: on
   every system it takes options behind operands too
@@ -67,6 +68,7 @@ class Program(Struct, frozen=True):
     target: frozenset[str] = frozenset()
     listing: frozenset[str] = frozenset()
     peek: frozenset[str] = frozenset()
+    modes: frozenset[str] = frozenset()
     needs: frozenset[str] = frozenset()
     mixes: bool = False
     ats: bool = False
@@ -143,6 +145,7 @@ def _program(name: str, entry: Entry, above: Program | None = None, groups: Mapp
         target=frozenset(_names(entry, "target")),
         listing=frozenset(_names(entry, "listing")),
         peek=frozenset(_names(entry, "peek")),
+        modes=frozenset(_names(entry, "modes")),
         needs=frozenset(_names(entry, "needs")),
         mixes=bool(entry.get("mixes")),
         ats=bool(entry.get("ats")),

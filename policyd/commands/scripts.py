@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct
 
-from policyd.commands import sedscript
+from policyd.commands import hostwords, sedscript
 from policyd.commands.awkscript import awk_harm
 from policyd.commands.findwords import read_find
 from policyd.commands.globwords import let_in, untracked
-from policyd.commands.options import Parsed, becomes_several, may_be_option
+from policyd.commands.options import Parsed, becomes_several
 from policyd.commands.patternwords import can_match
 from policyd.commands.programs import Called
 from policyd.commands.testwords import read_test
@@ -173,6 +173,11 @@ def _ps(called: Called, parsed: Parsed) -> Finding:
     return Finding(harm="it prints environments" if harm else "")
 
 
+def _asks(look: Callable[[tuple[Word, ...]], str]) -> Checker:
+    """Return a checker for a program that may ask the network for what its operands name."""
+    return lambda _, parsed: Finding(harm=(name := look(parsed.operands)) and f"it may ask the network for `{name}`")
+
+
 def _dd(called: Called, parsed: Parsed) -> Finding:
     uses: list[Use] = []
     for word in parsed.operands:
@@ -236,11 +241,6 @@ def _jar(called: Called, parsed: Parsed) -> Finding:
     if parsed.has("-x"):
         uses.append(Use("edit", Word("."), Reach.CONTENT))
     return Finding(tuple(uses), True, "" if known else "the archive is not known")
-
-
-def _go_list(called: Called, parsed: Parsed) -> Finding:
-    fetched = [word.text for word in parsed.operands if word.kind is not WordKind.CONST or "@" in word.text]
-    return Finding(harm=f"it may ask the network for `{fetched[0]}`" if fetched else "")
 
 
 def _first(*words: str) -> Checker:
@@ -412,11 +412,12 @@ CHECKERS: Mapping[str, Checker] = {
     "find": _find,
     "gitconfig": _git_config,
     "gitgrep": _searched(untracked),
-    "golist": _go_list,
+    "golist": _asks(hostwords.of_packages),
     "jar": _jar,
     "jest": _first("init", "create-config", "migrate"),
     "jq": _jq,
     "listed": _listed,
+    "lsof": _asks(hostwords.of_files),
     "make": _make,
     "man": _man,
     "none": _none,
@@ -428,6 +429,7 @@ CHECKERS: Mapping[str, Checker] = {
     "rg": _searched(let_in),
     "sed": _sed,
     "single": _single,
+    "ss": _asks(hostwords.of_filter),
     "tar": _tar,
     "test": _test,
     "tsc": _tsc,
@@ -443,8 +445,3 @@ def check(called: Called, parsed: Parsed) -> Finding:
     """Run the checker of the called program."""
     checker = CHECKERS.get(called.program.check)
     return checker(called, parsed) if checker is not None else Finding()
-
-
-def loose(parsed: Parsed) -> bool:
-    """Say whether a word that is not constant may be an option."""
-    return any(may_be_option(word) for word in parsed.loose)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from policyd.commands import scripts
+from policyd.commands import hostwords, scripts
 from policyd.model import Word, WordKind
 
 
@@ -82,7 +82,7 @@ REFUSED: Mapping[str, str] = {
     "names": "is evaluated, and more than names",
 }
 """Role -> what is wrong with a value that is not harmless."""
-BARE = frozenset({"pretty", "commit", "switch"})
+BARE = frozenset({"pretty", "commit", "switch", "ports"})
 """Roles of options that do no harm without a value either."""
 _COMMIT = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_./@^~-]*").fullmatch
 _FILTER = re.compile(r"\A\.\.\.\^?|\^?\.\.\.\Z")
@@ -113,6 +113,7 @@ _RULES: Mapping[str, Callable[[str], object]] = {
     "names": _NAMES,
     "member": lambda text: not text.startswith(("/", "~", "-")) and ".." not in _FILTER.sub("", text),
     "place": _below,
+    "ports": hostwords.PORTS,
     "plugin": lambda text: text.startswith("no:"),
     "columns": lambda text: "env" not in text.lower(),
     "order": lambda text: "signature" not in text,
