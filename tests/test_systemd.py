@@ -80,6 +80,13 @@ def test_every_drop_in_says_where_it_belongs() -> None:
         assert f"/etc/systemd/system/policyd.service.d/{place.name}" in place.read_text()
 
 
+def test_the_way_to_install_them_names_every_file_and_none_that_is_not_there() -> None:
+    told = (UNITS / "README.md").read_text()
+    named = {word.removeprefix(" systemd/") for word in re.findall(r" systemd/[\w./-]+\.(?:conf|service|socket)", told)}
+    there = {str(path.relative_to(UNITS)) for path in UNITS.rglob("*.*") if path.is_file() and path.suffix != ".md"}
+    assert named | {"policyd.service.d/notify-reload.conf"} == there
+
+
 def test_peers_keep_their_uid() -> None:
     """With PrivateUsers=yes every peer would be uid 65534."""
     for name in [SYSTEM[0], USER[0]]:
