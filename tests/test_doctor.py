@@ -13,8 +13,9 @@ import pytest
 from msgspec import to_builtins
 
 from policyd.actions import profiles
-from policyd.cli import advice, agentfacts, inforce, jsonc, tiers, wrapped
-from policyd.cli.wrapped import Entry
+from policyd.cli import advice, inforce, jsonc
+from policyd.cli.doctor import agentfacts, tiers, wrapped
+from policyd.cli.doctor.wrapped import Entry
 from policyd.prompts import clients
 from tests.commandline import policyd
 

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyd.cli import advice, merging, programs, recipes, wrapped
+from policyd.cli import advice, merging, programs, recipes
+from policyd.cli.doctor import wrapped
 from policyd.cli.merging import MergeError
 from policyd.cli.recipes import CLIENTS, recipe
 from tests.commandline import policyd

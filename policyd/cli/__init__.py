@@ -19,7 +19,8 @@ What the commands share, and what lies behind them:
     audit/ show, stats, replay                  audit
     suggest/ log, rules, write, text, proof     audit suggest: what was answered, the rules of it, and that they hold
     granttable, presence, calling, daemonstate  grants, prompts, status: a table, a person, a running daemon
-    advice, agentfacts, tiers, wrapped, jsonc   doctor
+    doctor/ agentfacts, tiers, wrapped          doctor: an agent, who could change what, clients' settings
+    advice, jsonc                               what is known of agents and their files; for doctor and init
     presets, recipes, programs, merging         init
 """
 

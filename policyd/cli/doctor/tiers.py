@@ -15,6 +15,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+import policyd
 from policyd.cli.inforce import InForce
 from policyd.storage import sockets
 from policyd.storage.places import DAEMON_AUDIT
@@ -73,7 +74,7 @@ def foreign(socket: str) -> bool:
 def own_files(state: InForce) -> Iterator[tuple[str, str]]:
     """Yield what policyd consists of and what it reads and writes, as far as it exists."""
     yield "interpreter", sys.executable
-    yield "program", str(Path(__file__).parent.parent)
+    yield "program", policyd.__path__[0]
     yield from packages()
     yield from (("policy", source.name) for source in state.found.sources if source.layer.word != "managed")
     yield from (("managed", source.name) for source in state.found.sources if source.layer.word == "managed")

@@ -12,13 +12,14 @@ from collections.abc import Iterator
 
 from msgspec import Struct, field, to_builtins
 
-from policyd.cli import agentfacts, inforce, options, status, tiers, wrapped
-from policyd.cli.agentfacts import AgentFacts
+from policyd.cli import inforce, options, status
+from policyd.cli.doctor import agentfacts, tiers, wrapped
+from policyd.cli.doctor.agentfacts import AgentFacts
+from policyd.cli.doctor.tiers import Tier
+from policyd.cli.doctor.wrapped import Entry
 from policyd.cli.ending import counted, failed
 from policyd.cli.inforce import InForce
 from policyd.cli.saying import say_or_tell
-from policyd.cli.tiers import Tier
-from policyd.cli.wrapped import Entry
 from policyd.prompts import clients
 from policyd.storage import grants
 from policyd.storage.places import PlaceError
