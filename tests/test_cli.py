@@ -14,7 +14,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from policyd.cli import COMMANDS, inforce, overview, presets, status, trust
+from policyd.cli import COMMANDS, inforce, overview, status, trust
+from policyd.cli.init import presets
 from policyd.model import Layer
 from policyd.policy import PolicySource
 from policyd.storage import policies

@@ -20,7 +20,7 @@ import pytest
 from acp.transports import default_environment
 
 from policyd.cli import advice
-from policyd.cli.recipes import CLIENTS, recipe
+from policyd.cli.init.recipes import CLIENTS, recipe
 from policyd.storage import settings
 from policyd.storage.places import Places
 from tests.agents.launch import MODULES, node

@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyd.cli import advice, merging, programs, recipes
+from policyd.cli import advice
 from policyd.cli.doctor import wrapped
-from policyd.cli.merging import MergeError
-from policyd.cli.recipes import CLIENTS, recipe
+from policyd.cli.init import merging, programs, recipes
+from policyd.cli.init.merging import MergeError
+from policyd.cli.init.recipes import CLIENTS, recipe
 from tests.commandline import policyd
 
 WRITTEN = {"zed": ".config/zed/settings.json", "jetbrains": ".jetbrains/acp.json", "acpx": ".acpx/config.json"}

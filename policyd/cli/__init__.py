@@ -21,7 +21,7 @@ What the commands share, and what lies behind them:
     granttable, presence, calling, daemonstate  grants, prompts, status: a table, a person, a running daemon
     doctor/ agentfacts, tiers, wrapped          doctor: an agent, who could change what, clients' settings
     advice, jsonc                               what is known of agents and their files; for doctor and init
-    presets, recipes, programs, merging         init
+    init/ presets, recipes, programs, merging   init: starter policies, how clients start agents, others' settings
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import stat
 import tempfile
 from pathlib import Path
 
-from policyd.cli.recipes import dumped
+from policyd.cli.init.recipes import dumped
 
 
 class MergeError(Exception):

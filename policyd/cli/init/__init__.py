@@ -17,11 +17,12 @@ import os
 from contextlib import suppress
 
 from policyd.actions import profiles
-from policyd.cli import advice, merging, options, presets, programs
+from policyd.cli import advice, options
 from policyd.cli.advice import Advice, File
 from policyd.cli.ending import complain, failed
-from policyd.cli.merging import MergeError
-from policyd.cli.recipes import CLIENTS, Recipe, recipe
+from policyd.cli.init import merging, presets, programs
+from policyd.cli.init.merging import MergeError
+from policyd.cli.init.recipes import CLIENTS, Recipe, recipe
 from policyd.cli.saying import give, say
 from policyd.storage import places
 from policyd.storage.places import PlaceError, Places
