@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from policyd import audit, engine
 from policyd.cli import main
-from policyd.cli.changes import Changes, changes, strength
-from policyd.cli.comparing import compare
 from policyd.cli.covering import Coverer
+from policyd.cli.diff.changes import Changes, changes, strength
+from policyd.cli.diff.comparing import compare
 from policyd.cli.replay import PLAIN
 from policyd.cli.standins import StandIns
 from policyd.cli.tree import Tree

@@ -8,11 +8,11 @@ What the commands share, and what lies behind them:
 
     saying, ending, options, shapes, colour     printing, exit codes, options, JSON of others, colour
     loading, inforce                            the policies an option names; what a proxy started here would find
-    transcript, replay, facts, recorded         requests read from lines or logs, decided again, as JSON
+    transcript, replay, facts                   requests read from lines, decided again, as JSON
     explain/ asked, text, waysout               explain: what is asked about, what is said of it, what would change it
     suite, tree                                 test; a disk that is described
     trial, drafting, standins, covering         policies tried on requests, and compared without any
-    changes, comparing                          diff
+    diff/ changes, comparing, recorded          diff: what a change lets through, without and with requests of logs
     findings, expand, hazards                   check
     lint/ reach, broad, gaps, places            its warnings, a module a kind
     audit/ filters, cases                       which records; records as requests

@@ -18,10 +18,10 @@ from datetime import UTC, datetime
 
 import policyd
 from policyd.cli import options
-from policyd.cli.changes import MOST_REQUESTS, Change, Changes, changes, memory, try_recorded, where
+from policyd.cli.diff.changes import MOST_REQUESTS, Change, Changes, changes, memory, try_recorded, where
+from policyd.cli.diff.recorded import Log
 from policyd.cli.ending import UsageError, counted, failed
 from policyd.cli.loading import managed_in
-from policyd.cli.recorded import Log
 from policyd.cli.saying import say_or_tell
 from policyd.cli.tree import Tree
 from policyd.cli.trial import Trial

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from policyd.cli.comparing import Comparison, compare, counting
 from policyd.cli.covering import Coverer
+from policyd.cli.diff.comparing import Comparison, compare, counting
+from policyd.cli.diff.recorded import Log
 from policyd.cli.drafting import USUAL, drafted
-from policyd.cli.recorded import Log
 from policyd.cli.replay import Asked
 from policyd.cli.standins import StandIns
 from policyd.cli.trial import Trial, suited
