@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from policyd.commands import closed, programs, scripts, sentwords, values, views
+from policyd.commands import closed, programs, read, scripts, sentwords, values, views
 from policyd.commands.mentions import is_remote, one_piece, parts
 from policyd.commands.operands import PLACES, uses
 from policyd.commands.options import options
@@ -336,6 +336,26 @@ def test_the_notation_of_options_reads_spellings_values_and_marks() -> None:
 def test_an_applet_and_a_subprogram_are_what_they_stand_for() -> None:
     assert {view.program.text for view in views.views(command("busybox rm x"))} == {"busybox", "rm"}
     assert {view.program.text for view in views.views(command("git-push x"))} == {"git-push", "git"}
+
+
+@pytest.mark.parametrize(
+    ("text", "becomes"),
+    [
+        ("grep x *", True),
+        ("grep x -?", True),
+        ("cat [!a]*", True),
+        ("for f in *; do wc $f; done", True),
+        ("cd .. && grep x *", False),
+        ("grep x -- *", False),
+        ("grep x ./*", False),
+        ("grep x [a-z]*", False),
+        ("grep x *.py", False),
+        ("echo *", False),
+    ],
+)
+def test_a_file_that_a_glob_makes_an_option_is_not_overlooked(text: str, becomes: bool) -> None:
+    found = read(text, cwd=("/w/d",), home="/h", fs=FakeFilesystem({"/w/d/-R": "", "/w/d/f": "", "/w/g": ""})).opaque
+    assert found == (("`-R` lies where it runs and becomes an option",) if becomes else ())
 
 
 @pytest.mark.parametrize(
