@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from policyd import audit, engine
 from policyd.cli import main
-from policyd.cli.covering import Coverer
 from policyd.cli.diff.changes import Changes, changes, strength
 from policyd.cli.diff.comparing import compare
 from policyd.cli.replay import PLAIN
-from policyd.cli.standins import StandIns
-from policyd.cli.tree import Tree
-from policyd.cli.trial import Trial
+from policyd.cli.trials.covering import Coverer
+from policyd.cli.trials.standins import StandIns
+from policyd.cli.trials.tree import Tree
+from policyd.cli.trials.trial import Trial
 from policyd.model import Layer, Request
 from policyd.policy import Policy, PolicySource, load
 from tests import random_policies as draw

@@ -19,7 +19,7 @@ from policyd.cli import colour, main
 from policyd.cli.explain.asked import then
 from policyd.cli.explain.waysout import ways_out
 from policyd.cli.replay import PLAIN, Replay, Result
-from policyd.cli.trial import Trial
+from policyd.cli.trials.trial import Trial
 from policyd.model import Agent, Effect, Layer, Mode, Request, Source
 from policyd.policy import Policy, PolicySource, load
 from tests.commandrows import decide

@@ -10,7 +10,7 @@ import pytest
 from policyd.actions import Machine, examples
 from policyd.authorizer import Authorizer
 from policyd.cli.replay import PLAIN
-from policyd.cli.tree import Tree
+from policyd.cli.trials.tree import Tree
 from policyd.model import Effect, Layer, Request
 from policyd.policy import PolicySource, load
 

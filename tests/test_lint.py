@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from policyd.cli.covering import Coverer
 from policyd.cli.findings import Finding
 from policyd.cli.lint import lint
-from policyd.cli.standins import StandIns
+from policyd.cli.trials.covering import Coverer
+from policyd.cli.trials.standins import StandIns
 from policyd.model import Layer, Truth
 from policyd.policy import PolicySource, load
 from tests import random_policies as draw

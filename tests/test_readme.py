@@ -16,7 +16,7 @@ from policyd.actions import Machine
 from policyd.authorizer import check_examples
 from policyd.cli import COMMANDS, ending, parser_of
 from policyd.cli.suite import read as read_suite
-from policyd.cli.tree import Tree
+from policyd.cli.trials.tree import Tree
 from policyd.commands.sets import shipped
 from policyd.model import Layer
 from policyd.policy import PolicySource, load

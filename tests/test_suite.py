@@ -11,7 +11,7 @@ import pytest
 from policyd.cli import main
 from policyd.cli.suite import SuiteError, read
 from policyd.cli.test import found, unused
-from policyd.cli.tree import Tree
+from policyd.cli.trials.tree import Tree
 
 POLICIES = Path(__file__).parent.parent / "policies"
 POLICY = """

@@ -10,10 +10,10 @@ What the commands share, and what lies behind them:
     loading, inforce                            the policies an option names; what a proxy started here would find
     transcript, replay, facts                   requests read from lines, decided again, as JSON
     explain/ asked, text, waysout               explain: what is asked about, what is said of it, what would change it
-    suite, tree                                 test; a disk that is described
-    trial, drafting, standins, covering         policies tried on requests, and compared without any
+    suite                                       test
+    trials/ trial, tree, drafting, hazards, standins, covering   policies tried on requests, and compared without
     diff/ changes, comparing, recorded          diff: what a change lets through, without and with requests of logs
-    findings, expand, hazards                   check
+    findings, expand                            check
     lint/ reach, broad, gaps, places            its warnings, a module a kind
     audit/ filters, cases                       which records; records as requests
     audit/ show, stats, replay                  audit

@@ -14,10 +14,10 @@ from typing import cast
 
 from msgspec import Struct, field
 
-from policyd.cli.covering import Coverer
 from policyd.cli.replay import Asked
-from policyd.cli.standins import StandIns
-from policyd.cli.trial import Trial
+from policyd.cli.trials.covering import Coverer
+from policyd.cli.trials.standins import StandIns
+from policyd.cli.trials.trial import Trial
 from policyd.model import Decision, RuleRef
 from policyd.policy import Diagnostic, Policy, Rule
 from policyd.policy.blocks import Table

@@ -38,7 +38,7 @@ from policyd.actions import Machine
 from policyd.authorizer import Authorizer, Claims, check_examples
 from policyd.cli.explain.text import explain
 from policyd.cli.replay import Replay, Result
-from policyd.cli.tree import Tree
+from policyd.cli.trials.tree import Tree
 from policyd.model import Layer
 from policyd.policy import Policy, PolicyError, PolicySource, load
 from policyd.policy.build import example_mistake

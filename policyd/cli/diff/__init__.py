@@ -23,8 +23,8 @@ from policyd.cli.diff.recorded import Log
 from policyd.cli.ending import UsageError, counted, failed
 from policyd.cli.loading import managed_in
 from policyd.cli.saying import say_or_tell
-from policyd.cli.tree import Tree
-from policyd.cli.trial import Trial
+from policyd.cli.trials.tree import Tree
+from policyd.cli.trials.trial import Trial
 from policyd.display import safe
 from policyd.model import Decision, Effect, Layer, RuleRef
 from policyd.policy import Policy, PolicyError

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from policyd.cli.covering import Coverer
 from policyd.cli.diff.comparing import Comparison, compare, counting
 from policyd.cli.diff.recorded import Log
-from policyd.cli.drafting import USUAL, drafted
 from policyd.cli.replay import Asked
-from policyd.cli.standins import StandIns
-from policyd.cli.trial import Trial, suited
+from policyd.cli.trials.covering import Coverer
+from policyd.cli.trials.drafting import USUAL, drafted
+from policyd.cli.trials.standins import StandIns
+from policyd.cli.trials.trial import Trial, suited
 from policyd.model import MEMORY, Agent, Context, Decision, Effect, RuleRef
 from policyd.policy import Policy, Rule
 

@@ -21,9 +21,9 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
-from policyd.cli.covering import Coverer
 from policyd.cli.lint.reach import carries
-from policyd.cli.standins import globbed
+from policyd.cli.trials.covering import Coverer
+from policyd.cli.trials.standins import globbed
 from policyd.model import KINDS, MEMORY, Action, Effect, Layer
 from policyd.policy import Entry, LayerDefaults, Policy, Rule
 from policyd.policy.conditions import Condition

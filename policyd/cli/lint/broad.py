@@ -6,13 +6,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from policyd.cli import hazards, shapes
-from policyd.cli.covering import kind_of
-from policyd.cli.drafting import leading
+from policyd.cli import shapes
 from policyd.cli.findings import Review, shown
 from policyd.cli.replay import Asked
-from policyd.cli.standins import written
-from policyd.cli.trial import suited
+from policyd.cli.trials import hazards
+from policyd.cli.trials.covering import kind_of
+from policyd.cli.trials.drafting import leading
+from policyd.cli.trials.standins import written
+from policyd.cli.trials.trial import suited
 from policyd.commands.patterns import CommandPattern
 from policyd.commands.patternwords import PatternWord
 from policyd.commands.sets import advice

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from policyd.actions import profiles
 from policyd.cli import shapes
-from policyd.cli.covering import kind_of
 from policyd.cli.findings import Review
-from policyd.cli.standins import written
-from policyd.cli.trial import suited
+from policyd.cli.trials.covering import kind_of
+from policyd.cli.trials.standins import written
+from policyd.cli.trials.trial import suited
 from policyd.model import Effect, Role
 from policyd.policy import Diagnostic, Rule
 from policyd.policy.compile import EFFECTS

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from policyd.cli.findings import Review
-from policyd.cli.standins import StandIns
+from policyd.cli.trials.standins import StandIns
 from policyd.model import PathRef, Workspace
 from policyd.paths import PathPattern, syntax
 from policyd.policy import Rule

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from policyd.cli import shapes
-from policyd.cli.covering import tables
 from policyd.cli.findings import Review, shown
-from policyd.cli.standins import StandIn, written
+from policyd.cli.trials.covering import tables
+from policyd.cli.trials.standins import StandIn, written
 from policyd.model import Effect, Layer
 from policyd.policy import Entry, LayerDefaults, Rule
 from policyd.policy.attributes import UntilCondition

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from policyd import engine
 from policyd.actions import Conversation, Machine
 from policyd.cli.replay import PLAIN, Asked, actions_of
-from policyd.cli.tree import Tree
+from policyd.cli.trials.tree import Tree
 from policyd.model import Action, Agent, Context, Decision, Mode, Request
 from policyd.policy import Policy, Rule
 from policyd.policy.attributes import (

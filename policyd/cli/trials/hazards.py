@@ -30,7 +30,7 @@ def endings(words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 @cache
 def shipped() -> dict[str, tuple[tuple[str, str], ...]]:
     """Return what each program can be made to do: words behind it, and what it then does."""
-    tables = tomllib.loads((files("policyd") / "cli" / "hazards.toml").read_text("utf-8"))
+    tables = tomllib.loads((files("policyd.cli.trials") / "hazards.toml").read_text("utf-8"))
     return {name: tuple(table.items()) for names, table in tables.items() for name in names.split(" ")}
 
 

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
-from policyd.cli import hazards
-from policyd.cli.covering import kind_of
 from policyd.cli.replay import Asked
+from policyd.cli.trials import hazards
+from policyd.cli.trials.covering import kind_of
 from policyd.commands.patterns import CommandPattern
 from policyd.commands.patternwords import PatternWord
 from policyd.commands.programs import Program, find

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from policyd.cli.standins import StandIn, StandIns, dotted
+from policyd.cli.trials.standins import StandIn, StandIns, dotted
 from policyd.model import Action, Context, Effect, Role, Truth
 from policyd.policy import MET_IN_EXAMPLES, Policy, Rule
 from policyd.policy.conditions import Condition, KindCondition, Place
