@@ -6,22 +6,24 @@ Exit codes: 0 done; 2 usage or policy errors; others as the command documents.
 
 What the commands share, and what lies behind them:
 
-    saying, ending, options, shapes, colour     printing, exit codes, options, JSON of others, colour
-    loading, inforce                            the policies an option names; what a proxy started here would find
-    transcript, replay, facts                   requests read from lines, decided again, as JSON
-    explain/ asked, text, waysout               explain: what is asked about, what is said of it, what would change it
-    suite                                       test
-    trials/ trial, tree, drafting, hazards, standins, covering   policies tried on requests, and compared without
-    diff/ changes, comparing, recorded          diff: what a change lets through, without and with requests of logs
-    findings, expand                            check
-    lint/ reach, broad, gaps, places            its warnings, a module a kind
-    audit/ filters, cases                       which records; records as requests
-    audit/ show, stats, replay                  audit
-    suggest/ log, rules, write, text, proof     audit suggest: what was answered, the rules of it, and that they hold
-    granttable, presence, calling, daemonstate  grants, prompts, status: a table, a person, a running daemon
-    doctor/ agentfacts, tiers, wrapped          doctor: an agent, who could change what, clients' settings
-    advice, jsonc                               what is known of agents and their files; for doctor and init
-    init/ presets, recipes, programs, merging   init: starter policies, how clients start agents, others' settings
+    saying, ending, options, shapes, colour       printing, exit codes, options, JSON of others, colour
+    loading, inforce                              the policies an option names; what a proxy started here would find
+    transcript, replay, facts                     requests read from lines, decided again, as JSON
+    trials/ trial, tree, drafting, hazards        policies tried on requests nobody made
+    trials/ standins, covering                    and compared without any
+    presence, calling, daemonstate                whether a person types; a running daemon, and what it says of itself
+    advice, jsonc                                 what is known of agents beside their profiles; JSON with comments
+
+    explain/ asked, text, waysout                 what is asked about, what is said of it, what would change it
+    suite                                         the files of `policyd test`
+    diff/ changes, comparing, recorded            what a change lets through, told from texts, drafts and logs
+    findings, expand                              what `policyd check` finds, its patterns written out
+    lint/ reach, broad, gaps, places              its warnings, a module a kind
+    audit/ filters, cases, show, stats, replay    which records, records as requests; each subcommand
+    suggest/ log, rules, write, text, proof       what was answered, the rules of it, and that they hold
+    grants/ table                                 grants in columns
+    doctor/ agentfacts, tiers, wrapped            an agent, who could change what, clients' settings
+    init/ presets, recipes, programs, merging     starter policies, how clients start agents, others' settings
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from policyd.cli import options, presence
 from policyd.cli.ending import DONE, NO, complain, counted, failed
-from policyd.cli.granttable import Held, left, print_table
+from policyd.cli.grants.table import Held, left, print_table
 from policyd.cli.options import directory
 from policyd.cli.saying import give, say, tell
 from policyd.display import safe
