@@ -78,8 +78,10 @@ def test_what_is_a_program_is_not_written(client: str, home: Path, agent: Path) 
 def test_an_agent_that_is_not_there_is_named_and_nothing_is_written(home: Path) -> None:
     said = init(home, "--client", "acpx", "--write", "--", "no-such-agent")
     assert said.returncode == 2
-    assert "`no-such-agent` was not found" in said.stderr
+    assert said.stderr.count("`no-such-agent` was not found on PATH: install it, or write its absolute path") == 1
     assert not (home / ".acpx").exists()
+    said = init(home, "--client", "acpx", "--", "/no/such/agent")
+    assert "`/no/such/agent` is no program that can be run" in said.stderr
 
 
 def test_acpx_is_told_of_the_only_right_pair(home: Path, agent: Path) -> None:
@@ -202,6 +204,9 @@ def test_what_is_there_is_never_changed(text: str, home: Path, agent: Path) -> N
     said = init(home, "--client", "acpx", "--agent", "claude", "--write", "--", str(agent))
     assert said.returncode == 2
     assert "not written" in said.stderr
+    assert ("put the text above in yourself" in said.stderr) is (
+        text in {"", "nonsense"} or "}," in text or "//" in text
+    )
     assert path.read_text() == text
     assert sorted(each.name for each in path.parent.iterdir()) == ["config.json"]
 

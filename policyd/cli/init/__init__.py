@@ -118,23 +118,23 @@ def client(name: str, agent_name: str | None, words: list[str], where: Places, *
         said = advice.shipped().get(short) or Advice(short, "no", [])
     command, missing = programs.absolute(command)
     found = recipe(name, said, short, programs.policyd(), command)
-    notes = [*found.notes, *([missing] if missing else [])]
     if write:
-        return write_recipe(found, where, notes, missing)
+        return write_recipe(found, where, missing)
     give(found.text)
+    notes = [*found.notes, *filter(None, [missing])]
     advise(notes, f"goes into {advice.place(found.file, where)}" if found.file else "")
     return 0
 
 
-def write_recipe(found: Recipe, where: Places, notes: list[str], missing: str) -> int:
+def write_recipe(found: Recipe, where: Places, missing: str) -> int:
     """Merge a recipe into its client's settings; where that is not safe, say why and print it."""
-    why = found.why_not or missing
+    why = "; ".join(filter(None, [found.why_not, missing]))
     if found.table is None or why:
         give(found.text)
-        advise(notes, f"not written: {why}")
+        advise([*found.notes], f"not written: {why}")
         return 2
     code = merge(advice.place(found.file, where), found.table, found.text)
-    advise(notes, "")
+    advise([*found.notes], "")
     return code
 
 

@@ -54,7 +54,7 @@ def strict(path: str, data: bytes) -> dict[str, object]:
     try:
         value = json.loads(data, object_pairs_hook=once)
     except (ValueError, RecursionError) as error:
-        raise MergeError(f"{path} is not plain JSON (comments?): {error}") from error
+        raise MergeError(f"{path} has comments or is no JSON: put the text above in yourself ({error})") from error
     if not isinstance(value, dict):
         raise MergeError(f"{path} holds no table")
     return value

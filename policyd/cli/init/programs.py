@@ -26,7 +26,9 @@ def absolute(command: list[str]) -> tuple[list[str], str]:
     """
     found = shutil.which(command[0])
     if found is None:
-        return command, f"`{command[0]}` was not found on PATH: write its absolute path in its place"
+        if "/" in command[0]:
+            return command, f"`{command[0]}` is no program that can be run: write the path of one"
+        return command, f"`{command[0]}` was not found on PATH: install it, or write its absolute path in its place"
     program = os.path.abspath(found)
     interpreter = named_by_env(program)
     if not interpreter:
