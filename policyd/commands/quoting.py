@@ -104,7 +104,7 @@ def word(working: str, source: str) -> Word:
     if unknown is not None:
         head = working[: unknown.start()]
         prefix = re.split(r"(?<!\\)[*?\[]", head)[0] if is_glob(head + "]") else head
-        return Word(decoded(source), UNKNOWN, decoded(plain(prefix)), MANY in working)
+        return Word(decoded(source), UNKNOWN, decoded(plain(prefix)), MANY in working or is_glob(working))
     if is_glob(working):
         text = _LEFTOVER.sub(lambda found: found[0] if len(found[0]) > 1 else "\\" + found[0], working)
         return Word(decoded(text), GLOB)

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 _ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[[^\n]*?\])?(\+?=)")
 EVALUATES = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R"})
 """Words of `[[ … ]]` that evaluate a number or a name."""
+_QUOTED = re.compile(r"\\.|'[^']*+'|\"(?:[^\"\\]|\\.)*+\"", re.DOTALL)
+_BRACES = re.compile(r"(?<!\$)\{").search
+"""What makes several words of one behind `export` and its kin, each of which sets the variable."""
 _COMPUTED = re.compile(r"(?<![^\s(])\[(?!(?:0|[1-9][0-9]{0,17})\]\+?=)").search
 """What a word of a list begins with whose place is no plain number; between quotes it may be nothing."""
 _TEST_TREES = frozenset(
@@ -232,7 +235,8 @@ def _put(text: Text, start: int, end: int, pair: Assignment | None) -> Word:
     """Return the word that an assignment is to the builtin before it."""
     match = _ASSIGNED.match(text.source, start, end)
     head = match[0] if match is not None else ""
-    if pair is not None and pair.value.kind is CONST and match is not None and match[3] == "=":
+    braced = "{" in text.source[start:end] and _BRACES(_QUOTED.sub("", text.source[start:end]))
+    if pair is not None and pair.value.kind is CONST and match is not None and match[3] == "=" and not braced:
         return Word(head + pair.value.text)
     return Word(text.text(start, end), UNKNOWN, head)
 
