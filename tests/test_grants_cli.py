@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from policyd.cli import main, presence
+from policyd.cli.grants import elsewhere
 from policyd.grants import Grant, Key, dump
 from policyd.grants import Project as About
 from policyd.grants.grant import grant_id
@@ -23,9 +24,10 @@ from policyd.model import Effect, Layer
 from policyd.policy import PolicySource
 from policyd.policy import load as load_policy
 from policyd.storage import clock as clocks
-from policyd.storage import policies, processes
+from policyd.storage import places, policies, processes, sockets
 from policyd.storage.grants import Remembered, files
 from tests.asking import fetch, request
+from tests.daemons import Daemon, scene
 from tests.test_grants import ASKED, grant
 
 
@@ -395,3 +397,37 @@ def test_ten_thousand_grants_are_listed_in_a_moment(home: Path, capsys: pytest.C
     begun = time.monotonic()
     assert len(listed(home, capsys)) == 10_000
     print(f"10 000 grants listed in {time.monotonic() - begun:.3f} s")
+
+
+def test_what_another_users_daemon_remembers_is_seen_and_taken_back(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "daemon").mkdir()
+    with Daemon(scene(tmp_path / "daemon")) as daemon:
+        monkeypatch.setattr(elsewhere, "daemon", lambda where: daemon.path)
+        theirs = daemon.scene.root / "home"
+        for command in ("ls", "make", "rm"):
+            assert add(theirs, "--", command) == 0
+        capsys.readouterr()
+        assert policyd(home, "list") == 0
+        out = capsys.readouterr().out
+        assert out.startswith("at the daemon:\n") and "`make` in this project" in out and "nothing" not in out
+        first, second, third = listed(home, capsys)
+        assert listed(home, capsys, "--cwd", str(tmp_path)) == []
+        assert policyd(home, "revoke", str(first["id"])) == 0
+        assert f"revoked {first['id']} at the daemon" in capsys.readouterr().out
+        assert policyd(home, "revoke", str(first["id"])) == 1
+        assert policyd(home, "revoke", "--agent", "codex") == 0 and len(listed(home, capsys)) == 2
+        assert policyd(home, "revoke", str(second["id"])[:8], "g-0000") == 1
+        assert [row["id"] for row in listed(home, capsys)] == [third["id"]]
+        assert policyd(home, "revoke", "--all") == 0
+        assert listed(theirs, capsys) == []
+
+
+@pytest.mark.parametrize(("more", "found"), [(0, ""), (1, "/run/p.sock")])
+def test_ones_own_daemon_keeps_its_grants_where_one_looks_anyway(
+    home: Path, monkeypatch: pytest.MonkeyPatch, more: int, found: str
+) -> None:
+    monkeypatch.setattr(sockets, "find", lambda where, given=None: "/run/p.sock")
+    monkeypatch.setattr(sockets, "owner", lambda path: os.getuid() + more)
+    assert elsewhere.daemon(places.find(home=str(home))) == found

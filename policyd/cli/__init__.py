@@ -21,7 +21,7 @@ What the commands share, and what lies behind them:
     lint/ reach, broad, gaps, places              its warnings, a module a kind
     audit/ filters, cases, show, stats, replay    which records, records as requests; each subcommand
     suggest/ log, rules, write, text, proof       what was answered, the rules of it, and that they hold
-    grants/ table                                 grants in columns
+    grants/ table, elsewhere                      grants in columns; those that another user's daemon keeps
     doctor/ agentfacts, tiers, wrapped            an agent, who could change what, clients' settings
     init/ presets, recipes, programs, merging     starter policies, how clients start agents, others' settings
 """

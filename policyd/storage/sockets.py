@@ -51,10 +51,10 @@ def find(places: Places, given: str | None = None) -> str:
     """
     if given:
         return os.path.abspath(given)
-    if _owner(SYSTEM) in daemon_uids():
+    if owner(SYSTEM) in daemon_uids():
         return SYSTEM
     own = own_socket(places)
-    if own and _owner(own) == os.getuid():
+    if own and owner(own) == os.getuid():
         return own
     where = own or "a socket in a runtime directory (XDG_RUNTIME_DIR is not set here)"
     raise SocketError(f"no daemon is running: neither {SYSTEM} nor {where} is there; one elsewhere has to be named")
@@ -158,7 +158,7 @@ def groups(one: socket.socket) -> tuple[int, ...]:
     return struct.unpack(f"={len(raw) // 4}I", raw)
 
 
-def _owner(path: str) -> int | None:
+def owner(path: str) -> int | None:
     """Return who owns the socket at `path`, None if there is none."""
     try:
         status = os.lstat(path)

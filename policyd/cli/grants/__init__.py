@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from policyd.cli import options, presence
 from policyd.cli.ending import DONE, NO, complain, counted, failed
+from policyd.cli.grants import elsewhere
 from policyd.cli.grants.table import Held, left, print_table
 from policyd.cli.options import directory
 from policyd.cli.saying import give, say, tell
@@ -34,6 +35,7 @@ from policyd.storage import places, settings
 from policyd.storage.grantfile import Change, GrantFile, GrantFileError
 from policyd.storage.grants import files, merged, shelf_in
 from policyd.storage.readings import Readings
+from policyd.storage.sockets import SocketError
 
 PROMOTED = ".policyd/promoted.toml"
 ID = "a grant's id as `policyd grants list` shows it, or four letters of its beginning or more"
@@ -97,9 +99,9 @@ def _add_add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run one subcommand."""
     try:
-        found = places.find(home=args.home)
+        args.where = found = places.find(home=args.home)
         return int(args.run(args, Kept(found.grants, shelf_in(found.cache), longest(found))))
-    except (GrantFileError, places.PlaceError) as error:
+    except (GrantFileError, places.PlaceError, SocketError) as error:
         return failed("grants", error)
 
 
@@ -117,12 +119,15 @@ def longest(where: places.Places) -> timedelta:
 def run_list(args: argparse.Namespace, kept: Kept) -> int:
     """Print the grants of the project, or of all."""
     clock = clocks.now()
-    found = list(held(kept, clock, None if args.all else project(args)))
+    root = None if args.all else project(args)
+    found, theirs = list(held(kept, clock, root)), elsewhere.rows(args.where, root)
     if args.json:
-        tell(*(facts(one, clock) for one in found))
-    elif found:
+        tell(*(facts(one, clock) for one in found), *theirs)
+        return DONE
+    if found:
         print_table(found, clock, every=args.all)
-    else:
+    say(*elsewhere.lines(theirs))
+    if not found and not theirs:
         say("nothing is remembered" + ("" if args.all else " for this project; --all shows others"))
     return DONE
 
@@ -167,13 +172,12 @@ def facts(one: Held, clock: Clock) -> dict[str, object]:
 
 def run_revoke(args: argparse.Namespace, kept: Kept) -> int:
     """Forget the grants that are named."""
-    found = list(held(kept, None, None if args.everywhere or args.id else project(args)))
-    if args.id:
-        chosen = matching(found, args.id)
-    elif args.agent or args.all:
-        chosen = [one for one in found if not args.agent or one.grant.agent == args.agent]
-    else:
+    if not (args.id or args.agent or args.all):
         return failed("grants revoke", "name grants by id, or with --agent or --all")
+    root = None if args.everywhere or args.id else project(args)
+    found = list(held(kept, None, root))
+    chosen = matching(found, args.id) if args.id else [one for one in found if args.agent in (None, one.grant.agent)]
+    there = revoked_there(args, root)
     denials = [one for one in chosen if one.grant.effect is Effect.DENY]
     why = presence.refusal() if denials else ""
     for one in [one for one in chosen if not (why and one in denials)]:
@@ -183,10 +187,20 @@ def run_revoke(args: argparse.Namespace, kept: Kept) -> int:
         kept_ids = " ".join(one.grant.id for one in denials)
         return failed("grants revoke", f"{kept_ids} stays: only a person takes back a remembered no: {why}")
     if args.id:
-        return unknown(chosen, args.id)
-    if not chosen:
+        return unknown([*(one.grant.id for one in chosen), *there], args.id)
+    if not chosen and not there:
         say("there was nothing to revoke")
     return DONE
+
+
+def revoked_there(args: argparse.Namespace, root: str | None) -> list[str]:
+    """Take back what another user's daemon remembers of it; return the ids."""
+    rows = elsewhere.rows(args.where, root)
+    named = begun(args.id) if args.id else ""
+    ids = [str(row["id"]) for row in rows if args.agent in (None, row.get("agent"))]
+    gone = elsewhere.revoke(args.where, [one for one in ids if one.startswith(named)]) if ids else ()
+    say(*(f"revoked {safe(one)} at the daemon" for one in gone))
+    return list(gone)
 
 
 def run_prune(_: argparse.Namespace, kept: Kept) -> int:
@@ -279,7 +293,7 @@ def run_export(args: argparse.Namespace, kept: Kept) -> int:
     for one in chosen:
         if why := unwritable(one.grant):
             complain("grants export", f"{one.grant.id} is left out: {why}")
-    return unknown(chosen, args.id)
+    return unknown([one.grant.id for one in chosen], args.id)
 
 
 def run_promote(args: argparse.Namespace, kept: Kept) -> int:
@@ -288,7 +302,7 @@ def run_promote(args: argparse.Namespace, kept: Kept) -> int:
         return failed("grants promote", why)
     root = project(args)
     chosen = matching(held(kept, clocks.now(), root), args.id)
-    if unknown(chosen, args.id):
+    if unknown([one.grant.id for one in chosen], args.id):
         return NO
     found = [one.grant for one in chosen]
     for grant in found:
@@ -343,8 +357,12 @@ def held(kept: Kept, clock: Clock | None, root: str | None = None) -> Iterator[H
 
 def matching(found: Iterator[Held] | Sequence[Held], names: Sequence[str]) -> list[Held]:
     """Return the grants whose id begins with one of `names`, at least four characters of them."""
-    long = tuple(name for name in names if len(name) >= SHORTEST_ID)
-    return [one for one in found if one.grant.id.startswith(long)]
+    return [one for one in found if one.grant.id.startswith(begun(names))]
+
+
+def begun(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names that are long enough to stand for an id that begins so."""
+    return tuple(name for name in names if len(name) >= SHORTEST_ID)
 
 
 def without(gone: str) -> Change:
@@ -352,9 +370,9 @@ def without(gone: str) -> Change:
     return lambda old: [grant for grant in old if grant.id != gone]
 
 
-def unknown(found: Sequence[Held], names: Sequence[str]) -> int:
+def unknown(ids: Sequence[str], names: Sequence[str]) -> int:
     """Return the exit code of a command that names grants: all must be there; say which are not."""
-    gone = [name for name in names if not matching(found, [name])]
+    gone = [name for name in names if not any(one.startswith(begun([name])) for one in ids)]
     return missing(gone) if gone else DONE
 
 
