@@ -128,7 +128,7 @@ class PolicyBook:
         """
         self._base = self._find_base()
         self._in_force[BASE] = InForce(self._base, *self._compose(self._base, ""), good=self._base)
-        self._steady.begin(source.name for source in self._base.sources)
+        self._steady.begin(self._base.sources)
         return self._in_force[BASE].policy
 
     @property
@@ -255,7 +255,7 @@ class PolicyBook:
         found = self._sources(base, roots)
         if found == base and roots:
             return self.of((), home)
-        self._steady.begin(source.name for source in found.sources)
+        self._steady.begin(found.sources)
         beside = self._in_force.get((home, ()), self._in_force[BASE])
         policy, broken, good = self._kept(found, beside, home)
         if beside.before:
@@ -273,21 +273,21 @@ class PolicyBook:
         """Yield what holds anew, for each home and set of roots whose files are different."""
         for (home, roots), old in in_force.items():
             found = self._sources(base, roots)
-            restless = self._steady.look(source.name for source in found.sources)
+            steady = self._steady.look(found.sources)
             same = found.sources == old.found.sources and found.broken == old.found.broken
-            if same and (old.before is None or restless):
+            if same and (old.before is None or not steady):
                 continue
-            yield (home, roots), self._renewed(found, old, home, restless)
+            yield (home, roots), self._renewed(found, old, home, steady=steady)
 
-    def _renewed(self, found: Found, old: InForce, home: str, restless: frozenset[str]) -> InForce:
-        """Return what holds after the files changed from those of `old`, some of them just now."""
+    def _renewed(self, found: Found, old: InForce, home: str, *, steady: bool) -> InForce:
+        """Return what holds after the files changed from those of `old`."""
         policy, broken, good = self._kept(found, old, home)
         problem = ""
         if broken and not old.broken:
             problem = f"the changed project policy is not used: {broken}"
             policy, broken, good = self._kept(last_good(found, old.good), old, home)
         before = old.before or old
-        if self.tighten or (restless and loosens(before.policy, policy)):
+        if self.tighten or (not steady and loosens(before.policy, policy)):
             policy = tightened(before.policy, policy)
             return InForce(found, policy, broken, good, problem, None if self.tighten else before)
         return InForce(found, policy, broken, good, problem)

@@ -12,11 +12,14 @@ from collections.abc import Callable, Iterable
 from math import inf
 from time import monotonic
 
+from policyd.policy import PolicySource
+
 QUIET = 1.0
 """Seconds."""
 KEPT = 10_000
 """Files: sessions in new projects come and go."""
-Stamp = tuple[int, ...]
+Seen = tuple[bytes, int, int, int, int, int]
+"""What was read, and what the file system says of the file: its clock may be coarser than a writer is quick."""
 
 
 class Steady:
@@ -25,31 +28,30 @@ class Steady:
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         """Nothing was seen."""
         self._clock = clock
-        self._since: dict[str, tuple[Stamp, float]] = {}
+        self._since: dict[str, tuple[Seen, float]] = {}
 
-    def begin(self, paths: Iterable[str]) -> None:
+    def begin(self, sources: Iterable[PolicySource]) -> None:
         """Take files that are read for the first time for steady: there is nothing else to go by."""
         if len(self._since) > KEPT:  # all are restless for a while
             self._since.clear()
-        for path in paths:
-            self._since.setdefault(path, (stamp(path), -inf))
+        for source in sources:
+            self._since.setdefault(source.name, (seen(source), -inf))
 
-    def look(self, paths: Iterable[str]) -> frozenset[str]:
-        """Note how files are; return those that are not steady."""
-        now, restless = self._clock(), []
-        for path in paths:
-            seen, since = stamp(path), self._since.get(path)
-            if since is None or since[0] != seen:
-                self._since[path] = since = seen, now
-            if now - since[1] < QUIET:
-                restless.append(path)
-        return frozenset(restless)
+    def look(self, sources: Iterable[PolicySource]) -> bool:
+        """Note how files are; say whether all are steady."""
+        now, steady = self._clock(), True
+        for source in sources:
+            found, known = seen(source), self._since.get(source.name)
+            if known is None or known[0] != found:
+                self._since[source.name] = known = found, now
+            steady &= now - known[1] >= QUIET
+        return steady
 
 
-def stamp(path: str) -> Stamp:
-    """Return what changes whenever a file is written or another is put in its place, empty where there is none."""
+def seen(source: PolicySource) -> Seen:
+    """Return what changes whenever a file is written or another is put in its place."""
     try:
-        found = os.stat(path)
+        found = os.stat(source.name)
     except OSError:
-        return ()
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+        return source.data, 0, 0, 0, 0, 0
+    return source.data, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
