@@ -335,6 +335,7 @@ def test_an_outside_word_is_covered_by_within_or_by_a_path_rule() -> None:
     assert effect(load(make + '[[rule]]\neffect="allow"\nkind=["read","edit"]\npath="/etc/m"'), stray) == "allow"
     assert effect(load(make + '[[rule]]\neffect="allow"\nkind="read"\npath="/etc/m"'), stray) == "ask"
     assert effect(load(make + '[[rule]]\neffect="allow"\nkind=["read","edit"]'), stray) == "ask"
+    assert effect(load(make + '[[rule]]\neffect="allow"\nkind=["read","edit"]'), stray) == "ask"
     known = Action(frozenset({"read"}), Role.OPERAND, path=ref("/etc/m"), cwd=("/w",), cwd_inside=True)
     assert effect(load(make + '[[rule]]\neffect="allow"\nkind="read"\npath="/etc/m"'), stray, known) == "allow"
     assert effect(load(make + '[defaults]\noutside="allow"\nread="allow"'), stray, known) == "allow"
