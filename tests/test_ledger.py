@@ -62,6 +62,21 @@ def test_an_update_to_the_agent_or_of_another_kind_is_no_mode() -> None:
     assert list(ledger.past()) == opened
 
 
+@pytest.mark.parametrize(
+    ("error", "refused"),
+    [
+        ({"code": -32001, "message": "Denied by policyd: no"}, True),
+        ({"code": -32603, "message": "no"}, False),
+        ([], False),
+    ],
+)
+def test_a_call_that_policy_refuses_beside_permissions_counts_as_refused(error: object, refused: bool) -> None:
+    ledger, request = Ledger(), line(id=1, method="fs/write_text_file", params={"sessionId": "s", "path": "/x"})
+    ledger.fed(Side.AGENT, request, 1)
+    answer = line(id=1, error=error)
+    assert ledger.sent(Side.AGENT, answer) == answer and ledger.refused is refused
+
+
 def test_an_answer_that_nobody_waits_for_does_not_leave() -> None:
     ledger, notice = Ledger(), told(PLAN)
     assert ledger.sent(Side.CLIENT, notice + line(id=7, result={})) == notice

@@ -22,6 +22,7 @@ from collections.abc import Container, Iterator
 from msgspec import Struct, field
 
 from policyd import acp
+from policyd.acp import messages
 from policyd.proxy.journal import Journal
 from policyd.session import Side
 
@@ -156,6 +157,8 @@ class Ledger(Struct):
         if one.method == PERMISSION:
             self.refused |= refuses(message.result)
             self.journal.settled(*call_of(one.params), one.line, line)
+        elif message.error is not None:
+            self.refused |= rejects(message.error)
         elif side is Side.CLIENT and message.result is not None:
             self._understood(one, line, message.result)
         return True
@@ -259,6 +262,14 @@ def call_of(params: bytes) -> tuple[str, str]:
         return str(found.get("sessionId", "")), str(found.get("toolCall", {}).get("toolCallId", ""))
     except (ValueError, AttributeError, RecursionError):
         return "", ""
+
+
+def rejects(error: bytes) -> bool:
+    """Say whether an error is policyd's refusal of another request."""
+    try:
+        return bool(json.loads(error).get("code") == messages.REFUSED)
+    except (ValueError, AttributeError, RecursionError):
+        return False
 
 
 def refuses(result: bytes | None) -> bool:
