@@ -185,3 +185,12 @@ def test_what_may_be_another_name_of_a_file_is_not_told(text: str) -> None:
 )
 def test_a_plain_path_of_windows_is_told(text: str, path: str) -> None:
     assert spelled(text) == path
+
+
+@pytest.mark.parametrize("command", ["pwsh -c 'ri x'", "powershell -Command del x", "pwsh -c 'Get-ChildItem | erase'"])
+def test_what_a_shell_inside_may_run_is_seen_under_its_other_names(command: str) -> None:
+    assert decide(POLICY, command).effect.word == "ask"
+
+
+def test_a_text_that_is_not_plain_is_seen_under_its_other_names() -> None:
+    assert judged(POLICY, "Get-ChildItem | ri x", PROJECT) == "deny"

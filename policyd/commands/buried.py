@@ -73,8 +73,8 @@ helm: --post-renderer
 rclone: --password-command
 hg: --config
 svn: --diff-cmd --diff3-cmd --merge-cmd --editor-cmd --config-option
-npx bunx pnpx uvx pipx screen tmux byobu zellij dtach abduco gdb lldb rr dtrace pwsh powershell ansible sshpass autossh:
-sftp osascript expect socat nix-shell vagrant:
+npx bunx pnpx uvx pipx screen tmux byobu zellij dtach abduco gdb lldb rr dtrace pwsh powershell cmd ansible sshpass:
+autossh sftp osascript expect socat nix-shell vagrant:
 """
 _LINES = (line.partition(":") for line in _ELSEWHERE.splitlines())
 ELSEWHERE: Mapping[str, frozenset[str]] = {

@@ -174,7 +174,7 @@ def _parse(run: Run, state: State, text: str, shell: str) -> None:
     run.strict = True
     if shell == "zsh":
         _script(run, state, text)
-    _rough(run, state, text)
+    _rough(run, state, text, shell.lower().removesuffix(".exe"))
 
 
 def _lesser(text: str) -> str:
@@ -210,12 +210,13 @@ def _script(run: Run, state: State, text: str) -> None:
         _rough(run, state, text)
 
 
-def _rough(run: Run, state: State, text: str) -> None:
-    """Add the plainly readable words, for strict rules only."""
+def _rough(run: Run, state: State, text: str, shell: str = "") -> None:
+    """Add the plainly readable words, for strict rules only; under every name they have in another shell."""
     text, _ = odd_characters(text)
     run.depth = 0
     for words in pieces(text):
-        simple(run, state.fork(), Call(words, " ".join([word.text for word in words])), script)
+        for seen in (words, *(foreign.others(words) if shell in foreign.SHELLS else ())):
+            simple(run, state.fork(), Call(seen, " ".join([word.text for word in seen])), script)
 
 
 def read_argv(

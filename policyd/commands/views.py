@@ -18,7 +18,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from policyd.commands import buried, kin, programs
+from policyd.commands import buried, foreign, kin, programs
 from policyd.commands.options import Syntax
 from policyd.commands.patternwords import fold
 from policyd.commands.wrappers import marks
@@ -180,7 +180,8 @@ def _others(ways: Ways, program: Word, words: tuple[Word, ...], cwd: tuple[str, 
     for family, member in ways.members:
         yield View(family, (member, *words), cwd)
     for verbs in ways.verbs:
-        yield from _suspected(buried.elsewhere(verbs, words), cwd)
+        found = buried.elsewhere(verbs, words)
+        yield from _suspected(found if ways.known.isdisjoint(foreign.SHELLS) else _renamed(found), cwd)
     if ways.stranger:
         yield from _suspected(buried.among(words), cwd)
     if ways.speaks:
@@ -194,6 +195,13 @@ def _others(ways: Ways, program: Word, words: tuple[Word, ...], cwd: tuple[str, 
     module = _module(words) if ways.python else None
     if module is not None:
         yield View(Word(words[module].text.replace("_", "-")), words[module + 1 :], cwd)
+
+
+def _renamed(found: Iterator[buried.Found]) -> Iterator[buried.Found]:
+    """See what another shell may run under every name it has there."""
+    for inner, behind in found:
+        yield inner, behind
+        yield from ((other[0], behind) for other in foreign.others((inner,)))
 
 
 def _suspected(found: Iterator[buried.Found], cwd: tuple[str, ...]) -> Iterator[View]:
