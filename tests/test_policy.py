@@ -62,6 +62,11 @@ def test_rules_know_their_line_and_have_an_id_without_one() -> None:
     assert [(rule.ref.line, rule.ref.label) for rule in loaded.rules] == [(5, "user:mistakes.toml:5")]
 
 
+def test_a_policy_in_a_log_is_one_line() -> None:
+    loaded = load(source('[[rule]]\neffect = "deny"\ncommand = "rm"\n'))
+    assert repr(loaded) == f"Policy(1 rules, revision '{loaded.revision}')"
+
+
 def test_rules_written_in_one_line_have_that_line() -> None:
     loaded = load(source('version = 1\nrule = [\n  { id = "x", effect = "deny", kind = "*" },\n]\n'))
     assert [(rule.ref.line, rule.ref.id) for rule in loaded.rules] == [(2, "x")]

@@ -31,6 +31,10 @@ class Policy(Struct, frozen=True, eq=False, dict=True):
     """Literal heads of relative path patterns: `open_workspace` resolves them once a session."""
     examples: tuple[Example, ...] = ()
 
+    def __repr__(self) -> str:
+        """Say which it is: all of it fills a log."""
+        return f"Policy({len(self.rules)} rules, revision {self.revision!r})"
+
     @cached_property
     def memory(self) -> dict[int, object]:
         """What the engine keeps of verdicts under this policy, by session; it goes with the policy, not with a copy."""
