@@ -66,6 +66,13 @@ def test_a_command_that_does_more_or_otherwise_than_what_was_allowed_is_asked_ab
     assert not passes_after(approved, **terminal)
 
 
+def test_a_permission_for_what_is_not_all_understood_settles_nothing() -> None:
+    wire = Wire()
+    wire.open()
+    wire.allow(wire.request(kind="execute", rawInput={"command": "npm test", "odd": "x"}))
+    assert methods(wire.door(TERMINAL, command="npm test"), "client") == ["session/request_permission"]
+
+
 def test_a_permission_for_a_command_is_used_up_by_one_run() -> None:
     wire = Wire()
     wire.open()

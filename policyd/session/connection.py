@@ -17,7 +17,7 @@ from policyd.acp import messages
 from policyd.session.core import Core, Passing, text_of
 from policyd.session.doors import DOORS, diff_digests
 from policyd.session.events import Closed, Command, Event, Failed, Frame, Moment, Reloaded, Reply, Side
-from policyd.session.modes import SWITCHES, Modes
+from policyd.session.modes import JUDGED, SWITCHES, Modes
 from policyd.session.permissions import Permissions
 from policyd.session.ports import Decider
 from policyd.session.records import Records
@@ -33,7 +33,6 @@ UNDERSTOOD = OPENINGS | CHANGES | CLOSINGS | {"initialize"}
 """Requests of the client whose response is read too."""
 ORDERED = UNDERSTOOD | {"session/prompt"}
 """Requests of the client that may have to wait, or are refused."""
-JUDGED = DOORS | {PERMISSION}
 CANCEL_REQUEST = "$/cancel_request"
 NULL = ("null", None)
 ASKS = b'{"jsonrpc":"2.0","id":'
@@ -378,7 +377,7 @@ class Connection:
             self._core.passes(Side.AGENT, line)
             session = self._core.sessions.get(text_of(params, "sessionId"))
             if session is not None:
-                self._modes.cancel_prompts(session)
+                self._modes.cancelled(session)
                 self._permissions.cancel_session(session)
         elif method == CANCEL_REQUEST and self._modes.cancel_prompt(_requested(self._object(message))):
             return

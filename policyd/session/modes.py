@@ -22,13 +22,16 @@ from policyd import acp
 from policyd.audit import event
 from policyd.model import Effect
 from policyd.session.core import Core
+from policyd.session.doors import DOORS
 from policyd.session.events import Side
 from policyd.session.modeshapes import listing, named, overlaid, patched, switched
 from policyd.session.ports import Asking, Verdict
 from policyd.session.records import Records
 from policyd.session.report import Report
-from policyd.session.state import Hold, Session, SetBack
+from policyd.session.state import PERMISSION, Hold, Session, SetBack
 
+JUDGED = DOORS | {PERMISSION}
+"""Requests of the agent that policyd answers, or passes on once they are judged."""
 SWITCHES = frozenset({"current_mode_update", "config_option_update"})
 QUEUE_LINES = 10_000
 QUEUE_BYTES = 64 * 1024 * 1024
@@ -153,9 +156,7 @@ class Modes:
         if hold is not None:
             session.hold = None
             self._holds -= 1
-            kept = [
-                one for at, one in enumerate(hold.queue) if one[0] is Side.CLIENT or not self._stale(session, hold, at)
-            ]
+            kept = [one for at, one in enumerate(hold.queue) if not self._stale(session, hold, at)]
             self._release(session, self._patched(hold), kept)
             return
         session.setback = None
@@ -168,7 +169,8 @@ class Modes:
 
     def _stale(self, session: Session, hold: Hold, at: int) -> bool:
         """Say whether a line that waited tells of a switch which the steps confirmed after it came have undone."""
-        message = acp.envelope(hold.queue[at][1])
+        side, line = hold.queue[at]
+        message = acp.envelope(line) if side is Side.AGENT and line else acp.Envelope()
         if message.method != acp.UPDATE or message.params is None:
             return False
         if acp.update_kind(message.params)[1] not in SWITCHES:
@@ -210,7 +212,7 @@ class Modes:
         for report in session.reports:
             self._core.send(Side.CLIENT, report)
         session.reports.clear()
-        self.ready.append((session, queue or []))
+        self.ready.append((session, [one for one in queue or () if one[1]]))
         self._let_prompts(session)
 
     def _unwatched(self, session: Session, why: str) -> None:
@@ -256,12 +258,28 @@ class Modes:
             return True
         return False
 
-    def cancel_prompts(self, session: Session) -> None:
-        """The turn is cancelled: prompts that still wait end at once."""
+    def cancelled(self, session: Session) -> None:
+        """The turn is cancelled: prompts that still wait end at once, and what the agent asks behind a response."""
         waiting, session.prompts = session.prompts, []
         for line in waiting:
             ident = acp.envelope(line).id or b"null"
             self._core.send(Side.CLIENT, acp.messages.result(ident, {"stopReason": "cancelled"}))
+        if session.hold is not None:
+            session.hold.queue = [
+                (side, b"" if self._answered(side, line) else line) for side, line in session.hold.queue
+            ]
+
+    def _answered(self, side: Side, line: bytes) -> bool:
+        """Answer a request of the agent that waits as one of a turn that is cancelled; False if it is none."""
+        message = acp.envelope(line) if side is Side.AGENT and line else acp.Envelope()
+        if message.id is None or message.method not in JUDGED:
+            return False
+        why = "the turn was cancelled"
+        answer = acp.messages.error(message.id, acp.messages.REFUSED, f"Denied by policyd: {why}")
+        if message.method == PERMISSION:
+            answer = acp.messages.permission(message.id, None, {"effect": "deny", "rules": [], "reason": why})
+        self._core.send(Side.AGENT, answer)
+        return True
 
     def cancel_prompt(self, key: object) -> bool:
         """The client withdraws a request; True if it was a prompt that still waited."""

@@ -367,10 +367,12 @@ class Permissions:
 
     def _fail(self, held: Held, error: Exception) -> None:
         """Something failed on the way: reject, whatever it was."""
-        why = f"policyd failed ({type(error).__name__}: {error}); the request is refused"[:500]
-        if held.number not in self._core.held:
-            return
+        answered = held.number not in self._core.held
+        told = "it was answered before" if answered else "the request is refused"
+        why = f"policyd failed ({type(error).__name__}: {error}); {told}"[:500]
         self._core.note(why, loud=True)
+        if answered:
+            return
         held.session.permits.clear()  # one may be of this request
         try:
             self._asker.leave(held, tell=True)

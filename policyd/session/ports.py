@@ -78,7 +78,7 @@ class Decider(Protocol):
         """Decide a `session/request_permission`."""
 
     def again(self, verdict: Verdict, now: Moment) -> Decision:
-        """Decide the same request under the policy of this moment, grants left aside."""
+        """Decide the same request, as it was understood, under the policy of this moment."""
 
     def door(self, method: str, params: Message, now: Moment) -> Verdict:
         """Decide a call through a side door."""

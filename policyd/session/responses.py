@@ -58,7 +58,7 @@ class Responses:
         """Forget a session; whoever names it again names one that was never opened."""
         if session.hold is None and session.setback is None and not session.opening:
             self._cancel(session)
-            self._modes.cancel_prompts(session)
+            self._modes.cancelled(session)
             del self._core.sessions[session.id]
             self._core.decider.ended(session.id)
 

@@ -29,7 +29,7 @@ class Hold(Struct):
     own: str = ""
     """Id of that request."""
     queue: list[tuple[Side, bytes]] = field(default_factory=list)
-    """Lines of the session that wait behind the response, in order."""
+    """Lines of the session that wait behind the response, in order; empty where one was answered meanwhile."""
     size: int = 0
     confirmed: list[int] = field(default_factory=list)
     """For each step that was confirmed, how many lines had come before."""
