@@ -252,6 +252,15 @@ def test_a_reader_that_has_enough_is_no_error_and_gets_no_answer(home: Path) -> 
         assert (said.returncode, said.stderr) == (2, ""), words
 
 
+def test_nothing_of_the_directory_it_runs_in_is_imported(home: Path, tmp_path: Path) -> None:
+    """A repository, or an agent, puts what it likes there."""
+    for name in ("msgspec", "secrets", "json", "argparse"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')\n")
+    command = [sys.executable, "-m", "policyd", "status"]
+    found = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env={"HOME": str(home)})
+    assert found.returncode == 0 and "in force" in found.stdout, found.stderr
+
+
 @pytest.mark.parametrize(("closed", "said"), [("<", "must be open"), (">", "must be open"), ("2>", "")])
 @pytest.mark.parametrize("command", ["--version", "proxy -- touch started"])
 def test_with_a_standard_stream_closed_nothing_is_done(home: Path, command: str, closed: str, said: str) -> None:

@@ -184,8 +184,9 @@ def behind_policyd(words: tuple[str, ...]) -> tuple[str, ...] | None:
         return None
     if os.path.basename(words[0]) == "policyd":
         return words[1:]
-    if os.path.basename(words[0]).startswith("python") and words[1:3] == ("-m", "policyd"):
-        return words[3:]
+    behind = words[2:] if words[1:2] in {("-P",), ("-I",)} else words[1:]
+    if os.path.basename(words[0]).startswith("python") and behind[:2] == ("-m", "policyd"):
+        return behind[2:]
     return None
 
 

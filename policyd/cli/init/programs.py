@@ -16,7 +16,7 @@ def policyd() -> list[str]:
     for path in (called, beside):
         if os.path.basename(path) == "policyd" and os.access(path, os.X_OK) and os.path.isfile(path):
             return [path]
-    return [sys.executable, "-m", "policyd"]
+    return [sys.executable, "-P", "-m", "policyd"]
 
 
 def absolute(command: list[str]) -> tuple[list[str], str]:
