@@ -197,7 +197,8 @@ class Permissions:
         yes = outcome is not None and outcome.effect is Effect.ALLOW
         denied = {held.number: verdict.decision for held, verdict in self._denied(waiters if yes else ())}
         for held in waiters:
-            self._try(held, lambda one: self._outcome(one, outcome, talk, denied.get(one.number)))
+            if held.number in self._core.held:
+                self._try(held, lambda one: self._outcome(one, outcome, talk, denied.get(one.number)))
 
     def _outcome(self, held: Held, outcome: Outcome | None, talk: Talk | None, denied: Decision | None = None) -> None:
         """Answer as it came out; `talk` is the question that was asked, None where nobody was.
