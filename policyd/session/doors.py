@@ -29,20 +29,18 @@ OPTIONS = (Option("policyd-allow", "Allow once", "allow_once"), Option("policyd-
 
 
 def passes_unasked(verdict: Verdict, settings: Settings) -> bool:
-    """Say whether an ask is a read inside the workspace that nothing but a default asks about."""
-    request = verdict.request
-    if request.side_door != READ or settings.fs_read != "allow" or verdict.context.broken:
+    """Say whether this is an ask about a read inside the workspace, and nothing but a default asks."""
+    if verdict.request.side_door != READ or settings.fs_read != "allow" or verdict.decision.effect is not Effect.ASK:
         return False
     judged = verdict.decision.actions
     return bool(judged) and all(_free(one) for one in judged)
 
 
 def _free(judged: Judged) -> bool:
-    action = judged.action
-    inside = action.path is not None and action.path.inside and not action.opaque and not action.guarded
-    strict = judged.possible or judged.floors or any(rule.effect is not Effect.ALLOW for rule in judged.hits)
-    denied = any(rule.effect is Effect.DENY for rule in judged.defaults)
-    return inside and not strict and not denied and judged.effect is not Effect.DENY
+    """Say whether no rule and no floor asks about an action inside the workspace."""
+    path = judged.action.path
+    asks = judged.possible or judged.floors or any(rule.effect is not Effect.ALLOW for rule in judged.hits)
+    return path is not None and path.inside and not asks
 
 
 # ---- permissions given ---------------------------------------------------------------------------------

@@ -167,7 +167,7 @@ class Permissions:
 
     def _judge_door(self, held: Held, verdict: Verdict) -> None:
         decision = verdict.decision
-        if decision.effect is Effect.ASK and doors.passes_unasked(verdict, self._core.settings):
+        if doors.passes_unasked(verdict, self._core.settings):
             decision = replace(
                 decision, effect=Effect.ALLOW, reason="a read inside the workspace that no rule is about"
             )
