@@ -164,12 +164,12 @@ def test_a_change_that_cannot_be_written_changes_nothing(project: Path, monkeypa
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    for name in ("write_whole", "flush_directory"):
+    for name in ("put", "flush_directory"):
         with monkeypatch.context() as patch:
             patch.setattr(f"policyd.storage.grantfile.{name}", full)
             with pytest.raises(GrantFileError):
                 put(project, OTHER)
-        if name == "write_whole":
+        if name == "put":
             assert Path(mine.path).read_bytes() == before
 
 

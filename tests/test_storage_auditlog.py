@@ -49,11 +49,14 @@ def faults(path: Path) -> list[str]:
 
 
 def test_a_log_is_private_and_holds_what_was_appended(tmp_path: Path) -> None:
-    path = tmp_path / "state" / "audit.jsonl"
+    path = tmp_path / "state" / "policyd" / "audit.jsonl"
+    umask = os.umask(0)
     written(path, 3)
+    os.umask(umask)
     lines = [json.loads(line) for line in path.read_bytes().splitlines()]
     assert [line["seq"] for line in lines] == [1, 2, 3] and lines[0]["pid"] == 1 and lines[0]["prev"] == audit.FIRST
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    made = (path, path.parent, path.parent.parent)
+    assert [stat.S_IMODE(one.stat().st_mode) for one in made] == [0o600, 0o700, 0o700]
     assert faults(path) == []
 
 

@@ -24,6 +24,7 @@ from functools import lru_cache
 
 from policyd.daemon.shared import Who
 from policyd.storage import locks, places, sockets
+from policyd.storage.private import make_directory
 from policyd.storage.processes import born
 
 BACKLOG = 1024
@@ -55,7 +56,7 @@ def listen(path: str) -> socket.socket:
     if directory in ("/tmp", "/var/tmp") or len(os.fsencode(path)) > 107:
         raise ListenError(f"{path}: a socket must lie in a directory of its own, and its path be at most 107 bytes")
     try:
-        os.makedirs(directory, mode=0o700, exist_ok=True)
+        make_directory(directory)
         _check_directory(directory)
         held = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:

@@ -30,6 +30,7 @@ from datetime import datetime
 from policyd import audit
 from policyd.storage import locks
 from policyd.storage.auditchain import Head, current_head, first_number, head_path, log_path, read_note
+from policyd.storage.private import make_directory
 from policyd.storage.strictfile import own_owners
 
 ROTATE = 64 * 1024 * 1024
@@ -194,7 +195,7 @@ class AuditLog:
 
     def _open(self) -> int:
         """Open the log and, if it is a regular file, the note of its end."""
-        os.makedirs(os.path.dirname(self.path) or ".", mode=0o700, exist_ok=True)
+        make_directory(os.path.dirname(self.path))
         if is_device(self.path):
             self._fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK)
             return self._fd

@@ -36,6 +36,7 @@ from policyd.grants.text import BREAK, LONGEST_TEXT
 from policyd.model import Effect
 from policyd.storage import clock as clocks
 from policyd.storage.locks import lock
+from policyd.storage.private import flush_directory, make_directory, put
 from policyd.storage.readings import Readings
 from policyd.storage.strictfile import own_owners, read_own, read_some
 
@@ -141,11 +142,7 @@ class GrantFile(Struct):
             return
         self._loaded = replace(loaded, seen=clock.wall)
         with contextlib.suppress(OSError), self._locked():
-            new = f"{self.path}.seen.new"
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(new)
-            write_whole(new, clock.wall.isoformat().encode())
-            os.rename(new, f"{self.path}.seen")
+            put(f"{self.path}.seen", clock.wall.isoformat().encode())
 
     def _noted(self, loaded: Loaded) -> Loaded:
         """Return what the file holds with the later of the two notes of the clock; a damaged one is none."""
@@ -227,7 +224,7 @@ class GrantFile(Struct):
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        os.makedirs(self.directory, mode=0o700, exist_ok=True)
+        make_directory(self.directory)
         status = os.stat(self.directory)
         if status.st_uid != os.getuid() or status.st_mode & 0o022:
             raise GrantFileError(errno.EPERM, "the directory is not this user's alone", self.directory)
@@ -243,11 +240,7 @@ class GrantFile(Struct):
         data = dump(grants, project, seen).encode()
         if len(data) > LONGEST_TEXT:
             raise GrantFileError(errno.EFBIG, "too many grants", self.path)
-        temporary = f"{self.path}.new"
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        write_whole(temporary, data)
-        os.rename(temporary, self.path)
+        put(self.path, data)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{self.path}.seen")
         flush_directory(self.directory)
@@ -295,25 +288,6 @@ def insecure(status: os.stat_result) -> str:
     if status.st_uid != os.getuid():
         return f"it belongs to user {status.st_uid}"
     return "others may write it" if status.st_mode & 0o022 else ""
-
-
-def write_whole(path: str, data: bytes) -> None:
-    """Write a new file that only this user may read, and flush it to the disk."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "wb", buffering=0) as file:
-        view = memoryview(data)
-        while view:
-            view = view[file.write(view) :]
-        os.fsync(descriptor)
-
-
-def flush_directory(path: str) -> None:
-    """Flush a directory's entries to the disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _identity(status: os.stat_result) -> tuple[int, int, int, int, int]:

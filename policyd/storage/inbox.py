@@ -22,6 +22,8 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 
+from policyd.storage.private import make_directory
+
 LONGEST = 4 * 1024 * 1024
 MOST = 1_000
 KEPT = timedelta(days=1)
@@ -199,7 +201,7 @@ class Inbox:
     def _hold(self) -> None:
         if self._lock is not None:
             return
-        os.makedirs(self.directory, mode=0o700, exist_ok=True)
+        make_directory(self.directory)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         self._lock = os.open(self._owner_path(self._owner), flags, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

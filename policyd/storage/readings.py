@@ -18,6 +18,7 @@ from functools import cache
 
 import policyd
 from policyd.digest import sha256
+from policyd.storage.private import make_directory
 
 KEPT = 64
 LARGEST = 16 * 1024 * 1024
@@ -45,7 +46,7 @@ class Readings:
         if len(data) > LARGEST:
             return
         with suppress(OSError):
-            os.makedirs(self._directory, mode=0o700, exist_ok=True)
+            make_directory(self._directory)
             with self._open() as folder:
                 write_own(folder, name_of(key, self._rooms), data)
                 tidy(folder)

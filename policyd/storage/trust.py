@@ -20,7 +20,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from policyd.digest import sha256
-from policyd.storage.grantfile import flush_directory, write_whole
+from policyd.storage.private import flush_directory, make_directory, write_whole
 from policyd.storage.strictfile import InsecureFileError, check_name, own_owners, read_all, read_strictly
 
 FOLDER = ".policyd"
@@ -117,7 +117,7 @@ class TrustStore(Struct, frozen=True):
         import tomli_w
 
         note = {"root": os.path.realpath(project.root), "digest": project.digest, "since": now}
-        os.makedirs(self.directory, mode=0o700, exist_ok=True)
+        make_directory(self.directory)
         file = self.file(project.root)
         new = f"{file}.{os.getpid()}.{os.urandom(4).hex()}"
         write_whole(new, tomli_w.dumps(note).encode("utf-8"))

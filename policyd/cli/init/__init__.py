@@ -26,6 +26,7 @@ from policyd.cli.init.recipes import CLIENTS, Recipe, recipe
 from policyd.cli.saying import give, say
 from policyd.storage import places
 from policyd.storage.places import PlaceError, Places
+from policyd.storage.private import make_directory
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,7 +85,7 @@ def preset(words: list[str], where: Places, *, write: bool) -> int:
 def write_preset(name: str, where: Places) -> int:
     """Write the preset into the user's policy directory."""
     path = os.path.join(where.user_policies, f"{name}.toml")
-    os.makedirs(where.user_policies, mode=0o700, exist_ok=True)
+    make_directory(where.user_policies)
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:

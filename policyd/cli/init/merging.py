@@ -18,6 +18,7 @@ import tempfile
 from pathlib import Path
 
 from policyd.cli.init.recipes import dumped
+from policyd.storage.private import make_directory
 
 
 class MergeError(Exception):
@@ -37,7 +38,7 @@ def merge_file(path: str, wanted: dict[str, object]) -> str | None:
     except FileNotFoundError:
         if os.path.exists(f"{path}c"):
             raise MergeError(f"{path}c is there, with comments of somebody's") from None
-        os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+        make_directory(os.path.dirname(target))
         replace(target, dumped(wanted), 0o600)
         return ""
     current = strict(path, old)
