@@ -17,7 +17,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents_scripted import DOES
 from tests.proxied import Client, Scene
 from tests.secret_samples import seeded
 
@@ -204,7 +203,3 @@ def test_kills_at_any_moment_leave_no_orphan(scene: Scene) -> None:
 @ON_A_LEASH
 def test_500_kills_at_any_moment_leave_no_orphan(scene: Scene) -> None:
     kill_many(scene, 500)
-
-
-def test_the_scripted_agent_knows_what_the_tests_use() -> None:
-    assert {"echo", "deaf", "flood", "stubborn"} <= DOES.keys()
