@@ -97,6 +97,33 @@ def test_what_a_command_or_a_move_does_to_a_file_allows_no_text_of_it(call: dict
     assert methods(wire.door(WRITE, path="/home/dev/app/a", content="evil"), "client") != [WRITE]
 
 
+def test_each_file_is_written_as_its_own_diff_shows() -> None:
+    wire = Wire()
+    wire.open()
+    at = "/home/dev/app/"
+    wire.files.links = {f"{at}link": f"{at}real"}
+    texts = {f"{at}a": "A", f"{at}b": "B", f"{at}link": "L"}
+    shown = [{"type": "diff", "path": path, "oldText": None, "newText": text} for path, text in texts.items()]
+    wire.allow(wire.request(kind="edit", content=shown))
+    for path, text in zip(texts, "BLA", strict=True):
+        assert methods(wire.door(WRITE, path=path, content=text), "client") == ["session/request_permission"]
+    for path, text in texts.items():
+        assert methods(wire.door(WRITE, path=path, content=text), "client") == [WRITE]
+
+
+@pytest.mark.parametrize(
+    ("kind", "settles"), [("read", True), ("edit", True), ("search", True), ("delete", False), ("move", False)]
+)
+def test_a_permission_to_look_into_a_file_settles_one_read(kind: str, *, settles: bool) -> None:
+    wire = Wire(settings=Settings(fs_read="policy"))
+    wire.open()
+    file = "/home/dev/app/a"
+    wire.allow(wire.request(kind=kind, locations=[{"path": file}], title="x"))
+    sent = [methods(wire.door("fs/read_text_file", at, path=file), "client") for at in (9, 10)]
+    assert sent[0] == [["session/request_permission"], ["fs/read_text_file"]][settles]
+    assert "fs/read_text_file" not in sent[1]
+
+
 def test_texts_shown_for_other_files_allow_no_text_of_a_file_that_was_only_named() -> None:
     wire = Wire()
     wire.open()
