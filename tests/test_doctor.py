@@ -82,6 +82,15 @@ def test_a_broken_policy_is_to_mend(home: Path) -> None:
     assert f"mend  {path}:2" in said.stdout
 
 
+def test_a_prompt_program_that_cannot_be_run_is_to_mend(home: Path) -> None:
+    path = home / ".config/policyd/policyd.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text('prompt = ["client", "command:/nowhere/hook"]\n')
+    said = policyd("doctor", cwd=home.parent / "work", home=home)
+    assert said.returncode == 1
+    assert "mend  the prompt step `command:/nowhere/hook` cannot be run: it cannot be opened" in said.stdout
+
+
 @pytest.mark.parametrize("command", ["doctor", "status"])
 def test_a_rule_whose_example_does_not_come_out_is_to_mend(command: str, home: Path) -> None:
     path = home / ".config/policyd/policies.d/mine.toml"

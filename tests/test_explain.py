@@ -140,7 +140,7 @@ def test_a_rule_that_only_trust_keeps_from_counting_is_told(house: Path, capsys:
     (house / "app/.policyd").mkdir()
     (house / "app/.policyd/team.toml").write_text('version = 1\n[[rule]]\neffect = "allow"\ncommand = "make"\n')
     said = explain(house, "--example", "execute make", capsys=capsys)
-    assert "not counted project:team.toml:2 says allow" in said and "the project is not trusted" in said
+    assert "not counted project:team.toml:2 says allow" in said and "`policyd trust` lets them allow" in said
 
 
 def request(**call: Any) -> dict[str, Any]:

@@ -64,6 +64,11 @@ def test_what_cannot_be_recorded_is_refused(scene: Scene) -> None:
     assert client.close() == 5
 
 
+def test_a_prompt_program_that_cannot_be_run_is_told_at_the_start(scene: Scene) -> None:
+    done = scene.run("exit", options=["--prompt", "command:/nowhere/hook"])
+    assert b"the prompt step `command:/nowhere/hook` cannot be run: it cannot be opened" in done.stderr
+
+
 def test_durable_records_come_before_the_answer(scene: Scene) -> None:
     config = scene.root / "home/.config/policyd"
     config.mkdir(parents=True)

@@ -68,9 +68,11 @@ class Service:
         self._performer.send_by(out)
         performer = self._performer
         if any(step != "client" for step in self.settings.prompt):
-            from policyd.service.steps import ProgramSteps
+            from policyd.service.steps import ProgramSteps, faults
 
             performer.steps = ProgramSteps(performer.post, self.inbox)
+            for text in faults(self.settings.prompt):
+                self.say(Note(safe(text), loud=True))
         if self.settings.audit_durability == "fsync":
             from policyd.storage.auditsync import Syncer
 

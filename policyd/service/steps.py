@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from time import monotonic
 
-from policyd.service.hooks import Hooks
+from policyd.service.hooks import HookError, Hooks, check
 from policyd.service.inbox import InboxStep
 from policyd.session import Ask, Failed, Reply
 from policyd.storage.inbox import Inbox
@@ -45,6 +45,17 @@ class Crew:
         if self._inbox:
             self._inbox.close()
         self._hooks.close(0.05)
+
+
+def faults(chain: Iterable[str]) -> Iterator[str]:
+    """Yield why programs of a prompt chain cannot be run, as things stand."""
+    for step in chain:
+        road, _, path = step.partition(":")
+        if road == "command":
+            try:
+                check(path)
+            except HookError as error:
+                yield f"the prompt step `{step}` cannot be run: {error}"
 
 
 class ProgramSteps:

@@ -21,6 +21,7 @@ from policyd.cli.ending import counted, failed
 from policyd.cli.inforce import InForce
 from policyd.cli.saying import say_or_tell
 from policyd.prompts import clients
+from policyd.service.steps import faults
 from policyd.storage import grants
 from policyd.storage.places import PlaceError
 
@@ -94,7 +95,7 @@ def state_problems(state: InForce) -> list[str]:
     found = [*map(str, state.mistakes), *state.problems, *filter(None, [state.mute])]
     if state.broken:
         found.append(f"everything in this project is at least ask: {state.broken}")
-    return found
+    return [*found, *faults(state.loaded.settings.prompt if state.loaded else ())]
 
 
 def entry_words(entry: Entry) -> str:

@@ -85,7 +85,8 @@ def action_lines(number: int, judged: Judged, result: Result, point: Authorizer)
     if judged.granted is not None:
         yield f"           a remembered answer says {judged.granted.word}"
     for ref, why in taken_away(judged, result, point):
-        yield f"           not counted {spoken(ref)}: {safe(why, limit=WIDTH)}"
+        hint = "; `policyd trust` lets them allow" if "trusted" in why else ""
+        yield f"           not counted {spoken(ref)}: {safe(why, limit=WIDTH)}{hint}"
     for ref, but in nearly(judged, result, point):
         yield f"           nearly {spoken(ref)}: `{but}` does not hold"
 
