@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from policyd.actions import SIDE_DOORS
 from policyd.digest import sha256
 from policyd.model import Action, Effect, Judged, Option, Role, SimpleCommand
 from policyd.session.core import text_of
@@ -19,12 +20,10 @@ from policyd.session.ports import Verdict
 from policyd.session.settings import Settings
 from policyd.session.state import PERMITS_KEPT, Permit, Session
 
-READ = "fs/read_text_file"
-WRITE = "fs/write_text_file"
-TERMINAL = "terminal/create"
+READ, WRITE, TERMINAL = SIDE_DOORS
 SHELL_OPTIONS = ("-c", "-lc")
 SHELL_ARGS = 2
-DOORS = frozenset({READ, WRITE, TERMINAL})
+DOORS = frozenset(SIDE_DOORS)
 OPTIONS = (Option("policyd-allow", "Allow once", "allow_once"), Option("policyd-reject", "Reject", "reject_once"))
 
 

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from policyd.actions import ASKING, OPENING
 from policyd.model import TABLE
 from policyd.prompts import Desk, Prompt
 from policyd.session.events import Moment, Side
 from policyd.session.ports import Asking, Verdict
 
 PERMITS_KEPT = 1_000
-OPENINGS = frozenset({"session/new", "session/load", "session/resume", "session/fork"})
-PERMISSION = "session/request_permission"
+OPENINGS, PERMISSION = frozenset(OPENING), ASKING
 
 
 class Hold(Struct):
