@@ -13,9 +13,8 @@ from policyd.daemon.listen import Door, ListenError, listen, myself, unlink
 from policyd.daemon.server import ENDING, RELOADING, Server
 from policyd.daemon.shared import Shared
 from policyd.daemon.systemd import Notifier, handed_over
-from policyd.display import inert
 from policyd.service import Choices, StartError
-from policyd.service.notes import Notes
+from policyd.service.notes import Notes, complain
 from policyd.service.service import SLICE
 from policyd.service.signals import catch
 from policyd.storage import sockets
@@ -39,9 +38,9 @@ def serve(options: Options) -> int:
         shared = Shared(options.choices, note)
         doors, made = open_doors(options, shared)
     except StartError as error:
-        return failed(error.problems)
+        return complain(error.problems)
     except (ListenError, SocketError) as error:
-        return failed((f"policyd serve: {error}",))
+        return complain([f"policyd serve: {error}"])
     # Standard input may be a file, which the best selector of the system cannot watch.
     server = Server(shared, doors, notifier, *([selectors.PollSelector] if options.stdio else []))
     if options.stdio:
@@ -82,9 +81,3 @@ def streams() -> tuple[int, int]:
     for fd in (source, target):
         os.set_blocking(fd, False)
     return source, target
-
-
-def failed(problems: tuple[str, ...]) -> int:
-    """Say why nothing was started."""
-    sys.stderr.writelines(inert(line) + "\n" for problem in problems for line in problem.splitlines())
-    return 2

@@ -10,12 +10,11 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
-from policyd.display import safe
 from policyd.proxy.agent import Agent, widen
 from policyd.proxy.options import Options
 from policyd.proxy.pump import FORWARDED, Pump
 from policyd.service import Choices, Service, StartError, open_service
-from policyd.service.notes import Notes
+from policyd.service.notes import Notes, complain
 from policyd.service.signals import catch
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def run(agent: Agent, options: Options) -> int:
         service = opened(options, notes)
     except StartError as error:
         agent.end()
-        return complain(error)
+        return complain(error.problems)
     gc.freeze()  # a thousand rules need not be looked through again and again
     gc.enable()
     signals = catch({*FORWARDED, signal.SIGCHLD})
@@ -48,13 +47,6 @@ def run(agent: Agent, options: Options) -> int:
     for fd in (client_in, client_out):
         restore(fd)
     return outcome(agent, service, pump, options, notes)
-
-
-def complain(error: StartError) -> int:
-    """Say everything that is wrong, safe for a terminal: policies are written by others too."""
-    lines = [safe(line) for problem in error.problems for line in problem.splitlines()]
-    os.write(2, ("\n".join(lines) + "\n").encode("utf-8", "replace"))
-    return 2
 
 
 def opened(options: Options, notes: Notes) -> Service | Remote:

@@ -17,12 +17,13 @@ def become(options: Options) -> int:
     """Replace this process by the agent; return an exit code if that is refused or fails."""
     from policyd.proxy import run
     from policyd.service import StartError, note_terminal
+    from policyd.service.notes import complain
 
     name = options.command[0]
     try:
         allowed = note_terminal(run.choices(options), options.command)
     except StartError as error:
-        return run.complain(error)
+        return complain(error.problems)
     if not allowed:
         return say(f"policyd: no ACP between two terminals, and `terminal` is `refuse`: not running {name}", 2)
     say(f"policyd: no ACP here: running {name} without policy", 0)

@@ -10,12 +10,20 @@ from __future__ import annotations
 import os
 import select
 import stat
+from collections.abc import Iterable
 from contextlib import suppress
 
-from policyd.display import inert
+from policyd.display import inert, safe
 
 LONGEST = 1000
 """Characters: four bytes each are what a pipe that is ready takes whole."""
+
+
+def complain(problems: Iterable[str]) -> int:
+    """Say on standard error why nothing was started, safe for a terminal: policies are written by others too."""
+    lines = (safe(line) for problem in problems for line in problem.splitlines())
+    os.write(2, "".join(f"{line}\n" for line in lines).encode("utf-8", "replace"))
+    return 2
 
 
 class Notes:
