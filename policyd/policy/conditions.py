@@ -174,7 +174,8 @@ class PathCondition(Struct, frozen=True):
         if self.place.loosens:
             if not context.resolved or context.workspace.cwd is None:
                 return NO
-            return YES if self.sure(ref, context) else NO
+            sure = surely(self.patterns, ref, context.workspace) or (self.outside and lies_outside(ref, context))
+            return YES if sure else NO
         if self.outside and not ref.inside:
             return YES
         best, workspace, widen = NO, context.workspace, self.place.widen
@@ -185,18 +186,13 @@ class PathCondition(Struct, frozen=True):
             best = max(best, truth)
         return best
 
-    def sure(self, ref: PathRef, context: Context) -> bool:
-        """Say whether the patterns hold every form, or no form lies in any root."""
-        workspace = context.workspace
-        for pattern in self.patterns:
-            if pattern.sure(ref, workspace):
-                return True
-        return apart(self.patterns, ref, workspace) or (self.outside and lies_outside(ref, context))
-
 
 def surely(patterns: tuple[PathPattern, ...], ref: PathRef, workspace: Workspace) -> bool:
     """Say whether the patterns hold every form of a path: one of them all forms, or each form another one."""
-    return any(pattern.sure(ref, workspace) for pattern in patterns) or apart(patterns, ref, workspace)
+    for pattern in patterns:
+        if pattern.sure(ref, workspace):
+            return True
+    return apart(patterns, ref, workspace)
 
 
 def apart(patterns: tuple[PathPattern, ...], ref: PathRef, workspace: Workspace) -> bool:

@@ -150,8 +150,7 @@ class Rule(Struct, frozen=True, eq=False, dict=True):
         """Return, in words, why an allow rule does not hold for a command that one of its entries is about."""
         if self.effect is not Effect.ALLOW or self.void:
             return ""
-        commands = [condition for condition in self.conditions if isinstance(condition, CommandCondition)]
-        return next(filter(None, (condition.short(action) for condition in commands)), "")
+        return next(filter(None, (condition.short(action) for condition in self._commands)), "")
 
     def misses(self, action: Action, context: Context, fs: Filesystem | None = None) -> tuple[str, ...]:
         """Return the names of the conditions that keep it from holding, `unless` for an exception; for `explain`."""
