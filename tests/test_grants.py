@@ -323,9 +323,12 @@ def test_a_denial_of_a_compound_needs_all_its_parts() -> None:
 
 
 def test_a_denied_path_is_denied_by_any_of_its_spellings() -> None:
-    denied = book(grant(request(touch("read", f"{ROOT}/x")), effect=Effect.DENY))
-    by_link = PathRef("y", (f"{ROOT}/y", f"{ROOT}/x"))
-    assert settled(denied, request(replace(touch("read", ""), path=by_link))) is Effect.DENY
+    asking = request(touch("read", f"{ROOT}/x"))
+    by_link = request(replace(touch("read", ""), path=PathRef("y", (f"{ROOT}/y", f"{ROOT}/x"))))
+    by_other = request(replace(touch("read", ""), path=PathRef("w", (f"{ROOT}/w", f"{ROOT}/x"))))
+    for denied in (asking, by_link, by_other):
+        forbidding = book(grant(denied, effect=Effect.DENY))
+        assert [settled(forbidding, again) for again in (asking, by_link, by_other)] == 3 * [Effect.DENY]
 
 
 # ---- caps -----------------------------------------------------------------------------------------
