@@ -366,11 +366,12 @@ CONFIG_READ_FLAGS = ("--get", "--get-all", "--get-regexp", "--get-urlmatch", "--
 
 
 def _git_config(called: Called, parsed: Parsed) -> Finding:
+    """Look at the words behind the options, which end at the first of them: another option there is a value."""
     words = [word.text if word.kind is WordKind.CONST else "" for word in parsed.operands]
-    if parsed.has(*CONFIG_READ_FLAGS) or words[:1] in (["list"], ["get"]):
-        return Finding()
+    dashed = any(text.startswith("-") for text in words)
     single = len(words) == 1 and "." in words[0]
-    return Finding(harm="" if single else "it may change the configuration")
+    reads = not dashed and (single or parsed.has(*CONFIG_READ_FLAGS))
+    return Finding(harm="" if reads else "it may change the configuration")
 
 
 def _tree(called: Called, parsed: Parsed) -> Finding:
