@@ -42,8 +42,8 @@ import sys
 from policyd.proxy import spare_imports
 spare_imports()
 print(sorted(sys.modules))
-import platform, typing_extensions, uuid
-assert platform.python_version() and typing_extensions.Protocol and uuid.uuid1()
+import platform, textwrap, typing_extensions, uuid
+assert platform.python_version() and typing_extensions.Protocol and uuid.uuid1() and textwrap.fill("x") == "x"
 """
 LATER = {"hashlib", "pydantic", "tomllib", "policyd.commands.patterns", "policyd.policy.index", "policyd.policy.read"}
 """What a start does without whose policy is plain and was read before."""
@@ -67,7 +67,7 @@ def test_nothing_but_the_agents_starter_is_imported_before_the_agent_runs() -> N
 
 def test_what_msgspec_is_spared_is_there_for_whoever_wants_it() -> None:
     found = subprocess.run([sys.executable, "-c", SPARED], capture_output=True, text=True, check=True)
-    assert not {"platform", "typing_extensions"} & set(json.loads(found.stdout.replace("'", '"')))
+    assert not {"platform", "typing_extensions", "textwrap"} & set(json.loads(found.stdout.replace("'", '"')))
 
 
 def test_the_proxy_runs_without_anything_that_costs_an_interpreter(scene: Scene) -> None:

@@ -73,13 +73,18 @@ def main(argv: list[str]) -> int:
 def spare_imports() -> None:
     """Import `msgspec` without what it takes along only if it is there, or for one word, and what costs more than it.
 
-    It works without `typing_extensions`; its `uuid` asks `platform` for the name of the system, before Python 3.13.
+    It works without `typing_extensions`; its `uuid` asks `platform` for the name of the system, before Python 3.13; its
+    JSON Schemas, which nobody here makes, want `textwrap`.
     """
-    if {"msgspec", "typing_extensions", "platform"} & sys.modules.keys():
+    if {"msgspec", "typing_extensions", "platform", "textwrap"} & sys.modules.keys():
         return
     from types import SimpleNamespace
 
-    spared = {"typing_extensions": None, "platform": SimpleNamespace(system=lambda: os.uname().sysname)}
+    spared = {
+        "typing_extensions": None,
+        "platform": SimpleNamespace(system=lambda: os.uname().sysname),
+        "textwrap": SimpleNamespace(dedent=str),
+    }
     modules: dict[str, object] = sys.modules  # type: ignore[assignment]
     modules.update(spared)
     try:
