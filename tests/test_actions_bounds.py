@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from policyd.actions import Conversation, Machine, Session
+from policyd import commands
+from policyd.actions import Conversation, Machine, Session, sessions
 from policyd.actions.builder import DEEP, GLOB, MOST, MOST_TEXTS, TOO_MANY
 from policyd.commands.run import LENGTH
 from policyd.model import Action, Reach
@@ -110,3 +112,17 @@ def test_a_shell_that_may_stand_in_many_places_is_lost_where_too_much_would_have
     session = Session("s", "/w", places=tuple(f"/w/{at}" for at in range(16)))
     session.follow("c", {"rawInput": {"command": "cd x; " * 2_000}, "status": "completed"}, Machine("/home/dev"))
     assert session.lost
+
+
+def test_a_text_that_is_not_read_for_where_it_leads_leads_nowhere() -> None:
+    dice, skipped = random.Random(7), 0  # noqa: S311
+    words = (*("cd", "./x", ".", "..", "source", "make", "CI=1", "CDPATH=/x", "command", "builtin", "-P", "a/b"), "")
+    words += ("eval", "env", "then", "do", "time", "in", "bash", "-c", "exec", "popd", "x:y", "@", "+x", "=ls", "~")
+    for _ in range(800):
+        text = " ".join(dice.choice(words) for _ in range(dice.randint(1, 5)))
+        if sessions._stays(text):
+            skipped += 1
+            reading = commands.read(text, cwd=("/w",), home="/home/dev", shell=dice.choice(("bash", "zsh")))
+            assert not any(map(sessions._astray, reading.commands)), text
+            assert [one.chdir for one in reading.commands if one.chdir] == [], text
+    assert skipped > 100

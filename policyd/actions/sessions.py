@@ -11,6 +11,7 @@ says stands elsewhere stands nobody knows where, and its roots stay those that t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, field
@@ -34,6 +35,7 @@ SOURCES = frozenset({"source", "."})
 COMMANDS = ("command", "cmd", "commands")
 DIRECTORIES = ("cwd", "workdir", "working_directory", "directory", "dir_path")
 """Keys of `rawInput` under which agents state what a shell would run, and where."""
+_PLAIN = re.compile(r"[A-Za-z0-9_./=:,@+ -]{1,4096}").fullmatch
 QUOTES = str.maketrans("", "", "\\'\"")
 
 
@@ -199,6 +201,8 @@ class Session(Struct):
         return tuple(dict.fromkeys((self.cwd, *self.places, *(place for places in gone for place in places or ()))))
 
     def _leads(self, text: str, machine: Machine) -> tuple[str, ...] | None:
+        if _stays(text):
+            return ()
         found: list[str] = []
         pending = list(self.leaving.values())
         leading = (place for places in pending[:MOST_PENDING] for place in places or ())
@@ -260,6 +264,12 @@ def _commands(raw: Mapping[str, object]) -> str | None:
         return None
     moves = ["cd -- '" + str(place).replace("'", "'\\''") + "'" for place in places]
     return "\n".join([*moves, *map(str, found)])
+
+
+def _stays(text: str) -> bool:
+    """Say whether a text is one plain command that surely takes the shell nowhere: most are, and need no reading."""
+    plain = _PLAIN(text) is not None and not _names_a_mover(text)
+    return plain and "source" not in text and "." not in text.split(" ")
 
 
 def _names_a_mover(text: str) -> bool:
