@@ -116,7 +116,10 @@ def test_a_shell_that_may_stand_in_many_places_is_lost_where_too_much_would_have
 
 def test_a_text_that_is_not_read_for_where_it_leads_leads_nowhere() -> None:
     dice, skipped = random.Random(7), 0  # noqa: S311
-    words = (*("cd", "./x", ".", "..", "source", "make", "CI=1", "CDPATH=/x", "command", "builtin", "-P", "a/b"), "")
+    words: tuple[str, ...] = (
+        *("cd", "./x", ".", "..", "source", "make", "CI=1", "CDPATH=/x", "command", "builtin", "-P", "a/b"),
+        "",
+    )
     words += ("eval", "env", "then", "do", "time", "in", "bash", "-c", "exec", "popd", "x:y", "@", "+x", "=ls", "~")
     for _ in range(800):
         text = " ".join(dice.choice(words) for _ in range(dice.randint(1, 5)))
