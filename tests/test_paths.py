@@ -293,6 +293,35 @@ def test_a_search_that_skips_hidden_names_reaches_none(pattern: str, path: str, 
     assert here.pattern(pattern).maybe(given, here.workspace, here.fs, widen=True) is widely
 
 
+ENDED = [
+    (".env", ".", NO),
+    ("config/.env", ".", NO),
+    ("*.pem", ".", NO),
+    ("**/.e*", ".", NO),
+    ("secrets/**", ".", YES),
+    ("src/a.py", ".", YES),
+    ("src/none.py", ".", NO),
+    ("*.py", ".", MAYBE),
+    ("**/b*", ".", MAYBE),
+    ("src", ".", MAYBE),
+    (".env", ".env", YES),
+]
+
+
+@pytest.mark.parametrize(("pattern", "path", "widely"), ENDED)
+def test_what_works_on_files_of_one_language_reaches_no_other(pattern: str, path: str, widely: Truth) -> None:
+    here = scene(pattern)
+    given = structs.replace(here.path(path, reach=CONTENT), endings=(".py", ".pyi"))
+    assert here.pattern(pattern).maybe(given, here.workspace, here.fs, widen=True) is widely
+
+
+@pytest.mark.parametrize("pattern", [".env", "config/.env", "*.py"])
+def test_without_a_look_it_may_reach_any(pattern: str) -> None:
+    here = scene(pattern)
+    given = structs.replace(here.path(".", reach=CONTENT), endings=(".py",))
+    assert here.pattern(pattern).maybe(given, here.workspace, None, widen=True) is not NO
+
+
 @pytest.mark.parametrize(
     ("pattern", "glob", "widely"),
     [

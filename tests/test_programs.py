@@ -324,6 +324,13 @@ def test_a_search_that_skips_hidden_names_says_so() -> None:
     assert [use.skips_hidden for use in uses(command("grep -r x"), 0)[0]] == [False]
 
 
+def test_a_formatter_says_how_the_names_of_its_files_end_unless_an_option_may_change_that() -> None:
+    assert [use.endings for use in uses(command("black src"), 0)[0]] == [(".py", ".pyi", ".ipynb")]
+    assert {use.endings for use in uses(command("black --include x src"), 0)[0]} == {()}
+    assert {use.endings for use in uses(command("black $X src"), 0)[0]} == {()}
+    assert [use.endings for use in uses(command("rm -r src"), 0)[0]] == [()]
+
+
 def test_the_notation_of_options_reads_spellings_values_and_marks() -> None:
     table = options("-o|--out=edit -c[=data] -i! -p=data+read -#")
     assert table["-o"] is table["--out"]

@@ -249,7 +249,8 @@ def _ref(build: Builder, use: FileUse, expands: bool) -> PathRef | str:
         return str(error)
     if use.filled_from:
         return _filled(build, use, ref)
-    return replace(ref, skips_hidden=True) if use.skips_hidden else ref
+    limited = use.skips_hidden or use.endings
+    return replace(ref, skips_hidden=use.skips_hidden, endings=use.endings) if limited else ref
 
 
 def _filled(build: Builder, use: FileUse, ref: PathRef) -> PathRef:

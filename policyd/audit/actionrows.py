@@ -89,6 +89,8 @@ def add_path(row: Row, ref: PathRef) -> Row:
         row["folded"] = True
     if ref.skips_hidden:
         row["skips_hidden"] = True
+    if ref.endings:
+        row["endings"] = list(ref.endings)
     if ref.filled_from:
         row["filled_from"] = list(ref.filled_from)
     return row

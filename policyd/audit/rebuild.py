@@ -51,13 +51,14 @@ class PathRow(msgspec.Struct):
     glob: bool = False
     folded: bool = False
     skips_hidden: bool = False
+    endings: list[str] = []
     filled_from: list[str] = []
 
     def ref(self) -> PathRef:
         """Return the path."""
         forms = tuple(self.forms) or (self.path,)
-        hidden, filled = self.skips_hidden, tuple(self.filled_from)
-        return PathRef(self.path, forms, self.reach, self.glob, not self.outside, self.folded, hidden, filled)
+        hidden, ends, filled = self.skips_hidden, tuple(self.endings), tuple(self.filled_from)
+        return PathRef(self.path, forms, self.reach, self.glob, not self.outside, self.folded, hidden, ends, filled)
 
 
 class CommandRow(msgspec.Struct):

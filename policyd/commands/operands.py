@@ -59,6 +59,7 @@ class _Uses(Struct):
     fed: bool = False
     program: Program | None = None
     skips_hidden: bool = False
+    endings: tuple[str, ...] = ()
     files: list[FileUse] = field(default_factory=list)
     urls: list[UrlUse] = field(default_factory=list)
     opaque: list[str] = field(default_factory=list)
@@ -80,6 +81,7 @@ class _Uses(Struct):
                 carried=self.carries(kind),
                 unknown=f"{unread(word)} is not known before it runs" if word.kind is WordKind.UNKNOWN else "",
                 skips_hidden=self.skips_hidden and kind in READ_KINDS,
+                endings=self.endings if reach is Reach.CONTENT else (),
             )
         )
 
@@ -223,6 +225,7 @@ def _known(found: _Uses, call: Called) -> None:
         found.file(use.kind, use.word, use.reach)
     found.skips_hidden = bool(call.program.hidden) and not parsed.has(*call.program.hidden)
     if not finding.handled:
+        found.endings = () if parsed.unknown or parsed.loose else call.program.endings
         _operands(found, call.program, parsed)
 
 

@@ -16,7 +16,8 @@ A table entry holds:
   is a file if it holds a `/`; `instead`: options that stand in for the first; `target`: the option that stands in for
   the last; `empty`: what is done to what without operands (`search .`)
 - `reach` of the operands; `deep`, `shallow`: options that make it content, names; `deep_as`: their kind then;
-  `hidden`: the options without which names with a leading dot below are skipped
+  `hidden`: the options without which names with a leading dot below are skipped; `endings`: how the names of the files
+  end, of those below, that it works on
 - `role`: `reader` carries reads, `writer` what its operands say; `verb`: it changes something whatever its options
 - `peek`: options that make it only read what it would write or remove, beside others that are known;
   `shallow` are then those of them that show names only; `modes`: options of which one takes another back, so that
@@ -64,6 +65,7 @@ class Program(Struct, frozen=True):
     fed: bool = False
     deep_as: str = ""
     hidden: frozenset[str] = frozenset()
+    endings: tuple[str, ...] = ()
     instead: frozenset[str] = frozenset()
     target: frozenset[str] = frozenset()
     listing: frozenset[str] = frozenset()
@@ -141,6 +143,7 @@ def _program(name: str, entry: Entry, above: Program | None = None, groups: Mapp
         fed=bool(entry.get("fed")),
         deep_as=_text(entry, "deep_as"),
         hidden=frozenset(_names(entry, "hidden")),
+        endings=_names(entry, "endings"),
         instead=frozenset(_names(entry, "instead")),
         target=frozenset(_names(entry, "target")),
         listing=frozenset(_names(entry, "listing")),

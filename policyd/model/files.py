@@ -73,6 +73,8 @@ class PathRef(Struct, frozen=True, gc=False):
     """Compare without regard to case (macOS); only ever widens strict rules."""
     skips_hidden: bool = False
     """What lies below under a name with a leading dot is not reached (`rg` without `--hidden`)."""
+    endings: tuple[str, ...] = ()
+    """Of what lies below, only files whose names end so are reached (`black .`); empty = all."""
     filled_from: tuple[str, ...] = ()
     """The directories whose content is put here: of what lies below, only what they hold is reached."""
     found: tuple[str, ...] | None = None

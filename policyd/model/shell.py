@@ -92,6 +92,8 @@ class FileUse(Struct, frozen=True, gc=False):
     """Why the operand cannot be told; it is then an opaque action of its kind."""
     skips_hidden: bool = False
     """See `PathRef.skips_hidden`."""
+    endings: tuple[str, ...] = ()
+    """See `PathRef.endings`."""
     filled_from: tuple[str, ...] = ()
     """What is copied or moved here, as written; empty = nothing, or it cannot be told."""
 

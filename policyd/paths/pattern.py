@@ -9,7 +9,8 @@ Rules of this module:
    Inside `unless` nothing is widened, but `**…` still holds everywhere: it reads so, and there it tightens.
 3. An operation that reaches content below a directory also reaches a pattern *below* it. At or above the literal
    head of a pattern that is a match; a pattern that floats is reached as MAYBE, unless a look says there is nothing.
-   An operation that skips hidden names reaches nothing behind a leading dot that it does not name.
+   An operation that skips hidden names reaches nothing behind a leading dot that it does not name; one that works on
+   files whose names end in one of a few ways reaches no other file, where a look says that a name is one's.
    `sure` then wants a pattern that covers everything below.
 4. A shell glob that may match is MAYBE, one whose every match is covered is YES. Where it is known what the glob
    expands to, a floating pattern is held against that; where it leads to any depth, against a look.
@@ -239,12 +240,14 @@ def _reached(place: Place, text: str, form: str, ref: PathRef, fs: Filesystem | 
     way = below(text, place.directory)
     if way is not None and ref.skips_hidden and _hidden(way):
         return Truth.NO
+    if way is not None and ref.endings and place.tail.segments == (DEEP,) and _is_file_name(way, place):
+        return _look(fs, form, _shown((way,), ref, fs, form), ref, here=Truth.YES if place.anchored else Truth.MAYBE)
     if way is not None and place.anchored:
         return Truth.YES
     rest = place.below(text)
     if rest is None:
         return Truth.NO if way is None else Truth.MAYBE
-    return _look(fs, form, _shown(place.tail.below(rest), ref), ref)
+    return _look(fs, form, _shown(place.tail.below(rest), ref, fs, form), ref)
 
 
 def _hidden(way: str) -> bool:
@@ -252,20 +255,49 @@ def _hidden(way: str) -> bool:
     return way.startswith(".") or "/." in way
 
 
-def _shown(names: tuple[str, ...], ref: PathRef) -> tuple[str, ...]:
-    """Return what of patterns below a directory an operation reaches that may skip hidden names."""
-    return tuple(name for name in names if not _hidden(name)) if ref.skips_hidden else names
+def _is_file_name(way: str, place: Place) -> bool:
+    """Whether a pattern without wildcards may well mean a file: `config/.env`; `config` is a directory's name."""
+    return not place.anchored or "." in way.rpartition("/")[2]
 
 
-def _look(fs: Filesystem | None, directory: str, names: tuple[str, ...], ref: PathRef) -> Truth:
-    """What is known of patterns below a directory: at most MAYBE, for the look is not the moment of the deed."""
+def _shown(names: tuple[str, ...], ref: PathRef, fs: Filesystem | None, directory: str) -> tuple[str, ...]:
+    """Return what of patterns below a directory an operation reaches that may leave out some names."""
+    if ref.skips_hidden:
+        names = tuple(name for name in names if not _hidden(name))
+    if not ref.endings:
+        return names
+    ended = (each for name in names for each in _that_end(name, ref.endings))
+    below = (f"{name}/*" for name in names if not _is_file(fs, f"{directory}/{name.rpartition('/')[2]}"))
+    return tuple(dict.fromkeys((*below, *ended)))
+
+
+def _is_file(fs: Filesystem | None, path: str) -> bool:
+    """Whether a file has this name: one of the same name further down is taken for a file's as well."""
+    return fs is not None and fs.is_dir(path) is False and fs.identity(path) is not None
+
+
+def _that_end(name: str, endings: tuple[str, ...]) -> Iterator[str]:
+    """Yield what of a pattern can match a name with one of the endings."""
+    if name.endswith(("?", "]", "**", "?*", "]*", *endings)):
+        yield name
+    elif name.endswith("*"):
+        stem = name[:-1].rpartition("/")[2]
+        for end in endings:
+            meet = any(stem.endswith(end[:size]) for size in range(1, len(end) + 1))
+            yield name if meet or not stem else name + end
+
+
+def _look(
+    fs: Filesystem | None, directory: str, names: tuple[str, ...], ref: PathRef, *, here: Truth = Truth.MAYBE
+) -> Truth:
+    """What is known of patterns below a directory: `here`, for the look is not the moment of the deed, or nothing."""
     if not names:
         return Truth.NO
     if ref.filled_from:
         names = tuple(dict.fromkeys(each for name in names for each in _ends(name)))
     places = ref.filled_from or (directory,)
     nothing = fs is not None and all(fs.contains(place, names) is False for place in places)
-    return Truth.NO if nothing else Truth.MAYBE
+    return Truth.NO if nothing else here
 
 
 def _ends(name: str) -> Iterator[str]:
@@ -320,4 +352,5 @@ def _glob_hit(place: Place, text: str, form: str, ref: PathRef, fs: Filesystem |
     count = sum(map(bool, directory.split("/")))
     if place.anchored:
         return Truth.YES if count == len(segments) and place.above(globs.head(text)) else Truth.MAYBE
-    return _look(fs, directory, _shown(tail.residue(tail.run_glob(segments[:count], sure=False)), ref), ref)
+    names = tail.residue(tail.run_glob(segments[:count], sure=False))
+    return _look(fs, directory, _shown(names, ref, fs, directory), ref)
