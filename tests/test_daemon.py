@@ -118,7 +118,7 @@ def test_what_policy_asks_is_asked_of_the_embedders_user(peer: Peer) -> None:
 def test_an_embedder_without_a_person_is_not_asked(daemon: Daemon) -> None:
     peer = daemon.peer(person=False)
     answer = peer.ask("npm test")
-    assert chosen(answer) == "no" and "no prompt" in answer["_meta"]["policyd"]["reason"]
+    assert chosen(answer) == "no" and "nobody is there to ask" in answer["_meta"]["policyd"]["reason"]
     peer.close()
 
 

@@ -204,6 +204,10 @@ def test_a_policy_beside_the_directory_of_policies_is_reported(tree: Path) -> No
     assert managed(tree).notes == found.notes
 
 
+def test_a_named_directory_without_policies_is_reported(tmp_path: Path) -> None:
+    assert policies.given([str(tmp_path)]).notes == (f"{tmp_path} holds no policy: policy files end in .toml",)
+
+
 def test_a_swapped_file_is_never_read(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is put in the place of a checked file afterwards: the bytes are those of the checked descriptor."""
     file = tree / "policyd" / "policies.d" / "10.toml"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.proxied import Client, Scene
+from tests.proxied import POLICYD, Client, Scene
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="Linux alone has this signal")
 
@@ -67,6 +68,17 @@ def test_what_cannot_be_recorded_is_refused(scene: Scene) -> None:
 def test_a_prompt_program_that_cannot_be_run_is_told_at_the_start(scene: Scene) -> None:
     done = scene.run("exit", options=["--prompt", "command:/nowhere/hook"])
     assert b"the prompt step `command:/nowhere/hook` cannot be run: it cannot be opened" in done.stderr
+
+
+def test_a_policy_of_the_workspace_is_told_at_the_start(scene: Scene) -> None:
+    inside = scene.work / "ci.toml"
+    inside.write_text(scene.policy.read_text())
+    digest = f"sha256:{hashlib.sha256(inside.read_bytes()).hexdigest()}"
+    words = [*POLICYD, "proxy", "--policy", str(inside)]
+    for more, told in (([], True), (["--policy-digest", digest], False)):
+        command = [*words, *more, "--", "/bin/true"]
+        done = subprocess.run(command, env=scene.environ, cwd=scene.work, capture_output=True, timeout=60, check=False)
+        assert (b"takes it as the project's" in done.stderr) is told, done.stderr
 
 
 def test_durable_records_come_before_the_answer(scene: Scene) -> None:

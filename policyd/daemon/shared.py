@@ -35,6 +35,7 @@ from policyd.service.passing import let_go
 from policyd.service.performer import Performer, bell
 from policyd.service.service import LEVELS
 from policyd.service.start import Choices, Ground, enforced, in_force, prepare
+from policyd.service.steps import faults
 from policyd.session import Connection, Note, Reloaded, Remember, Settings
 from policyd.session.judge import Judge
 from policyd.storage.auditlog import AuditError
@@ -118,7 +119,7 @@ class Shared:
             self.record("inbox", entry=entry.id, outcome="rejected", reason="policyd ended before it was answered")
             self.say(f"the question {entry.id} was open when policyd ended: rejected")
         self._watch()
-        for text in (*self.ground.book.notes, *self.ground.loaded.notes):
+        for text in (*self.ground.book.notes, *self.ground.loaded.notes, *faults(self.settings.prompt)):
             self.say(text)
 
     def _watch(self) -> None:

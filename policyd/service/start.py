@@ -10,7 +10,7 @@ Rules of this module:
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct, field
@@ -33,7 +33,7 @@ from policyd.storage.auditlog import AuditError, AuditLog
 from policyd.storage.filesystem import RealFilesystem
 from policyd.storage.grants import Remembered, shelf_in
 from policyd.storage.places import PlaceError, Places
-from policyd.storage.policies import unmatched
+from policyd.storage.policies import inside, unmatched
 from policyd.storage.settings import Loaded, SettingsError
 
 STEPS = ("client", "inbox", "none")
@@ -144,11 +144,19 @@ def prepare(choices: Choices) -> Ground:
     loaded = load_settings(places, choices, locks, problems)
     if problems or loaded is None:
         raise StartError(problems)
-    loaded = replace(loaded, notes=(*loaded.notes, *unmatched(book.sources, choices.digests)))
+    loaded = replace(loaded, notes=(*loaded.notes, *misplaced(book, choices, places.home)))
     settings = loaded.settings
     book.tighten = settings.reload == "tighten"
     log = AuditLog(settings.audit_path or f"{places.audit}/", origin=origin(choices))
     return Ground(places, fs, replace(machine, shell=settings.shell or machine.shell), book, loaded, log)
+
+
+def misplaced(book: PolicyBook, choices: Choices, home: str) -> Iterator[str]:
+    """Yield what is to be known of files and digests of the command line that count for less than was meant."""
+    yield from unmatched(book.sources, choices.digests)
+    here = where.here().rstrip("/")
+    if choices.policies and choices.transport == "proxy" and here and not f"{home}/".startswith(f"{here}/"):
+        yield from inside(book.sources, here, choices.digests)
 
 
 def load_settings(places: Places, choices: Choices, locks: frozenset[str], problems: list[str]) -> Loaded | None:

@@ -196,6 +196,8 @@ def given(paths: Iterable[str], layer: Layer = Layer.USER) -> Found:
             faults.append(refused(path, error, layer))
             continue
         notes += unread(path, (name for name in names or () if not name.endswith(SUITE)))
+        if names is not None and not any(map(is_policy, names)):
+            notes.append(f"{path} holds no policy: policy files end in {ENDING}")
         chosen += [path] if names is None else [os.path.join(path, name) for name in names if is_policy(name)]
     return Found(sources_of(chosen, layer, read_plain, faults), tuple(notes))
 
@@ -246,6 +248,13 @@ def demote(source: PolicySource, roots: Sequence[str], vouched: Sequence[str]) -
         if any(place == root or place.startswith(root.rstrip("/") + "/") for place in places):
             return replace(source, layer=Layer.PROJECT, trusted=False, root=root)
     return source
+
+
+def inside(sources: Iterable[PolicySource], root: str, vouched: Sequence[str]) -> Iterator[str]:
+    """Yield a note about each file that is the project's in a session with this root, though it was named."""
+    for source in sources:
+        if demoted([source], [root], vouched) != [source]:
+            yield f"{source.name} lies in {root}: a session there takes it as the project's (see `--policy-digest`)"
 
 
 def unmatched(sources: Iterable[PolicySource], vouched: Iterable[str]) -> Iterator[str]:
