@@ -27,6 +27,7 @@ from policyd.daemon.relay import Relay
 from policyd.daemon.server import Server
 from policyd.daemon.shared import Shared, Who
 from policyd.daemon.steps import Steps
+from policyd.service import steady
 from policyd.session import Ask
 from policyd.storage import processes
 from policyd.storage.inbox import Inbox
@@ -228,6 +229,13 @@ def test_looks_that_are_wanted_meanwhile_are_one_more() -> None:
     assert len(looks) == len(done) == 1
     lookout.begin()
     until(lambda: len(done) == 2, "it looks again")
+
+
+def test_a_look_at_what_is_being_written_is_followed_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steady, "QUIET", 0.0)
+    looks, done = iter([True, True, False]), list[int]()
+    Lookout(lambda: next(looks), lambda: done.append(1), print).begin()
+    until(lambda: len(done) == 3 and not next(looks, False), "it looks until all is whole")
 
 
 def test_a_look_that_fails_is_told_and_is_over() -> None:

@@ -1,16 +1,27 @@
-"""Looks at policy files when somebody wants it, in a thread: many who want it at once are one look, or two."""
+"""Looks at policy files when somebody wants it, in a thread: many who want it at once are one look, or two.
+
+A look that found a file that may not be whole yet is followed by another, once it had time to become so.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from time import sleep
+
+from policyd.service import steady
 
 
 class Lookout:
     """Looks again and again as long as somebody asks meanwhile; one thread at most."""
 
-    def __init__(self, look: Callable[[], object], looked: Callable[[], None], complain: Callable[[str], None]) -> None:
-        """Begin nothing yet; all are called in the thread, `looked` even if `look` raised."""
+    def __init__(
+        self, look: Callable[[], bool | None], looked: Callable[[], None], complain: Callable[[str], None]
+    ) -> None:
+        """Begin nothing yet; all are called in the thread, `looked` even if `look` raised.
+
+        `look` says whether to look again.
+        """
         self._look = look
         self._looked = looked
         self._complain = complain
@@ -34,11 +45,16 @@ class Lookout:
 
     def _run(self) -> None:
         while self._again():
+            waits = None
             try:
-                self._look()
+                waits = self._look()
             except Exception as error:  # a look that failed changed nothing
                 self._complain(f"the policy files could not be looked at: {type(error).__name__}: {error}")
             self._looked()
+            if waits:
+                sleep(steady.QUIET)
+                with self._lock:
+                    self._wanted = True
 
     def _again(self) -> bool:
         with self._lock:
