@@ -13,7 +13,9 @@ What they share:
     asking, told, words, commands_shown           short notations for actions, requests and commands
     commandrows, path_scenes, audited, fakes      scenes: a policy, a project, a log, a disk
     reference, naive, ground                      the decision by plain loops, to compare with
-    random_policies, commands_generator, fuzz/    what is made at random
+    random_policies, commands_generator,
+    commands_states, fuzz/                        what is made at random
+    stubground                                    what a shell really ran, and what it wrote
     faults, fault_scenes, secret_samples          what goes wrong, and what must not be shown
     rowwise, conftest                             how tables and property tests run
     data/, bench/                                 cases as data; speed as ratios in one run

@@ -293,7 +293,9 @@ class Scanner:
 
     def _special(self, name: str, inside: bool) -> None:
         self.at += 2
-        if name in "?#$!-":
+        if name == "$" and not inside and self._torn():  # no braces are expanded behind `$`
+            self.buffer.append(MANY)
+        elif name in "?#$!-":
             self.buffer.append(ONE)
         elif name == "@":
             self.buffer.append(MANY)
