@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from policyd.cli import options
 from policyd.cli.ending import complain, counted
 from policyd.cli.shapes import listed, table, values
+from policyd.paths import inside
 from policyd.storage import auditchain
 
 Record = Mapping[str, object]
@@ -53,7 +54,7 @@ def wanted(args: Namespace) -> Wanted:
     if args.kind:
         tests.append(lambda record: any(args.kind in kinds(action) for action in listed(record.get("actions"))))
     if args.project:
-        tests.append(lambda record: lies_in(record.get("cwd"), args.project))
+        tests.append(lambda record: inside(str(record.get("cwd") or ""), (args.project,)))
     if args.since:
         tests.append(lambda record: str(record.get("time") or "") >= args.since)
     if args.until:
@@ -69,11 +70,6 @@ def moment(text: str) -> str:
     except (ValueError, OverflowError):
         raise ArgumentTypeError(f"`{text}` is no time; write 30m, 2h, 7d, or 2026-11-29T12:00") from None
     return then.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def lies_in(cwd: object, directory: str) -> bool:
-    """Say whether a session's working directory is `directory` or lies below it."""
-    return isinstance(cwd, str) and (cwd == directory or cwd.startswith(directory.rstrip("/") + "/"))
 
 
 # ---- reading ---------------------------------------------------------------------------------------

@@ -60,17 +60,18 @@ def lines_as_they_come(log: str, pause: float = 0.2) -> Iterator[bytes]:
 
 
 def lines_of(file: BinaryIO, log: str, pause: float) -> Iterator[bytes]:
-    """Yield the lines of an open log until another file has its name."""
-    rest = b""
+    """Yield the lines of an open log until another file has its name, and those written to it before that."""
+    rest, gone = b"", False
     while True:
         if data := file.read(1 << 16):
             *lines, rest = (rest + data).split(b"\n")
             yield from lines
-            continue
-        with suppress(FileNotFoundError):  # put aside a moment ago, and the next is not there yet
-            if os.stat(log).st_ino != os.fstat(file.fileno()).st_ino:
-                return
-        time.sleep(pause)
+        elif gone:
+            return
+        else:
+            time.sleep(pause)
+            with suppress(FileNotFoundError):  # put aside a moment ago, and the next is not there yet
+                gone = os.stat(log).st_ino != os.fstat(file.fileno()).st_ino
 
 
 # ---- printing --------------------------------------------------------------------------------------
