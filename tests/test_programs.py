@@ -331,6 +331,26 @@ def test_a_formatter_says_how_the_names_of_its_files_end_unless_an_option_may_ch
     assert [use.endings for use in uses(command("rm -r src"), 0)[0]] == [()]
 
 
+@pytest.mark.parametrize(
+    ("text", "edited"),
+    [
+        ("eslint --fix src", ["src"]),
+        ("eslint src", []),
+        ("ruff check --fix", ["."]),
+        ("ruff check src --add-noqa tests", ["src", "tests"]),
+        ("rubocop -A", ["."]),
+        ("codespell -w README.md", ["README.md"]),
+        ("golangci-lint run --fix ./pkg/a", ["./pkg/a"]),
+        ("biome check --write a.ts", ["a.ts"]),
+    ],
+)
+def test_a_checker_that_mends_writes_what_it_checks(text: str, edited: list[str]) -> None:
+    found = [use for use in uses(command(text), 0)[0] if use.kind == "edit"]
+    assert [(use.word.text, use.carried, use.reach) for use in found] == [
+        (path, True, Reach.CONTENT) for path in edited
+    ]
+
+
 def test_the_notation_of_options_reads_spellings_values_and_marks() -> None:
     table = options("-o|--out=edit -c[=data] -i! -p=data+read -#")
     assert table["-o"] is table["--out"]

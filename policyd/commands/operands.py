@@ -201,16 +201,13 @@ def _look(argv: tuple[Word, ...], fed: bool) -> _Uses:
     if known is not None:
         found.program = known.program
         _known(found, known)
-        if any(word.many and word.kind is WordKind.GLOB for word in words) and _writes(found):
+        writes = found.targets is not None or any(use.kind not in READ_KINDS for use in found.files)
+        if writes and any(word.many and word.kind is WordKind.GLOB for word in words):
             found.opaque.append("a word may become none at all, and those behind it mean something else")
     if known is None or not plain_name(program):
         for word in words:
             found.mention(word)
     return found
-
-
-def _writes(found: _Uses) -> bool:
-    return found.targets is not None or any(use.kind not in READ_KINDS for use in found.files)
 
 
 def _known(found: _Uses, call: Called) -> None:
@@ -355,12 +352,22 @@ def _operands(found: _Uses, program: Program, parsed: Parsed) -> None:
             _runs(found, word)
         if role == "data":
             _spread(found, program, word, reach)
+    if program.fixes and parsed.has(*program.fixes):
+        _fixes(found, [word for role, word in paired if role in {"tests", "read", "search", "package"}])
     bare = len(found.files) == before and not any(role in _NAMING for role, _ in paired)
     if program.empty and bare and not (program.fed and found.fed) and (deep or not program.deep):
         kind, _, path = program.empty.partition(" ")
         found.file("search" if peeks(program, parsed) else kind, Word(path), reach)
     if program.target:
         found.targets = targets(program, parsed, paired)
+
+
+def _fixes(found: _Uses, words: list[Word]) -> None:
+    """Note that what is checked is written, or what lies here; an allow of the command carries that."""
+    written = _Uses(endings=found.endings)
+    for word in words or [Word(".")]:
+        written.file("edit", word, Reach.CONTENT)
+    found.files += [replace(use, carried=True) for use in written.files]
 
 
 def _spread(found: _Uses, program: Program, word: Word, reach: Reach) -> None:

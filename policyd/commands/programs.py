@@ -22,6 +22,7 @@ A table entry holds:
 - `peek`: options that make it only read what it would write or remove, beside others that are known;
   `shallow` are then those of them that show names only; `modes`: options of which one takes another back, so that
   none of them is a `peek` beside another
+- `fixes`: options with which it also writes what it checks
 - `listing`: options without which an operand makes something (`git branch NAME`); `check`: a checker of `scripts.py`
 - `needs`: options one of which must be given, else it writes or runs something (`tsc --noEmit`, `bash -n`); `mixes`: on
   every system it takes options behind operands too
@@ -66,6 +67,7 @@ class Program(Struct, frozen=True):
     deep_as: str = ""
     hidden: frozenset[str] = frozenset()
     endings: tuple[str, ...] = ()
+    fixes: frozenset[str] = frozenset()
     instead: frozenset[str] = frozenset()
     target: frozenset[str] = frozenset()
     listing: frozenset[str] = frozenset()
@@ -144,6 +146,7 @@ def _program(name: str, entry: Entry, above: Program | None = None, groups: Mapp
         deep_as=_text(entry, "deep_as"),
         hidden=frozenset(_names(entry, "hidden")),
         endings=_names(entry, "endings"),
+        fixes=frozenset(_names(entry, "fixes")),
         instead=frozenset(_names(entry, "instead")),
         target=frozenset(_names(entry, "target")),
         listing=frozenset(_names(entry, "listing")),

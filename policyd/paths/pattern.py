@@ -10,7 +10,8 @@ Rules of this module:
 3. An operation that reaches content below a directory also reaches a pattern *below* it. At or above the literal
    head of a pattern that is a match; a pattern that floats is reached as MAYBE, unless a look says there is nothing.
    An operation that skips hidden names reaches nothing behind a leading dot that it does not name; one that works on
-   files whose names end in one of a few ways reaches no other file, where a look says that a name is one's.
+   files whose names end in one of a few ways reaches no other. A name with an ending is taken for a file's, and so is
+   `.env`, unless a directory of that name lies at the top.
    `sure` then wants a pattern that covers everything below.
 4. A shell glob that may match is MAYBE, one whose every match is covered is YES. Where it is known what the glob
    expands to, a floating pattern is held against that; where it leads to any depth, against a look.
@@ -18,6 +19,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, field
@@ -28,6 +30,8 @@ from policyd.paths.lexical import below, caseless, inside, resolved
 from policyd.paths.segments import DEEP, Segment, literal, meets
 from policyd.paths.syntax import Written, read
 from policyd.paths.tails import Tail, tail_of
+
+_FILE_NAME = re.compile(r"\.env.*|.+\.[^.]+").fullmatch
 
 
 class Place:
@@ -240,8 +244,8 @@ def _reached(place: Place, text: str, form: str, ref: PathRef, fs: Filesystem | 
     way = below(text, place.directory)
     if way is not None and ref.skips_hidden and _hidden(way):
         return Truth.NO
-    if way is not None and ref.endings and place.tail.segments == (DEEP,) and _is_file_name(way, place):
-        return _look(fs, form, _shown((way,), ref, fs, form), ref, here=Truth.YES if place.anchored else Truth.MAYBE)
+    if way is not None and ref.endings and place.tail.segments == (DEEP,) and _spared(way, place, form, ref, fs):
+        return Truth.NO
     if way is not None and place.anchored:
         return Truth.YES
     rest = place.below(text)
@@ -255,9 +259,11 @@ def _hidden(way: str) -> bool:
     return way.startswith(".") or "/." in way
 
 
-def _is_file_name(way: str, place: Place) -> bool:
-    """Whether a pattern without wildcards may well mean a file: `config/.env`; `config` is a directory's name."""
-    return not place.anchored or "." in way.rpartition("/")[2]
+def _spared(way: str, place: Place, form: str, ref: PathRef, fs: Filesystem | None) -> bool:
+    """Whether what a pattern without wildcards names is no directory and no file of those that are worked on."""
+    name = way.rpartition("/")[2]
+    named = "." in name or not place.anchored
+    return named and not name.endswith(ref.endings) and fs is not None and fs.is_dir(f"{form}/{way}") is False
 
 
 def _shown(names: tuple[str, ...], ref: PathRef, fs: Filesystem | None, directory: str) -> tuple[str, ...]:
@@ -266,14 +272,14 @@ def _shown(names: tuple[str, ...], ref: PathRef, fs: Filesystem | None, director
         names = tuple(name for name in names if not _hidden(name))
     if not ref.endings:
         return names
-    ended = (each for name in names for each in _that_end(name, ref.endings))
-    below = (f"{name}/*" for name in names if not _is_file(fs, f"{directory}/{name.rpartition('/')[2]}"))
-    return tuple(dict.fromkeys((*below, *ended)))
-
-
-def _is_file(fs: Filesystem | None, path: str) -> bool:
-    """Whether a file has this name: one of the same name further down is taken for a file's as well."""
-    return fs is not None and fs.is_dir(path) is False and fs.identity(path) is not None
+    shown: list[str] = []
+    for name in names:
+        last, ended = name.rpartition("/")[2], tuple(_that_end(name, ref.endings))
+        if fs is None or not _FILE_NAME(last) or fs.is_dir(f"{directory}/{last}"):
+            shown += [f"{name}/*", *ended]
+        elif ended and fs.contains(directory, ended):
+            shown += ended
+    return tuple(dict.fromkeys(shown))
 
 
 def _that_end(name: str, endings: tuple[str, ...]) -> Iterator[str]:
@@ -287,17 +293,15 @@ def _that_end(name: str, endings: tuple[str, ...]) -> Iterator[str]:
             yield name if meet or not stem else name + end
 
 
-def _look(
-    fs: Filesystem | None, directory: str, names: tuple[str, ...], ref: PathRef, *, here: Truth = Truth.MAYBE
-) -> Truth:
-    """What is known of patterns below a directory: `here`, for the look is not the moment of the deed, or nothing."""
+def _look(fs: Filesystem | None, directory: str, names: tuple[str, ...], ref: PathRef) -> Truth:
+    """What is known of patterns below a directory: at most MAYBE, for the look is not the moment of the deed."""
     if not names:
         return Truth.NO
     if ref.filled_from:
         names = tuple(dict.fromkeys(each for name in names for each in _ends(name)))
     places = ref.filled_from or (directory,)
     nothing = fs is not None and all(fs.contains(place, names) is False for place in places)
-    return Truth.NO if nothing else here
+    return Truth.NO if nothing else Truth.MAYBE
 
 
 def _ends(name: str) -> Iterator[str]:
