@@ -245,7 +245,7 @@ def test_the_same_rules_decide_the_same(log: Path, capsys: pytest.CaptureFixture
     *rows, whole = out(capsys)
     changed = [row for row in rows if "now" in row]
     assert all(row["looked"] and row["now"] == "ask" for row in changed)  # the files that were searched are not here
-    assert whole["changed"] == len(changed) <= 1 and whole["same"] > 400
+    assert whole["changed"] == len(changed) < whole["same"] / 100 and whole["same"] > 400
     assert {row["undecidable"] for row in rows if row not in changed} == {"too long: the record holds a part of it"}
 
 
@@ -312,7 +312,7 @@ def test_stats_count_by_rule_kind_and_day(log: Path, capsys: pytest.CaptureFixtu
     assert said["kinds"]["edit"]["decisions"] == len(edits)
     assert said["latency_ms"]["policy"] == {"p50": 0.2, "p99": 0.2, "count": len(rows) - len(prompts)}
     assert said["latency_ms"]["people"]["p50"] == 1500.0
-    assert said["prompts_a_day"] == len(prompts)
+    assert said["prompts_a_day"] == len(prompts) / len({row["time"][:10] for row in rows})
 
 
 def kinds_of(row: dict[str, Any]) -> list[object]:
