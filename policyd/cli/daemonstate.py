@@ -52,6 +52,7 @@ def lines(running: Running) -> Iterator[str]:
     """Yield it in words."""
     told = running.told
     yield f"daemon {told.get('version')} at {running.socket}, process {told.get('pid')}, up {span(told.get('seconds'))}"
+    yield "  decides  for `policyd proxy --connect` and embedders; what is above, for proxies without it"
     yield f"  revision {told.get('revision')}, {number(told.get('rules'), 'rule')}"
     for row in tables(told.get("files")):
         yield f"  {row.get('layer')!s:<8} {row.get('file')}"
