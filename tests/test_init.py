@@ -15,11 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyd.cli import advice
+from policyd.cli import advice, main
 from policyd.cli.doctor import wrapped
 from policyd.cli.init import merging, programs, recipes
 from policyd.cli.init.merging import MergeError
 from policyd.cli.init.recipes import CLIENTS, recipe
+from policyd.storage import places
 from tests.commandline import policyd
 
 WRITTEN = {"zed": ".config/zed/settings.json", "jetbrains": ".jetbrains/acp.json", "acpx": ".acpx/config.json"}
@@ -282,3 +283,14 @@ def test_merging_loses_nothing_of_either_or_does_nothing(current: dict[str, obje
     assert kept(current, merged)
     assert advice.absent(wanted, merged) == []
     assert merging.merge(merged, wanted) == merged
+
+
+def test_a_starter_policy_is_printed_where_there_is_no_home(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def none(**_: object) -> places.Places:
+        raise places.PlaceError("no home directory is known")
+
+    monkeypatch.setattr(places, "find", none)
+    assert main(["init", "ci"]) == 0 and 'name     = "ci"' in capsys.readouterr().out
+    assert main(["init", "ci", "--write"]) == 2

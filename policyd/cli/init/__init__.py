@@ -46,12 +46,12 @@ def run(args: argparse.Namespace) -> int:
     if args.agent and not known(args.agent):
         return failed("init", f"no agent `{args.agent}` is known; write one of {', '.join(sorted(profiles.shipped()))}")
     try:
+        if not (args.client or args.agent):
+            return preset(args.words, args.home, write=args.write)
         where = places.find(home=args.home)
         if args.client:
             return client(args.client, args.agent, args.words, where, write=args.write)
-        if args.agent:
-            return agent(args.agent, args.words, where, write=args.write)
-        return preset(args.words, where, write=args.write)
+        return agent(args.agent, args.words, where, write=args.write)
     except (PlaceError, OSError) as error:
         return failed("init", error)
 
@@ -62,8 +62,8 @@ def known(name: str) -> str:
     return profile.short if profile else ""
 
 
-def preset(words: list[str], where: Places, *, write: bool) -> int:
-    """Print or write a starter policy."""
+def preset(words: list[str], home: str | None, *, write: bool) -> int:
+    """Print or write a starter policy; printing one needs no home."""
     if not words and write:
         return failed("init", f"which starter policy? write one of {', '.join(presets.PRESETS)}")
     if not words:
@@ -77,7 +77,7 @@ def preset(words: list[str], where: Places, *, write: bool) -> int:
         more = f"`policyd init {option} {name}`" if option else f"one of {', '.join(presets.PRESETS)}"
         return failed("init", f"no starter policy `{name}`; write {more}")
     if write:
-        return write_preset(words[0], where)
+        return write_preset(words[0], places.find(home=home))
     give(presets.text(words[0]))
     return 0
 
