@@ -59,7 +59,7 @@ class Outcome(Struct, frozen=True):
     reason: str
     """For the model and the record."""
     option: str = ""
-    """Id of the agent's option that was chosen; empty: by its kind."""
+    """Id of the agent's option that was chosen; empty: a rejection finds its own."""
     offer: Offer | None = None
     """What is to be remembered."""
     step: str = ""

@@ -39,7 +39,7 @@ class Choice(Struct, frozen=True):
     kind: str
     """An ACP option kind."""
     option: str = ""
-    """Id of the agent's option this leads to; empty: the answer is made by its kind."""
+    """Id of the agent's option this leads to; empty: a rejection finds its own."""
     offer: Offer | None = None
     """What it remembers."""
 

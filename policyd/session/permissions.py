@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from policyd import acp
 from policyd.acp import messages
 from policyd.display import safe, sentences
-from policyd.model import Decision, Effect, Option, Source
+from policyd.model import Decision, Effect, Source
 from policyd.prompts import Outcome
 from policyd.session import doors
 from policyd.session.asking import Asker
@@ -232,13 +232,12 @@ class Permissions:
             return now, None
         if held.door:
             return decision, None
-        chosen = option or allowing(verdict.request.options, verdict.request.plain)
-        if chosen is None:
+        if option is None:
             return replace(decision, effect=Effect.DENY, reason="no option that only allows this was offered"), None
-        mode = core.decider.chosen(verdict, chosen, core.now)
+        mode = core.decider.chosen(verdict, option, core.now)
         if mode is not None and mode.decision.effect is not Effect.ALLOW:
             return replace(mode.decision, effect=Effect.DENY), None
-        return decision, chosen
+        return decision, option
 
     def _rejection(self, verdict: Verdict, decision: Decision, chosen: str) -> str | None:
         options = verdict.request.options
@@ -429,11 +428,3 @@ def rejecting(held: Held) -> str | None:
 def spoke(decision: Decision) -> str:
     """Return who answered, as records name it."""
     return "grant" if decision.source is Source.GRANT else "policy"
-
-
-def allowing(options: tuple[Option, ...], plain: str | None) -> str | None:
-    """Return the one option that only allows this, None if there is no such one."""
-    once = [option.id for option in options if option.kind == "allow_once"]
-    if plain in once:
-        return plain
-    return once[0] if len(once) == 1 else None
