@@ -332,6 +332,13 @@ def test_a_formatter_says_how_the_names_of_its_files_end_unless_an_option_may_ch
 
 
 @pytest.mark.parametrize(
+    "text", ["deno eval \"Deno.readTextFileSync('a/.env')\"", "sqlite3 x.db '.read a/.env'", "frob 'open(`a/.env`)'"]
+)
+def test_code_that_is_an_operand_names_the_files_of_its_strings(text: str) -> None:
+    assert "a/.env" in {use.word.text for use in uses(command(text), 0)[0]}
+
+
+@pytest.mark.parametrize(
     ("text", "edited"),
     [
         ("eslint --fix src", ["src"]),

@@ -39,6 +39,7 @@ _REMOTE = re.compile(
 
 
 _QUOTES = re.compile(r"[\"'`]").search
+_CALLS = re.compile(r"[\w.]\(\s*[\"'`]|\A\.[a-z]+\s").search
 _STRINGS = re.compile(r"([\"'`])(?:/(?=\.\w))?((?:\.\.?/)*\.?\w[\w./+@-]*)\1").findall
 _ROOTED = re.compile(r"([\"'`])(~(?:/[\w.@+-]+)+/?|(?:/[\w.@+-]+){2,}/?)\1").findall
 _TOPS = frozenset(
@@ -133,6 +134,11 @@ def quoted(text: str) -> list[str]:
     """Return what in code may be the path of a file: a string of it, or a word that looks so where there is none."""
     found = [name for _, name in _STRINGS(text)] if _QUOTES(text) else [name for name in text.split() if _PATH(name)]
     return list(dict.fromkeys(name for name in found if "." in name or "/" in name))
+
+
+def is_code(text: str) -> bool:
+    """Say whether a word calls something by a string, or tells a database's shell to: `f('a')`, `.read a`."""
+    return _CALLS(text) is not None
 
 
 def rooted(text: str) -> list[str]:

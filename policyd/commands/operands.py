@@ -27,6 +27,7 @@ from policyd.commands.mentions import (
     PIECES,
     addresses,
     file_url,
+    is_code,
     is_place,
     is_remote,
     mounted,
@@ -87,14 +88,15 @@ class _Uses(Struct):
 
     def carries(self, kind: str) -> bool:
         """Say whether an allow of the command carries an operand of this kind."""
-        writer = self.program is not None and self.program.role == "writer"
-        return kind in READ_KINDS or writer
+        return kind in READ_KINDS or (self.program is not None and self.program.role == "writer")
 
     def mention(self, word: Word, *, whole: bool = False) -> None:
         """Note every path and URL a word may stand for."""
         if word.kind is WordKind.CONST and one_piece(word.text):
             self.files.append(FileUse("read", word, Role.MENTION, 0))
             return
+        if is_code(constant(word)):
+            self.code(word)
         for part in parts(word, whole=whole):
             if part.kind is WordKind.UNKNOWN:
                 self.opaque.append(f"`{part.text[:40]}` names more than is looked at")
