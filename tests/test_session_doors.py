@@ -7,6 +7,7 @@ import json
 import pytest
 
 from policyd.session import Record, Settings, Side
+from tests.playbook import Play, ScriptedDecider
 from tests.realwire import Wire, methods
 from tests.test_session_judge import ASK_ALL
 
@@ -248,6 +249,29 @@ def test_what_is_told_later_and_is_not_denied_changes_no_question() -> None:
     for fields in later:
         assert outcomes(tell(wire, **fields)) == []
     assert outcomes(tell(wire, toolCallId="other", locations=[{"path": "/etc/x"}])) == []
+
+
+def test_details_that_come_late_are_of_every_request_that_waits_for_them() -> None:
+    wire = Wire(f'{ASK_ALL}[[rule]]\neffect = "deny"\ncommand = "rm"\n', agent="OpenCode")
+    wire.open()
+    tell(wire, sessionUpdate="tool_call", kind="execute", title="bash")
+    assert [wire.request(ident, kind="execute", title="bash") for ident in (5, 6)] == [[], []], "both wait"
+    sent = tell(
+        wire, rawInput={"command": "rm -r x", "workdir": "/home/dev/app"}, locations=[{"path": "/home/dev/app"}]
+    )
+    assert outcomes(sent) == 2 * [{"outcome": "selected", "optionId": "n"}]
+
+
+@pytest.mark.parametrize(("answer", "option"), [("allow", "yes"), ("deny", "no"), ("raise", None)])
+def test_what_is_answered_is_what_is_known_of_the_call_from_then_on(answer: str, option: str | None) -> None:
+    play = Play(ScriptedDecider({"make": answer}))
+    for who, line in (("client", "new 1"), ("agent", "opened 1 default"), ("agent", 'permission 5 c "make"')):
+        play.event(who, line)
+    outcome = {"outcome": "selected", "optionId": option} if option else {"outcome": "cancelled"}
+    assert play.decider.seen[-1] == ("client", {"id": 5, "result": {"outcome": outcome}})
+    before = len(play.decider.seen)
+    play.event("agent", "terminal 6 make")
+    assert len(play.decider.seen) == before, "of a side door there is nothing to know"
 
 
 def test_where_a_link_leads_once_the_person_has_answered_is_what_counts() -> None:
