@@ -8,7 +8,8 @@ from time import monotonic, sleep
 
 LONGEST, BRIEF = 5.0, 0.05
 """Seconds. Nobody holds a lock of policyd's for longer than a disk takes to write."""
-SHORTEST_PAUSE, LONGEST_PAUSE = 0.0002, 0.01
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.0001, 0.001
+"""Seconds. Who writes one thing after another lets go for less than that: whoever looks seldom would never meet it."""
 
 
 def lock(descriptor: int, *, brief: bool = False) -> None:
