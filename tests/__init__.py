@@ -17,6 +17,7 @@ What they share:
     commands_states, fuzz/                        what is made at random
     stubground                                    what a shell really ran, and what it wrote
     faults, fault_scenes, secret_samples          what goes wrong, and what must not be shown
+    traced, traced_lines, traced_runner           what command lines really do, followed by a tracer
     rowwise, conftest                             how tables and property tests run
     data/, bench/                                 cases as data; speed as ratios in one run
 """
