@@ -1,9 +1,8 @@
-"""Tools by name and by argument: MCP calls behind joined names, built-in tools, and patterns over arguments.
+"""Tools by name and by argument: patterns over the names of MCP calls and built-in tools, and over arguments.
 
 Rules of this module:
 
-1. A joined name (`mcp__jira__get_issue`, `jira_get_issue`, `jira-get_issue`) may split in several places. All splits
-   that fit the servers known are kept, all at all if none are known; allow wants every split to match, deny any.
+1. A joined name (`mcp__jira__get_issue`) may split in several places; allow wants every split to match, deny any.
 2. Read widely (deny and ask rules), a bare `jira` is also every tool of that server, and a name in other letter case
    is suspected.
 3. Arguments are judged by dotted key. A missing key never matches; missing or incomplete arguments (None) count
@@ -25,63 +24,12 @@ from msgspec import Struct
 
 from policyd.model import Tool, Truth
 
-LONGEST = 512
-"""Characters of a joined name that is split; a longer one belongs to a server no pattern but `*` names."""
-CERTAIN = (("mcp__", "__"), ("mcp.", "."), ("mcp_", "."))
-"""Prefixes that say how server and tool are joined."""
-PLAIN = ("__", "_", "-", ".", "/")
-"""What joins them in names without such a prefix."""
 _FOREIGN = (
     (re.compile(r"mcp__"), "write `server/tool`"),
     (re.compile(r"[A-Za-z_]+\("), "write the tool's name alone, and its arguments under `input`"),
     (re.compile(r"!"), "write the exception under `unless`"),
     (re.compile(r"(re|regex):|/.*/\Z", re.S), "regular expressions are not known here; write `server/tool` with `*`"),
 )
-
-
-# ---- joined names ----------------------------------------------------------------------------------
-
-
-def splits(joined_name: str, servers: tuple[str, ...] | None) -> tuple[tuple[str, str], ...]:
-    """Return every (server, tool) a joined name may mean; empty: no name of an MCP tool.
-
-    `servers` are the names from `session/new`; None: not known, then every separator may be the one. A name that
-    says by its prefix that it is joined, but fits no known server, belongs to one the agent brought itself: all its
-    splits count. Signs of a server's name other than letters and digits are the same to agents that join names.
-    """
-    if len(joined_name) > LONGEST:
-        return (("", joined_name),)
-    plain = tuple(cut for text in _texts(joined_name) for cut in _cuts(text, PLAIN))
-    for prefix, separator in CERTAIN:
-        rest = joined_name.removeprefix(prefix)
-        if rest != joined_name and separator in rest:
-            every = tuple(_cuts(rest, (separator,)))
-            return tuple(_known(every, servers)) or tuple(dict.fromkeys(_known(plain, servers))) or every
-    return tuple(dict.fromkeys(_known(plain, servers)))
-
-
-def _texts(name: str) -> tuple[str, ...]:
-    return (name, name[4:]) if name.startswith("mcp_") else (name,)
-
-
-def _cuts(text: str, separators: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    for here in range(1, len(text)):
-        for separator in separators:
-            if text.startswith(separator, here) and len(text) > here + len(separator):
-                yield text[:here], text[here + len(separator) :]
-
-
-def _known(cuts: tuple[tuple[str, str], ...], servers: tuple[str, ...] | None) -> Iterator[tuple[str, str]]:
-    """The cuts at a known server, under the name it has there."""
-    if servers is None:
-        yield from cuts
-        return
-    for server in servers:
-        yield from ((server, tool) for text, tool in cuts if _plain(text) == _plain(server))
-
-
-def _plain(server: str) -> str:
-    return re.sub(r"[^A-Za-z0-9]", "_", server)
 
 
 # ---- patterns over names ---------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from policyd import commands, engine, paths, policy, tools, urls
+from policyd import commands, engine, paths, policy, urls
 from policyd.model import (
     Action,
     Agent,
@@ -171,7 +171,7 @@ def fetch(_: Context) -> tuple[Action, ...]:
 
 def call_tool(_: Context) -> tuple[Action, ...]:
     """An MCP call by its joined name."""
-    tool = Tool("mcp__jira__get_issue", tools.splits("mcp__jira__get_issue", ("jira",)))
+    tool = Tool("mcp__jira__get_issue", (("jira", "get_issue"),))
     return (replace(here("other"), tool=tool, name=tool, mcp=True, args={"id": "A-1"}),)
 
 

@@ -7,51 +7,9 @@ import re
 import pytest
 
 from policyd.model import Tool, Truth
-from policyd.tools import MOST_VALUES, InputPattern, ToolPattern, splits
+from policyd.tools import MOST_VALUES, InputPattern, ToolPattern
 
 YES, MAYBE, NO = Truth.YES, Truth.MAYBE, Truth.NO
-
-SPLITS = [
-    ("mcp__jira__get_issue", ("jira",), (("jira", "get_issue"),)),
-    ("mcp__jira__get_issue", None, (("jira", "get_issue"),)),
-    ("mcp__jira__get_issue", (), (("jira", "get_issue"),)),
-    ("mcp__own__x", ("jira",), (("own", "x"),)),
-    ("mcp__a__b__c", None, (("a", "b__c"), ("a__b", "c"))),
-    ("mcp__a__b__c", ("a", "a__b"), (("a", "b__c"), ("a__b", "c"))),
-    ("mcp__notes_read__delete", ("notes",), (("notes_read", "delete"),)),
-    ("notes_delete_note", ("notes",), (("notes", "delete_note"),)),
-    ("notes_read_delete", ("notes", "notes_read"), (("notes", "read_delete"), ("notes_read", "delete"))),
-    ("notes_read_delete", None, (("notes", "read_delete"), ("notes_read", "delete"))),
-    ("notes-delete_note", ("notes",), (("notes", "delete_note"),)),
-    ("mcp_demo.delete", ("demo",), (("demo", "delete"),)),
-    ("mcp_demo.delete", ("mcp_demo",), (("mcp_demo", "delete"),)),
-    ("mcp.notes.delete_note", ("notes",), (("notes", "delete_note"),)),
-    ("mcp.notes.delete_note", None, (("notes", "delete_note"),)),
-    ("notes/delete", ("notes",), (("notes", "delete"),)),
-    ("mcp_srv_tool", ("srv",), (("srv", "tool"),)),
-    ("my_server_tool", ("my server",), (("my server", "tool"),)),
-    ("mcp__my-server__t", ("my.server",), (("my.server", "t"),)),
-    ("read_file", ("notes",), ()),
-    ("bash", None, ()),
-    ("bash", ("bash",), ()),
-    ("notes_", ("notes",), ()),
-    ("_x", None, ()),
-    ("", None, ()),
-]
-
-
-@pytest.mark.parametrize(("name", "servers", "expected"), SPLITS)
-def test_a_joined_name_splits_where_it_may(
-    name: str, servers: tuple[str, ...] | None, expected: tuple[tuple[str, str], ...]
-) -> None:
-    assert splits(name, servers) == expected
-
-
-def test_an_overlong_name_belongs_to_no_named_server() -> None:
-    tool = Tool("x", splits("a_" * 400, None))
-    assert tool.mcp
-    assert not ToolPattern.compile("a/*").sure(tool)
-
 
 # pattern, tool, surely, widely
 JIRA = Tool("mcp__jira__get_issue", (("jira", "get_issue"),))

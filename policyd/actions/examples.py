@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from policyd.actions import guard, shell
 from policyd.actions.builder import Builder, Surroundings
 from policyd.actions.evidence import Evidence
+from policyd.actions.identity import joined
 from policyd.actions.profiles import Profile
 from policyd.model import Action, Reach, Tool
-from policyd.tools import splits
 
 FILES = frozenset({"read", "edit", "delete", "move", "search"})
 WIDE = frozenset({"delete", "move", "search"})
@@ -84,7 +84,13 @@ def _cwd(build: Builder, cwd: object) -> tuple[str, ...]:
 
 def _tool(build: Builder, text: str) -> None:
     server, slash, name = text.partition("/")
-    pairs = ((server, name),) if slash else splits(text, None) if text.startswith("mcp") else ()
+    pairs = ((server, name),) if slash else _splits(text) if text.startswith("mcp") else ()
     tool = Tool(text, pairs)
     build.name = tool
     build.add(Action(build.kinds, tool=tool, name=tool, args=build.args, mcp=bool(pairs), origin="example"))
+
+
+def _splits(text: str) -> tuple[tuple[str, str], ...]:
+    """Return what a name that an agent joined may mean, by the first joint it holds."""
+    found = (joined(text.removeprefix("mcp."), joint, ()) for joint in ("__", ".", "_"))
+    return next((tool.splits for tool in found if tool is not None), ())
