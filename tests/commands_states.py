@@ -22,6 +22,10 @@ RULES: dict[str, tuple[str, ...]] = {
         'x=a; y=b; @frame; @frame\np1 $x "$y" .',
     ),
     "frame": (
+        "@set@failing", "{ @set; }@failing", "for x in q; do @set; done@failing", "if @set; then :; fi@failing",
+        "{ { @set; }@failing; }", "[[ a ]] && { @set; }@failing", "case a in a) @set;; esac@failing",
+        'case a in a) @set;& b) p1 "$x" .;; esac', 'case a in a) @set;;& *) p1 "$x" .;; esac',
+        "{ @set; p1 $x . > out; }@failing", "{ @set; p1 $x > out; } > out",
         "@step", "{ @step; }", "(@step)", "@step && p1 1", "@step || p1 1", "true && @step", "false && @step",
         "true || @step", "false || @step", "! @step", "@step &", "@step & wait", "@step | p1 1", "p1 1 | @step",
         "p3 q | @step", "if @step; then p1 1; fi", "if @step; then p1 1; else p1 2; fi", "if true; then @step; fi",
@@ -50,9 +54,14 @@ RULES: dict[str, tuple[str, ...]] = {
         "while @n=${@n-}.; [[ $@n != ...* ]] && read -r x; do @step; done < g",
     ),
     "step": (
-        "@assign", "@assign", "@change", "@move", "@move", "@guard", "@guard", "@move@redirect", "@jump@redirect",
-        "@change@redirect",
+        "@set", "@set", "@set", "@set", "@assign", "@assign", "@change", "@move", "@move", "@guard", "@guard",
+        "@move@redirect", "@jump@redirect", "@change@redirect",
     ),
+    "set": (
+        "x=q", "x=q", "y=q", "x=q y=r", "x=$y", "export x=q", "declare x=q", "readonly x=q", "x=q; y=$x", "cd d",
+        "cd d && x=q", "x=q; cd d",
+    ),
+    "failing": (" < nope", " > nope/f", " >&9", " 2> nope/f", " < g", ' > "$y/f"'),
     "guard": (
         "cd d || @jump", "cd nope || @jump", "true || @jump", "false || @jump", "cd nope && @jump",
         "{ cd nope || @jump; }", "if cd nope; then :; else @jump; fi", "cd d || { p1 e; @jump; }",

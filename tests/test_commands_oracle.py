@@ -122,7 +122,7 @@ def test_bash_runs_no_program_that_policyd_has_not_seen(chunk: int, stubs: Path,
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("chunk", range(8))
+@pytest.mark.parametrize("chunk", range(15))
 def test_bash_hands_no_program_a_word_a_directory_or_a_file_that_was_read_otherwise(
     chunk: int, stubs: Path, tmp_path: Path
 ) -> None:
