@@ -237,21 +237,6 @@ def test_durable_records_are_reported_once_each(tmp_path: Path) -> None:
     assert done == list(range(50))
 
 
-def test_a_failed_sync_fails_its_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = AuditLog(str(tmp_path / "audit.jsonl"))
-    log.append(row(0), NOW)
-
-    def broken(fd: int) -> None:
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(os, "fdatasync", broken)
-    said: list[str] = []
-    syncer = Syncer(log, lambda keys, why: said.append(why))
-    syncer.add(1)
-    syncer.stop()
-    assert "Input/output error" in said[0]
-
-
 @pytest.mark.parametrize(
     ("name", "error"),
     [("dup", OSError(24, "Too many open files")), ("fdatasync", OSError(5, "EIO")), ("close", MemoryError("none"))],
@@ -274,7 +259,7 @@ def test_whatever_keeps_a_sync_from_being_made_its_records_are_not_durable(
     log.append(row(1), NOW)
     syncer.add(2)
     syncer.stop()
-    assert said[0] and said[1] == ""
+    assert error.args[-1] in said[0] and said[1] == ""
 
 
 def until(done: Callable[[], bool]) -> None:
