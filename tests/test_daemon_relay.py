@@ -43,8 +43,10 @@ def started(daemon: Daemon, *agent: str) -> subprocess.Popen[bytes]:
 
 
 def connected(daemon: Daemon, *agent: str) -> Client:
-    """Return a client of a proxy whose daemon this is."""
-    return Client(started(daemon, *agent))
+    """Return a client of a proxy whose daemon this is, its session open; default: of an agent that asks once."""
+    client = Client(started(daemon, *(agent or ("ask", "1"))))
+    client.open(daemon.scene.work)
+    return client
 
 
 def said(daemon: Daemon) -> str:
@@ -59,8 +61,7 @@ def decisions(daemon: Daemon) -> list[tuple[str, str]]:
 
 
 def test_the_daemon_decides_for_a_proxy_that_has_no_policy(daemon: Daemon) -> None:
-    client = connected(daemon, "ask", "1")
-    client.open(daemon.scene.work)
+    client = connected(daemon)
     assert client.asked("ls") == {"outcome": "selected", "optionId": "yes"}
     assert client.asked("rm x", 3)["optionId"] == "no"
     assert client.close() == 0
@@ -68,8 +69,7 @@ def test_the_daemon_decides_for_a_proxy_that_has_no_policy(daemon: Daemon) -> No
 
 
 def test_a_question_reaches_the_client_through_the_daemon(daemon: Daemon) -> None:
-    client = connected(daemon, "ask", "1")
-    client.open(daemon.scene.work)
+    client = connected(daemon)
     client.prompt("npm test")
     question = client.until(method="session/request_permission")
     client.send({"id": question["id"], "result": {"outcome": {"outcome": "selected", "optionId": "yes"}}})
@@ -129,8 +129,7 @@ def test_a_line_longer_than_a_message_is_relayed_in_pieces(daemon: Daemon) -> No
 
 def test_without_a_daemon_everything_judged_is_rejected_and_the_rest_passes(tmp_path: Path) -> None:
     daemon = Daemon(scene(tmp_path))
-    client = connected(daemon, "ask", "1")
-    client.open(daemon.scene.work)
+    client = connected(daemon)
     client.prompt("ls")
     answer = client.until(method="answered")["params"]["result"]
     assert answer["outcome"] == {"outcome": "selected", "optionId": "no"}
@@ -215,8 +214,7 @@ def test_what_passed_before_the_daemon_was_lost_is_not_judged_again(answered: bo
 
 
 def test_a_killed_daemon_means_rejection_until_another_is_there(daemon: Daemon) -> None:
-    client = connected(daemon, "ask", "1")
-    client.open(daemon.scene.work)
+    client = connected(daemon)
     assert client.asked("ls")["optionId"] == "yes"
     daemon.stop(signal.SIGKILL)
     assert client.asked("ls", 3)["optionId"] == "no"
@@ -228,8 +226,7 @@ def test_a_killed_daemon_means_rejection_until_another_is_there(daemon: Daemon) 
 
 
 def test_a_question_that_was_open_when_the_daemon_went_is_rejected_and_withdrawn(daemon: Daemon) -> None:
-    client = connected(daemon, "ask", "1")
-    client.open(daemon.scene.work)
+    client = connected(daemon)
     client.prompt("npm test")
     question = client.until(method="session/request_permission")
     daemon.stop(signal.SIGKILL)
@@ -245,7 +242,6 @@ def test_a_question_that_was_open_when_the_daemon_went_is_rejected_and_withdrawn
 @pytest.mark.slow
 def test_an_answer_to_a_question_of_a_lost_daemon_is_none_to_one_of_the_next_under_its_id(daemon: Daemon) -> None:
     client = connected(daemon, "ask", "1", "once")
-    client.open(daemon.scene.work)
     client.prompt("npm test $(")  # not understood: nothing is offered, so the question goes out as it came
     assert client.until(method="session/request_permission")["id"] == 0
     daemon.stop(signal.SIGKILL)
@@ -261,8 +257,7 @@ def test_an_answer_to_a_question_of_a_lost_daemon_is_none_to_one_of_the_next_und
 
 
 def test_requests_that_passed_before_are_answered_across_two_daemons(daemon: Daemon) -> None:
-    client = connected(daemon, "ask", "1")
-    client.open(daemon.scene.work)
+    client = connected(daemon)
     client.prompt("npm test", 9)
     client.until(method="session/request_permission")
     daemon.stop(signal.SIGKILL)
@@ -272,8 +267,7 @@ def test_requests_that_passed_before_are_answered_across_two_daemons(daemon: Dae
 
 @pytest.mark.slow
 def test_a_stopped_daemon_counts_as_gone(daemon: Daemon) -> None:
-    client = connected(daemon, "ask", "1")
-    client.open(daemon.scene.work)
+    client = connected(daemon)
     daemon.process.send_signal(signal.SIGSTOP)
     assert client.asked("ls")["optionId"] == "no"
     daemon.process.send_signal(signal.SIGCONT)
@@ -281,8 +275,7 @@ def test_a_stopped_daemon_counts_as_gone(daemon: Daemon) -> None:
 
 
 def test_a_daemon_told_to_end_hangs_up_and_the_proxy_rejects(daemon: Daemon) -> None:
-    client = connected(daemon, "ask", "1")
-    client.open(daemon.scene.work)
+    client = connected(daemon)
     client.prompt("npm test")
     client.until(method="session/request_permission")
     assert daemon.stop() == 0 and not answers(daemon.path)
@@ -294,7 +287,6 @@ def test_a_daemon_told_to_end_hangs_up_and_the_proxy_rejects(daemon: Daemon) -> 
 def test_every_request_is_answered_once_while_daemons_come_and_go(daemon: Daemon) -> None:
     """Daemons are killed at random under a running agent: nothing is lost, nothing answered twice, nothing allowed."""
     rng, client = random.Random(7), connected(daemon, "ask", "5")  # noqa: S311
-    client.open(daemon.scene.work)
     stop = threading.Event()
 
     def churn() -> None:
