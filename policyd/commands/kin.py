@@ -11,6 +11,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from policyd.commands import programs
@@ -147,7 +148,16 @@ def _alike() -> Mapping[str, Mapping[_Phrase, tuple[_Phrase, ...]]]:
 _SAME = _alike()
 _NAMES = {name: names for names in map(str.split, _TWINS.strip().splitlines()) for name in names}
 _LONG = {name: (first, tuple(map(Word, rest))) for (name,), (first, *rest) in _named(_SHORT)}
-KNOWN = frozenset(_SAME) | _GOALS | _TOOLCHAINED | _LONG.keys() | {name for name, _ in (*_NAMING, *_PROGRAMS)}
+_MODE = re.compile(r"0*[0-7]?([0-7]{3})|([augo]*)([+=])([rwx]+)").fullmatch
+_BITS = {"r": 4, "w": 2, "x": 1}
+KNOWN = (
+    frozenset(_SAME)
+    | frozenset({"chmod", "redis-cli"})
+    | _GOALS
+    | _TOOLCHAINED
+    | _LONG.keys()
+    | {name for name, _ in (*_NAMING, *_PROGRAMS)}
+)
 """Programs that have kin."""
 
 
@@ -166,6 +176,10 @@ def kin(name: str, words: Words) -> Iterator[tuple[str, Words]]:
         yield first, (*rest, *words)
     if name == "git":
         yield from ((name, other) for other in _git(words))
+    if name == "chmod":
+        yield from ((name, other) for other in _modes(words))
+    if name == "redis-cli" and all(word.kind is CONST for word in words):
+        yield from ((name, tuple(Word(to(word.text)) for word in words)) for to in (str.lower, str.upper))
     if name in _GOALS:
         yield from ((name, other) for other in _goals(name, words))
     for at in _places(words):
@@ -178,6 +192,20 @@ def kin(name: str, words: Words) -> Iterator[tuple[str, Words]]:
             if phrase[0] == text and _spell(phrase, words[at : at + len(phrase)]):
                 rest = words[at + len(phrase) :]
                 yield from ((name, (*words[:at], *map(Word, other), *rest)) for other in others)
+
+
+def _modes(words: Words) -> Iterator[Words]:
+    """Yield the words with a mode for all written as three digits, and one for somebody as one for all.
+
+    `a+rwx` and `0777` are `777`, and `u+x` is `+x` for those it names.
+    """
+    for at, word in enumerate(words[:_MOST]):
+        mode = _MODE(word.text) if word.kind is CONST else None
+        if mode is not None and (mode[1] or mode[2] in {"", "a", "ugo"}):
+            digits = mode[1] or 3 * str(sum({_BITS[letter] for letter in mode[4]}))
+            yield (*words[:at], Word(digits), *words[at + 1 :])
+        if mode is not None and mode[3] == "+":
+            yield (*words[:at], Word("+" + mode[4]), *words[at + 1 :])
 
 
 def _git(words: Words) -> Iterator[Words]:
