@@ -132,7 +132,7 @@ def test_a_proxy_whose_block_could_not_be_taken_is_hung_up_on(monkeypatch: pytes
         raise ZeroDivisionError("defect")
 
     monkeypatch.setattr(Relay, "take", broken)
-    shared: Any = SimpleNamespace(say=lambda text, **_: None)
+    shared: Any = SimpleNamespace(say_of=lambda who, text, **_: None)
     peer = DaemonPeer(shared, Who(0, 0, 1, "x"), lambda data: None)
     peer._role = Relay.__new__(Relay)
     peer.line(b'{"jsonrpc":"2.0","method":"_policyd/relay","params":{}}')
@@ -354,6 +354,17 @@ def test_a_log_that_nobody_reads_any_more_keeps_nobody_from_being_served(tmp_pat
     assert here.stop() == 0
     if not gone:
         os.close(reading)
+
+
+def test_a_peer_fills_no_log(tmp_path: Path) -> None:
+    with Daemon(scene(tmp_path)) as here:
+        one = here.peer()
+        for number in range(500):
+            one.send({"method": "_policyd/nonsense" if number % 2 else 5})
+        assert chosen(one.ask("ls")) == "yes"
+        one.close()
+    said = (tmp_path / "daemon.log").read_text().splitlines()
+    assert len(said) < 70 and any("is not told for a minute" in line for line in said)
 
 
 def test_a_peer_puts_no_line_of_its_own_into_the_log(peer: Peer, daemon: Daemon) -> None:

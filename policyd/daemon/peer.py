@@ -64,7 +64,7 @@ class Peer:
         except (acp.ProtocolError, WireError, PieceError) as error:
             self._refuse(line, str(error))
         except Exception as error:
-            self._shared.say(f"a message of a peer failed: {type(error).__name__}: {error}", loud=True)
+            self._shared.say_of(self._who, f"a message of a peer failed: {type(error).__name__}: {error}", loud=True)
             self._refuse(line, f"policyd failed: {type(error).__name__}")
             if isinstance(self._role, Relay):  # what became of the block it does not know, nor do we
                 self.trouble = "a block of a proxy could not be taken"
@@ -78,7 +78,7 @@ class Peer:
         if answer:
             self._out(answer)
         else:
-            self._shared.say(f"dropped a message of a peer: {why}")
+            self._shared.say_of(self._who, f"dropped a message of a peer: {why}")
 
     def _message(self, message: acp.Envelope, line: bytes) -> None:
         method, role = message.method, self._role
@@ -122,7 +122,7 @@ class Peer:
         elif method == PERMISSION:
             raise WireError(f"{PERMISSION} without an id")
         elif not role.notification(method, line):
-            self._shared.say(f"dropped a notification of a peer: {method} means nothing here")
+            self._shared.say_of(self._who, f"dropped a notification of a peer: {method} means nothing here")
 
     def _request(self, role: Embedder | Relay, method: str, ident: bytes, raw: bytes, line: bytes) -> None:
         if method == wire.DECIDE and isinstance(role, Embedder):

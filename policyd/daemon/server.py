@@ -323,7 +323,7 @@ class Server:
         line.ended = True
         self._holds(line)
         if why:
-            self._shared.say(f"dropped a connection of {line.who.user}: {why}")
+            self._shared.say_of(line.who, f"dropped a connection of {line.who.user}: {why}")
         performers = line.peer.performers
         line.peer.close()
         line.peer.forget()

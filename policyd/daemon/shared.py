@@ -45,6 +45,8 @@ from policyd.storage.settings import is_locked
 
 PENDING = 1_000
 """Permission requests of one uid that may be open at once."""
+A_MINUTE, MINUTE = 60, 60.0
+"""Lines about the peers of one uid that are written in so many seconds."""
 
 
 class Who(Struct, frozen=True):
@@ -100,6 +102,8 @@ class Shared:
         self._relayed: dict[Performer, Connection] = {}
         """The connections of proxies."""
         self._grant_files: dict[int, Remembered] = {}
+        self._told: dict[int, tuple[float, int]] = {}
+        """Since when, and how many lines were written about each uid's peers."""
         self.inbox = Inbox(self.ground.places.inbox)
         self.steps = Steps(self.inbox)
         self.durability: Durability | None = None
@@ -323,6 +327,18 @@ class Shared:
         """Write one line to standard error, if it is wanted."""
         if loud or LEVELS[self.settings.log_level] >= LEVELS["info"]:
             self._note(text)
+
+    def say_of(self, who: Who, text: str, *, loud: bool = False) -> None:
+        """Write a line about what a peer did: of one user at most so many a minute, or they could fill the disk."""
+        now = monotonic()
+        began, count = self._told.get(who.uid, (now, 0))
+        if now - began > MINUTE:
+            began, count = now, 0
+        self._told[who.uid] = began, count + 1
+        if count == A_MINUTE:
+            self.say(f"what else connections of {who.user} do is not told for a minute", loud=loud)
+        elif count < A_MINUTE:
+            self.say(text, loud=loud)
 
     def record(self, name: str, **fields: object) -> None:
         """Append a record nothing depends on; a failure is said."""
