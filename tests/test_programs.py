@@ -393,6 +393,30 @@ def test_a_file_that_a_glob_makes_an_option_is_not_overlooked(text: str, becomes
 
 
 @pytest.mark.parametrize(
+    ("text", "taken"),
+    [
+        ("git -C evil status", True),
+        ("git -C evil/wt log", True),
+        ("cd evil && git status", True),
+        ("cd evil/wt; git diff", True),
+        ("git status", False),
+        ("git -C src log", False),
+        ("git -C .git log", False),
+        ("cd src && git status", False),
+        ("ls evil", False),
+        ("cd /bare && git log", False),
+    ],
+)
+def test_a_repository_that_came_with_another_one_is_not_overlooked(text: str, taken: bool) -> None:
+    heads = ("/w/.git", "/w/evil", "/bare")
+    lies = {f"{head}/{name}": "" for head in heads for name in ("HEAD", "config", "objects/x", "refs/x")}
+    fs = FakeFilesystem({**lies, "/w/evil/wt/f": "", "/w/src/f": ""})
+    found = read(text, cwd=("/w",), home="/h", fs=fs).opaque
+    assert bool([reason for reason in found if "`/w/evil` is a repository inside another" in reason]) == taken
+    assert taken or not found
+
+
+@pytest.mark.parametrize(
     ("text", "path"),
     [
         ("curl file:///home/dev/app/.env", "/home/dev/app/.env"),

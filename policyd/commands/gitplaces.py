@@ -7,6 +7,8 @@ Rules of this module:
 2. What stands behind the `:` of a revision, behind `:/` and behind `:(top)` begins at the top, unless it begins with
    `./` or `../`.
 3. The top is the nearest directory that holds a `.git`; where none is found no other place is meant.
+4. A directory inside a repository that is one itself (`HEAD`, `objects`, `refs`) is what git takes first, and its
+   `config` may name programs, though it came with the files of the other.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from policyd.commands.options import parse
-from policyd.commands.programs import called
+from policyd.commands.programs import Called, called
 from policyd.commands.state import Cwd, enter
 from policyd.model import Filesystem, FileUse, Role, Word, WordKind
 
@@ -27,10 +29,44 @@ def placed(files: Sequence[FileUse], argv: tuple[Word, ...], cwd: Cwd, fs: Files
     call = called("git", argv[1:])
     if call is None:
         return list(files)
-    moves = parse(call.outer.syntax, call.before).values("-C") if call.before else ()
+    moves = _moves(call)
     place = _place(moves, cwd)
     found = [replace(use, cwd=_either(cwd, place) if use.word in moves else place) for use in files] if moves else files
     return [*found, *_from_top(call.after, place, fs)]
+
+
+def embedded(argv: tuple[Word, ...], cwd: Cwd, fs: Filesystem) -> Iterator[str]:
+    """Yield the directories inside a repository that a git command would take for one of their own."""
+    call = called("git", argv[1:])
+    for place in _place(_moves(call), cwd) if call is not None else cwd:
+        if not _holds(posixpath.join(place, ".git"), fs):
+            yield from _bare(place, fs)
+
+
+def _holds(path: str, fs: Filesystem) -> bool:
+    return bool(fs.is_dir(path)) or fs.identity(path) is not None
+
+
+def _bare(place: str, fs: Filesystem) -> Iterator[str]:
+    try:
+        here = fs.resolve(place)
+    except OSError:
+        return  # nothing runs there
+    bare = ""
+    while here != "/":
+        git = posixpath.join(here, ".git")
+        if _holds(git, fs):
+            if bare not in {"", git}:
+                yield bare
+            return
+        parts = [posixpath.join(here, part) for part in ("objects", "refs", "HEAD")]
+        if not bare and fs.is_dir(parts[0]) and fs.is_dir(parts[1]) and fs.identity(parts[2]) is not None:
+            bare = here
+        here = posixpath.dirname(here)
+
+
+def _moves(call: Called) -> tuple[Word, ...]:
+    return parse(call.outer.syntax, call.before).values("-C") if call.before else ()
 
 
 def _place(moves: tuple[Word, ...], cwd: Cwd) -> Cwd:
@@ -67,8 +103,7 @@ def _paths(text: str) -> Iterator[str]:
 def _top(place: str, fs: Filesystem) -> str:
     """Return the nearest directory from `place` up that holds a `.git`, nothing where there is none."""
     while True:
-        git = posixpath.join(place, ".git")
-        if fs.is_dir(git) or fs.identity(git) is not None:
+        if _holds(posixpath.join(place, ".git"), fs):
             return place
         if place == "/":
             return ""

@@ -16,13 +16,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from itertools import islice
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from policyd.commands import foreign, gitplaces, scripts, sentwords, views
-from policyd.commands.foundoptions import found_options
+from policyd.commands import foreign, gitplaces, ondisk, scripts, sentwords, views
 from policyd.commands.mentions import (
     PIECES,
     addresses,
@@ -157,10 +155,7 @@ def uses(command: SimpleCommand, index: int, *, home: str = "", fs: Filesystem |
         placed = [replace(use, command=index, cwd=inner.cwd, filled_from=fillers(found.targets, use)) for use in files]
     if inner.argv[0].text.endswith("git") and [word for word in inner.argv if ":" in word.text or word.text == "-C"]:
         placed = [replace(use, command=index) for use in gitplaces.placed(placed, inner.argv, inner.cwd, fs)]
-    opaque = list(found.opaque)
-    if fs is not None and not (found.program is not None and (found.program.words or found.program.inert)):
-        names = found_options(inner.argv, inner.cwd, fs)
-        opaque += [f"`{name}` lies where it runs and becomes an option" for name in islice(names, 1)]
+    opaque = [*found.opaque, *(ondisk.lying(found.program, inner, fs) if fs is not None else ())]
     return placed, [replace(url, command=index) for url in urls] if index else urls, opaque
 
 
