@@ -728,6 +728,13 @@ def test_every_action_of_a_request_needs_its_own_grant() -> None:
     assert decide(ruled, only, run("pwd"), grant=remembers).effect is Effect.ALLOW
 
 
+@pytest.mark.parametrize("other", [None, Effect.ALLOW])
+def test_a_remembered_denial_of_one_action_denies_the_request(other: Effect | None) -> None:
+    never = run("make")
+    found = decide(load(""), run("ls"), never, grant=lambda one: Effect.DENY if one.action is never else other)
+    assert (found.effect, found.source) == (Effect.DENY, Source.GRANT)
+
+
 @pytest.mark.parametrize(
     ("text", "want"),
     [

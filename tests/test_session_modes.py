@@ -37,10 +37,13 @@ def load(wire: Wire, ident: int = 50, session: str = "s") -> None:
     wire.client(id=ident, method="session/load", params={"sessionId": session, "cwd": "/w", "mcpServers": []})
 
 
-def test_a_mode_told_before_the_session_opens_counts_though_its_response_says_otherwise() -> None:
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_mode_told_before_the_session_opens_counts_though_its_response_says_otherwise(*, beside: bool) -> None:
     wire = Wire(agent=CLAUDE)
     wire.client(id=1, method="session/new", params={"cwd": "/w", "mcpServers": []})
     wire.update("current_mode_update", currentModeId="auto")
+    if beside:
+        wire.update("config_option_update", configOptions=[{"id": "model", "currentValue": "big"}])
     sent = wire.agent(id=1, result={"sessionId": "s", "modes": modes("default", "auto")})
     assert set_mode(sent) == "default"
     assert not wire.prompt()
