@@ -179,7 +179,7 @@ class Shared:
         performer = Performer(
             connection,
             log=self.ground.log,
-            note=lambda note: self.say(note.text, loud=note.loud),
+            note=lambda note: self.say_of(who, note.text, loud=note.loud),
             remember=lambda command: keep(remembered, command),
             ring=ring,
             stamp={"user": who.user, "uid": who.uid, "peer": who.pid, "transport": transport},
