@@ -9,7 +9,7 @@ Rules of this module:
    of them to match, deny any.
 3. A bare host means https on its default port with all paths. Read widely (deny and ask rules), a pattern holds for
    any scheme and, unless it names one, any port, and for all below its path; only a pattern for every host (`http://*`)
-   keeps its scheme, for it says nothing else.
+   keeps its scheme, for it says nothing else. The port `*` is every port.
 4. Of a URL of the scheme `unknown` no more is known than its host, of one to `ANYWHERE` not even that: allow never
    holds, deny may.
 5. `*` in a path stays within a segment, `**` crosses them; a path that ends in `/**` also covers what is in front of
@@ -29,6 +29,7 @@ from policyd.model import Truth, Url
 
 PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21, "ssh": 22, "git": 9418}
 UNKNOWN, ANYWHERE = "unknown", "anywhere"
+ANY_PORT = 0
 Matcher = Callable[[str], bool]
 LONGEST = 65_536
 """Characters of a URL that are read."""
@@ -337,7 +338,7 @@ class UrlPattern(Struct, frozen=True):
         return any(map(self.reaches if widen else self.covers, url.paths))
 
     def _is_port(self, url: Url) -> bool:
-        return url.port == (PORTS.get(url.scheme, 0) if self.port is None else self.port)
+        return self.port == ANY_PORT or url.port == (PORTS.get(url.scheme, 0) if self.port is None else self.port)
 
     def _is_host(self, host: str) -> bool:
         return self.host in {"*", host} or (self.host[0] == "." and host.endswith(self.host))
@@ -368,17 +369,15 @@ def _authority_text(text: str) -> str:
 
 
 def _pattern_authority(text: str, source: str) -> tuple[str, int | None]:
-    name, port = text, None
+    text, every = text.removesuffix(":*"), ANY_PORT if text.endswith(":*") else None
     try:
         if text in {"*", "**"}:
-            return "*", None
-        if text.startswith("*."):
-            name, port = _authority("x." + text[2:])
-            return name[1:], port
-        name, port = _authority(text)
+            return "*", every
+        below = text.startswith("*.")
+        name, port = _authority("x." + text[2:] if below else text)
     except OddUrl as error:
         raise ValueError(f"`{source}`: {error}; write a host, `*.example.com` for all below it, or `*`") from error
-    return name, port
+    return name[1:] if below else name, every if port is None else port
 
 
 def _pattern_path(path: str, source: str) -> str:

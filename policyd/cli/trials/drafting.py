@@ -227,7 +227,7 @@ def url_texts(pattern: UrlPattern) -> Iterator[str]:
     """Yield URLs that match a pattern, and near misses."""
     scheme = "https" if pattern.scheme == "*" else pattern.scheme
     host = "x" + pattern.host if pattern.host[0] == "." else pattern.host.replace("*", "zqx0.example")
-    port = "" if pattern.port is None else f":{pattern.port}"
+    port = "" if not pattern.port else f":{pattern.port}"
     path = pattern.path.replace("**", "x/y").replace("*", "x") or "/"
     query = "" if pattern.query is None else "?" + pattern.query.replace("*", "x")
     yield f"{scheme}://{host}{port}{path}{query}"

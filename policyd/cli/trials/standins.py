@@ -207,7 +207,7 @@ def url_actions(pattern: urls.UrlPattern) -> Iterator[StandIn | None]:
         yield None
         return
     host = FRESH + pattern.host if pattern.host[0] == "." else pattern.host.replace("*", f"{FRESH}.{FRESH}")
-    port = "" if pattern.port is None else f":{pattern.port}"
+    port = "" if not pattern.port else f":{pattern.port}"
     path = pattern.path or "/**"
     for deep in (FRESH, f"{FRESH}/{FRESH}"):
         text = path.replace("**", "\0").replace("*", FRESH).replace("\0", deep)
