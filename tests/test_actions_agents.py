@@ -416,7 +416,7 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
                 {"type": "content", "content": {"type": "text", "text": "[current working directory /etc] (List)"}}
             ],
         },
-        ["execute $ ls (in /etc)", "search /etc to names (operand, carried by 0)"],
+        ["execute $ ls", "search /home/dev/project to names (operand, carried by 0)"],
     ),
     (
         "gemini-cli",

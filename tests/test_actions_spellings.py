@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from policyd.actions import Conversation
 from policyd.actions.readers import Fault, Template, prompt_urls
 from tests.test_actions_agents import asked, opened, update
 
@@ -26,13 +27,80 @@ def explained(text: str, title: str = "touch a") -> list[str]:
         ("[in sub] (Make it)", f"{HERE}/sub"),
         ("[in sub] (Make it) [background]", f"{HERE}/sub"),
         ("[in /tmp] [background]", "/tmp"),
-        ("[current working directory /srv] [background]", "/srv"),
-        ("[current working directory /srv] (Make [all] of (it)) [background]", "/srv"),
-        ("[current working directory /srv] (x)", "/srv"),
     ],
 )
 def test_gemini_says_where_a_command_runs(text: str, place: str) -> None:
     assert explained(text) == [f"execute $ touch a (in {place})", f"edit {place}/a (operand, carried by 0)"]
+
+
+@pytest.mark.parametrize("behind", ["", " [background]", " (Make [all] of (it)) [background]", " (x)"])
+def test_what_gemini_calls_the_current_directory_is_not_where_a_command_runs(behind: str) -> None:
+    found = explained(f"[current working directory /srv]{behind}")
+    assert found == ["execute $ touch a", f"edit {HERE}/a (operand, carried by 0)"]
+
+
+STARTED = " [current working directory /srv]"
+
+
+@pytest.mark.parametrize(
+    ("title", "command"),
+    [
+        (f"touch a{STARTED}", "touch a"),
+        (f"touch a{STARTED} (Make it)", "touch a"),
+        (f"touch a{STARTED} (Make it) [background]", "touch a"),
+        (f"touch a{STARTED} [background]", "touch a"),
+        ("touch a [in sub] (Make it)", f"touch a (in {HERE}/sub)"),
+        ("touch a (Make it)", ""),
+        ("touch a", ""),
+        (f"touch a{STARTED} (x); rm b{STARTED}", ""),
+        (f"touch a{STARTED} (x); rm b{STARTED} (Make it)", ""),
+        (f"touch a{STARTED}{STARTED}", ""),
+        (f"touch a{STARTED} (Make (it))", "touch a"),
+        ("touch a [in su]b] (Make it)", ""),
+    ],
+)
+def test_the_title_of_an_older_gemini_ends_a_command_where_nobody_can_doubt_it(title: str, command: str) -> None:
+    fields: dict[str, Any] = {"toolCallId": "run_shell_command-1", "title": title, "kind": "execute"}
+    (first, *_) = asked(opened("gemini-cli", "0.33.2"), **fields)
+    assert first == f"execute $ {command}" if command else first.startswith("execute opaque")
+    (first, *_) = asked(unnamed(["gemini-api-key", "vertex-ai"]), **fields)
+    assert first == "execute opaque: the command cannot be told from its description"
+
+
+def unnamed(methods: list[str]) -> Conversation:
+    """Open a session of an agent that gives no name and offers these ways to log in."""
+    talk = opened("")
+    talk.observe("c2a", {"id": 7, "method": "initialize", "params": {}})
+    told = {"protocolVersion": 1, "authMethods": [{"id": method} for method in methods]}
+    talk.observe("a2c", {"id": 7, "result": told})
+    return talk
+
+
+def test_an_agent_without_a_name_is_known_by_the_ways_to_log_in() -> None:
+    assert unnamed(["gemini-api-key", "vertex-ai", "x"]).agent.family == "gemini"
+    assert unnamed(["gemini-api-key"]).agent.profile == "generic"
+    assert unnamed([]).agent.profile == "generic"
+
+
+def test_an_older_gemini_names_what_it_calls_by_id_and_title() -> None:
+    talk = opened("gemini-cli", "0.33.2", servers=("notes",))
+    call: dict[str, Any] = {
+        "toolCallId": "mcp_notes_delete_note-1",
+        "title": '{"id":"a","path":"/etc/x"}',
+        "kind": "other",
+    }
+    assert asked(talk, **call) == ['other tool notes/delete_note {"id": "a", "path": "/etc/x"}', "any /etc/x (mention)"]
+    doubtful = asked(talk, toolCallId="mcp_notes_run-query-1", title="{}", kind="other")
+    assert "other opaque: the MCP server and tool are not named on the wire" in doubtful
+
+
+def test_a_diff_of_an_older_gemini_names_its_file_and_no_directory() -> None:
+    talk = opened("gemini-cli", "0.12.0")
+    diff = {"type": "diff", "path": "a.py", "oldText": "x", "newText": "y"}
+    edit: dict[str, Any] = {"toolCallId": "replace-1", "title": "sub/a.py: x => y", "kind": "edit", "content": [diff]}
+    assert asked(talk, locations=[{"path": f"{HERE}/sub/a.py"}], **edit) == [f"edit {HERE}/sub/a.py"]
+    both = asked(talk, locations=[{"path": f"{HERE}/sub/a.py"}, {"path": f"{HERE}/src/a.py"}], **edit)
+    assert both == [f"edit {HERE}/sub/a.py", f"edit {HERE}/src/a.py", f"edit {HERE}/a.py"]
 
 
 @pytest.mark.parametrize(

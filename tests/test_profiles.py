@@ -30,6 +30,7 @@ CAPTURED = {
     "droid": {"droid"},
     "fast-agent": {"fast-agent"},
     "gemini": {"gemini"},
+    "gemini-0": {"gemini-0", "generic"},
     "hermes": {"hermes"},
     "kilo": {"kilo"},
     "kimi-cli": {"kimi"},

@@ -125,14 +125,17 @@ class Conversation:
         if asked.method == ASKING:
             self._settle(asked, message)
         elif asked.method == "initialize" and isinstance(result, TABLE):
-            self._named_itself(*name_version(result.get("agentInfo") or result.get("info")))
+            self._named_itself(*name_version(result.get("agentInfo") or result.get("info")), result.get("authMethods"))
         elif asked.method in OPENING:
             self._opened(asked, result)
         elif isinstance(result, TABLE) or "result" in message:
             self._set(asked)
 
-    def _named_itself(self, name: str, version: str) -> None:
+    def _named_itself(self, name: str, version: str, methods: object) -> None:
         if not name:
+            profile = profiles.unnamed(methods) if methods else profiles.generic()
+            if profile.short != profiles.GENERIC and (not self._given or profile.same_agent(self.profile)):
+                self._known, self._agent = profile, Agent(self._given, "", profile.short, profile.family)
             return
         profile = profiles.find(name, version)
         if self._given and self.profile.short != profiles.GENERIC and not profile.same_agent(self.profile):

@@ -159,12 +159,12 @@ def arguments(evidence: Evidence, spec: ToolSpec) -> Mapping[str, object] | None
 
 
 def _values(ref: Ref, evidence: Evidence) -> Iterable[object]:
-    """Yield what `ref` leads to, where it is a key or a whole JSON text an empty table too: there are no arguments."""
-    if not (ref.json and ref.place == "content"):
+    """Yield what `ref` leads to, where it is a key or JSON of a title or text an empty table too: no arguments."""
+    if not ref.json:
         empty = ref.bare and evidence.raw.get(ref.key) == {}
         yield from ({},) if empty else (found.value for found in ref.find(evidence))
         return
-    for text in evidence.texts:
+    for text in evidence.titles[:1] if ref.place == "title" else evidence.texts:
         try:
             yield json_text(text)
         except Fault:

@@ -32,7 +32,7 @@ from msgspec.structs import replace
 from policyd.actions.fields import Found, Ref, each
 from policyd.actions.readers import Template
 from policyd.actions.tables import ProfileTable, ToolTable
-from policyd.model import KINDS, Mode
+from policyd.model import KINDS, TABLE, Mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -184,6 +184,7 @@ def _spell(value: object) -> str:
 REFERENCES = (
     "command",
     "cwd",
+    "cwd_own",
     "path",
     "glob",
     "url",
@@ -298,6 +299,14 @@ def find(name: str, version: str = "") -> Profile:
         if not patterns or any(fnmatchcase(version, pattern) for pattern in patterns):
             return profile.of(name, version)
     return generic()
+
+
+def unnamed(methods: object) -> Profile:
+    """Return the profile of an agent that gives no name, by the ways to log in it offers, else `generic`."""
+    listed = methods if isinstance(methods, list) else []
+    ids = {str(item.get("id")) for item in listed if isinstance(item, TABLE)}
+    known = (item for item in shipped().values() if item.data.methods and ids.issuperset(item.data.methods))
+    return next((item.of("", "") for item in known), generic())
 
 
 def nameless(option_ids: Iterable[str]) -> Profile:

@@ -149,7 +149,8 @@ def directories(build: Builder, spec: ToolSpec) -> tuple[tuple[str, ...], bool]:
     if evidence.missing:
         found += each(spec.refs["cwd"], replace(evidence, raw=evidence.older, locations=()))
     places, known = resolve_cwd(build, found, every=spec.table.every)
-    return places, known and not (spec.table.cwd_stated and not found)
+    stated = found or build.said.get("cwd_own")
+    return places, known and not (spec.table.cwd_stated and not stated)
 
 
 def resolve_cwd(build: Builder, found: list[Found], *, every: bool = False) -> tuple[tuple[str, ...], bool]:
@@ -324,12 +325,15 @@ def _read_beside(build: Builder, text: str, origin: str) -> None:
 
 def _diffs(build: Builder, profile: Profile, targets: Targets) -> None:
     """Add what diffs state: an edit each, a delete or move where the diff says so or the profile infers it."""
-    places, shown = set(build.evidence.locations), {diff.path for diff in build.evidence.diffs}
+    places = set(build.evidence.locations)
+    names = {place.rsplit("/", 1)[-1]: place for place in places} if profile.data.bare else {}
+    shown = {diff.path for diff in build.evidence.diffs}
     moved = (places ^ shown) if profile.data.moves and places - shown and shown - places else set()
     for at, diff in enumerate(build.evidence.diffs):
-        known = targets.get(diff.path) or Target(build.kinds & WIDE, f"content diff {at}")
+        path = names.get(diff.path, diff.path) if len(names) == len(places) else diff.path
+        known = targets.get(path) or Target(build.kinds & WIDE, f"content diff {at}")
         stated = {STATED[diff.kind]} if diff.kind in STATED else set()
-        targets[diff.path] = replace(known, kinds=known.kinds - {"other"} | EDIT | stated)
+        targets[path] = replace(known, kinds=known.kinds - {"other"} | EDIT | stated)
     for text in moved & set(targets):
         targets[text] = replace(targets[text], kinds=targets[text].kinds | {"move"})
 

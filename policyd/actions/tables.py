@@ -34,6 +34,8 @@ class ToolTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Directories the command runs in."""
     cwd_stated: bool = False
     """The agent always states the directory: none found is an unknown one."""
+    cwd_own: list[Reference] = []
+    """Where it says that the command runs in the session's own directory, whatever it calls that."""
     path: list[Reference] = []
     glob: list[Reference] = []
     """Glob patterns: one that leads away from the cwd is a place of its own."""
@@ -138,6 +140,8 @@ class ProfileTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Another profile whose tools, kinds and modes count where this one says nothing."""
     nameless: list[str] = []
     """The option ids by which an agent that gives no name at all is known."""
+    methods: list[str] = []
+    """The ways to log in by which such an agent is known: it offers all of these."""
     identify: list[Reference] = []
     """Where the tool's name stands, in order."""
     titled: dict[str, str] = {}
@@ -148,6 +152,8 @@ class ProfileTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """`pending` or `in_progress`: a request stands for every such call, beside the one it may name."""
     moves: bool = False
     """A location without a diff beside a diff without a location is a move."""
+    bare: bool = False
+    """A diff may name its file without a directory: it is the one location of that name."""
     shown: bool = False
     """Every file that is changed is named by a location and shown by a diff, but for a move's two ends."""
     sticky_cwd: bool = False
