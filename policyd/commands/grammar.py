@@ -268,6 +268,7 @@ class Reader(Text):
             rest = self.source[start : min(end, start + size)]
             found, size = _first(rest), size * 8
         if found is None:
+            self.opaque("a substitution cannot be followed")
             self._rough(self.source[start:end])
             return end
         reader = Reader(self.run, f": {rest}", self.state, self.via, script, self.fed)
