@@ -47,6 +47,8 @@ _NAMING = FILE_ROLES | LINKED
 _REACHES = {reach.value: reach for reach in Reach}
 _NO_FILE = re.compile(r"-?|/dev/(?:null|zero|tty|std(?:in|out|err)|fd/[0-9]+)").fullmatch
 """Operands that name no file: standard input, the null device, an open descriptor (`<(…)` becomes one)."""
+_NAMED = re.compile(r"(?![0-9,.-]+\Z).*\w", re.DOTALL).match
+"""Values that may name a file: no numbers, no signs."""
 _LEADS_AWAY = re.compile(r"[/~]|(?:.*/)?\.\.(?:/|$)").match
 """Paths that may lie outside the directory the command runs in."""
 Found = tuple[list[FileUse], list[UrlUse], list[str]]
@@ -229,6 +231,8 @@ def _options(found: _Uses, program: Program, parsed: Parsed, *, only_runs: bool 
             _value(found, program, given, given.value, only_runs=only_runs)
             if given.apart and given.role not in FILE_ROLES and not only_runs:
                 _spread(found, program, given.value, reach_of(program, parsed))
+                if program.ordered and parsed.mixed and _NAMED(given.value.text):
+                    found.file("read", given.value)
     if not only_runs:
         for word in parsed.unknown:
             found.mention(word)

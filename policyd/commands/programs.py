@@ -26,6 +26,7 @@ A table entry holds:
 - `listing`: options without which an operand makes something (`git branch NAME`); `check`: a checker of `scripts.py`
 - `needs`: options one of which must be given, else it writes or runs something (`tsc --noEmit`, `bash -n`); `mixes`: on
   every system it takes options behind operands too
+- `ordered`: on some systems options end at the first operand, so that behind one a value is an operand as well
 - `beside`: settings that lie beside an operand may be code, which it runs
 - `leads`: commands of its own that may be the first operand where the operands are arguments of a test runner
 - `ats`: a word `@file` stands for the options in that file
@@ -75,6 +76,7 @@ class Program(Struct, frozen=True):
     modes: frozenset[str] = frozenset()
     needs: frozenset[str] = frozenset()
     mixes: bool = False
+    ordered: bool = False
     ats: bool = False
     beside: bool = False
     leads: frozenset[str] = frozenset()
@@ -154,6 +156,7 @@ def _program(name: str, entry: Entry, above: Program | None = None, groups: Mapp
         modes=frozenset(_names(entry, "modes")),
         needs=frozenset(_names(entry, "needs")),
         mixes=bool(entry.get("mixes")),
+        ordered=bool(entry.get("ordered")),
         ats=bool(entry.get("ats")),
         beside=bool(entry.get("beside")),
         leads=frozenset(_names(entry, "leads")),
