@@ -154,7 +154,14 @@ def example(one: Ask) -> object:
     if action.url is not None:
         return f"{kind} {action.url.text}"
     table: Table = {"kind": "other" if action.mcp else kind, "tool": key.words[0]}
-    return {**table, "input": dict(action.args)} if action.args else table
+    return {**table, "input": without_nulls(dict(action.args))} if action.args else table
+
+
+def without_nulls(value: object) -> object:
+    """Return a value as TOML can say it: nothing in it is null."""
+    if isinstance(value, dict):
+        return {name: without_nulls(each) for name, each in value.items() if each is not None}
+    return [without_nulls(each) for each in value if each is not None] if isinstance(value, list) else value
 
 
 def near(one: Ask) -> object:
