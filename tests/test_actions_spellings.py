@@ -94,6 +94,24 @@ def test_an_older_gemini_names_what_it_calls_by_id_and_title() -> None:
     assert "other opaque: the MCP server and tool are not named on the wire" in doubtful
 
 
+WIDER = [
+    {"optionId": "proceed_always_server", "name": "Always Allow notes", "kind": "allow_always"},
+    {"optionId": "proceed_always_tool", "name": "Always Allow delete_note", "kind": "allow_always"},
+    {"optionId": "proceed_once", "name": "Allow", "kind": "allow_once"},
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "tool"), [(WIDER, "notes/delete_note"), (WIDER[1:], "/delete_note"), (WIDER[::2], ""), (WIDER[2:], "")]
+)
+def test_an_older_qwen_names_server_and_tool_in_what_it_offers_for_always(
+    options: list[dict[str, str]], tool: str
+) -> None:
+    (found, *_) = asked(opened("qwen-code", "0.12.0"), options, title='{"id":"a"}', kind="other", rawInput={"id": "a"})
+    named = f'other tool {tool} {{"id": "a"}}' if tool else "other opaque: the MCP server and tool are not named"
+    assert found.startswith(named)
+
+
 def test_a_diff_of_an_older_gemini_names_its_file_and_no_directory() -> None:
     talk = opened("gemini-cli", "0.12.0")
     diff = {"type": "diff", "path": "a.py", "oldText": "x", "newText": "y"}

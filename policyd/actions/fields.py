@@ -3,7 +3,7 @@
 A reference is a dotted place, `rawInput.requests[].url`, or a table that adds a reader:
 `{ from = "title", template = "Run `{}`" }`, `{ from = "content", read = "json_text", field = "command" }`,
 `{ from = "options._meta.parts[]", where = "scope=command", field = "text" }`. `hole` picks a named hole of the
-template; `hole = "*"` takes the whole text if it fits.
+template; `hole = "*"` takes the whole text if it fits. A template beside a `field` is of that field's text.
 
 The places: `rawInput`, `locations`, `diff`, `title` (the request's, else the latest), `first_title`, `content` (the
 texts of content blocks, the request's first), `name`, `toolCallId`, `_meta`, `options`. `[]` goes through a list or
@@ -129,7 +129,7 @@ class Ref(Struct, frozen=True):
         return value if self.hole == "*" else holes.get(self.hole, "")
 
     def _read(self, found: Found) -> Sequence[Found]:
-        value = self._taken(found.value)
+        value = found.value if self.field else self._taken(found.value)
         if self.json:
             try:
                 value = json_text(value if isinstance(value, str) else "")
@@ -137,7 +137,10 @@ class Ref(Struct, frozen=True):
                 return ()
         if self.where[0] and not (isinstance(value, dict) and value.get(self.where[0]) == self.where[1]):
             return ()
-        return _walk([Found(value, found.origin)], self.field)
+        read = _walk([Found(value, found.origin)], self.field)
+        if not (self.template and self.field):
+            return read
+        return [Found(text, one.origin) for one in read if (text := self._taken(one.value))]
 
 
 def _known(place: str) -> str:
