@@ -77,11 +77,12 @@ def by_another(lines: list[Any]) -> list[Any]:
     )
 
 
-def near(lines: list[Any], command: str) -> Iterator[tuple[str, list[Any]]]:
-    """Yield what is nearly the same call."""
+def near(lines: list[Any], command: str, place: str) -> Iterator[tuple[str, list[Any]]]:
+    """Yield what is nearly the same call; `place` is where the command runs, as a grant says it."""
     for how, form in NEAR.items():
         yield how, respelled(lines, command, form.format(command))
-    yield "another directory", respelled(lines, HERE, f"{HERE}/sub")
+    old = place if place.startswith("/") else HERE
+    yield "another directory", respelled(lines, old, f"{old}/sub")
     yield "another agent", by_another(lines)
 
 
@@ -90,7 +91,7 @@ def test_near_misses_of_a_granted_command_ask(path: Path) -> None:
     for lines, at, command, offer in list(settled(path))[:2]:
         request, _, context = list(played(lines))[at]
         assert decided(offer, request, context, root(context)) is Effect.ALLOW
-        for how, other in near(lines, command):
+        for how, other in near(lines, command, offer.members[0].cwd[0]):
             found = list(played(other))
             assert found, how
             for asked, _, where in found[at : at + 1]:
