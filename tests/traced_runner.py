@@ -57,7 +57,7 @@ def run(base: str, line: str) -> bytes:
     watched, given = os.pipe()
     started = subprocess.Popen(
         ["/bin/bash", "--norc", "--noprofile", "-c", line],
-        cwd=f"{base}/app", env={**env, "TERM": "xterm"}, start_new_session=True,
+        cwd=f"{base}/app", env={**env, "TERM": "xterm", "JAVA_TOOL_OPTIONS": "-XX:-UsePerfData"}, start_new_session=True,
         stdin=subprocess.DEVNULL, stdout=given, stderr=given,
     )  # fmt: skip
     os.close(given)
