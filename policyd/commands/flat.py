@@ -72,6 +72,7 @@ def taken_apart(text: Text) -> tuple[Sequence[Part] | None, Mapping[int, int] | 
         if parts is not None:
             return parts, None
         del documents[kept:]
+        text.source = written  # a place in the one is another in the other
     parts = divide(written)
     if parts is not None:
         return parts, None
