@@ -728,6 +728,15 @@ def test_every_action_of_a_request_needs_its_own_grant() -> None:
     assert decide(ruled, only, run("pwd"), grant=remembers).effect is Effect.ALLOW
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_two_equal_defaults_of_one_layer_the_one_that_does_not_delegate_counts(order: int) -> None:
+    ground = '[defaults]\nexecute="ask"\n'
+    strict, lenient = ((Layer.MANAGED, True, text) for text in (ground, f"{ground}delegate=true"))
+    allows = (Layer.USER, True, '[[rule]]\neffect="allow"\ncommand="**"')
+    assert effect(load_layers(*(strict, lenient)[::order], allows), run("ls")) == "ask"
+    assert effect(load_layers(lenient, allows), run("ls")) == "allow"
+
+
 @pytest.mark.parametrize("other", [None, Effect.ALLOW])
 def test_a_remembered_denial_of_one_action_denies_the_request(other: Effect | None) -> None:
     never = run("make")
