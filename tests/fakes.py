@@ -54,8 +54,11 @@ class FakeFilesystem:
         return (path in self.files and self.files[path] is None) or any(key.startswith(prefix) for key in self.files)
 
     def identity(self, path: str) -> tuple[int, int] | None:
-        """Device 1 and the position of the resolved path among the files."""
-        real = self.resolve(path)
+        """Device 1 and the position of the resolved path among the files, None where it cannot be looked at."""
+        try:
+            real = self.resolve(path)
+        except OSError:
+            return None
         return (1, sorted(self.files).index(real)) if real in self.files else None
 
     def listing(self, directory: str) -> tuple[str, ...] | None:
