@@ -115,6 +115,30 @@ def test_an_agent_may_work_in_the_directory_it_was_started_in(name: str, places:
     assert asked(talk, **command) == ["execute $ make" + (f" (in {places})" if places != HERE else "")]
 
 
+@pytest.mark.parametrize(
+    ("name", "title", "places"),
+    [
+        ("nanocoder", "execute_bash: make", f"{HERE}|/home/dev/other|/home/dev/other/sub"),
+        ("Kimi Code CLI", "Shell: make", f"{HERE}|/home/dev/other"),
+        ("nobody", "make", ""),
+    ],
+)
+def test_one_directory_may_serve_all_sessions(name: str, title: str, places: str) -> None:
+    talk = opened(name)
+    talk.observe("c2a", {"id": 9, "method": "session/new", "params": {"cwd": "/home/dev/other", "mcpServers": []}})
+    talk.observe("a2c", {"id": 9, "result": {"sessionId": "t"}})
+    moved = {"sessionUpdate": "tool_call", "toolCallId": "m", "kind": "execute", "rawInput": {"command": "cd sub"}}
+    talk.observe("a2c", {"method": "session/update", "params": {"sessionId": "t", "update": moved}})
+    done = {"sessionUpdate": "tool_call_update", "toolCallId": "m", "status": "completed"}
+    talk.observe("a2c", {"method": "session/update", "params": {"sessionId": "t", "update": done}})
+    text = {"type": "text", "text": "Requesting approval to perform: Run command `make`"}
+    kimi = {"content": [{"type": "content", "content": text}]}
+    fields: dict[str, Any] = {"rawInput": {"command": "make"}, "kind": "execute"} if name != "Kimi Code CLI" else kimi
+    update(talk, toolCallId="c", title=title, **fields)
+    found = asked(talk, toolCallId="c", title=title, **fields)
+    assert found[0] == "execute $ make" + (f" (in {places})" if places else "")
+
+
 def test_a_directory_stated_of_a_command_may_start_where_the_shell_stands() -> None:
     talk = opened("nobody")
     update(talk, toolCallId="a", kind="execute", rawInput={"command": "cd sub"}, status="completed")

@@ -389,15 +389,24 @@ class Conversation:
 
     def _seen(self, session: Session, before: Iterable[str] = ()) -> Seen:
         machine, workspace = self.machine, self._opened_workspace(session)
-        stands, known = session.stands(before), session.seen
+        stands, known = self._stands(session, before), session.seen
         if known is not None and known.around.workspace is workspace and known.around.cwds == stands:
             return known
         own = tuple(f"{root.rstrip('/')}/.policyd" for root in workspace.roots)
         reserved = (*machine.reserved, *own)
-        roams = self.profile.data.sticky_files
+        roams = self.profile.data.sticky_files or self.profile.data.shared
         around = Surroundings(workspace, machine.fs, machine.shell, reserved, session.servers, stands, roams)
         session.seen = Seen(around)
         return session.seen
+
+    def _stands(self, session: Session, before: Iterable[str]) -> tuple[str, ...]:
+        """Return where a session's shell may stand: where the agent has one for all, wherever any of them may."""
+        own = session.stands(before)
+        if not self.profile.data.shared:
+            return own
+        others = [other for other in self.sessions.values() if other.cwd and other is not session]
+        every = [own, *(other.stands() for other in others)]
+        return tuple(dict.fromkeys(place for places in every for place in places)) if all(every) else ()
 
     def _request(
         self, ident: str, asked: Mapping[str, object], options: list[object], actions: tuple[Action, ...]

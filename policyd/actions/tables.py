@@ -160,6 +160,8 @@ class ProfileTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The shell keeps its directory between calls."""
     sticky_files: bool = False
     """Relative paths of other calls start where that shell stands."""
+    shared: bool = False
+    """One directory serves all sessions: that of whichever it last worked for."""
     launched: bool = False
     """It may work in the directory it was started in, whatever a session's is."""
     refuse: list[str] = []
