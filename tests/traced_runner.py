@@ -54,11 +54,11 @@ def mark(name: str) -> None:
 def run(base: str, line: str) -> bytes:
     """Run a line in a process group of its own, which has an end; return the beginning of what it printed."""
     env = {"PATH": os.environ["PATH"], "HOME": f"{base}/home", "TMPDIR": f"{base}/tmp", "LC_ALL": "C.UTF-8"}
+    env |= {"TERM": "xterm", "JAVA_TOOL_OPTIONS": "-XX:-UsePerfData"}
     watched, given = os.pipe()
     started = subprocess.Popen(
         ["/bin/bash", "--norc", "--noprofile", "-c", line],
-        cwd=f"{base}/app", env={**env, "TERM": "xterm", "JAVA_TOOL_OPTIONS": "-XX:-UsePerfData"}, start_new_session=True,
-        stdin=subprocess.DEVNULL, stdout=given, stderr=given,
+        cwd=f"{base}/app", env=env, stdin=subprocess.DEVNULL, stdout=given, stderr=given, start_new_session=True,
     )  # fmt: skip
     os.close(given)
     ends = time.monotonic() + SECONDS
