@@ -108,7 +108,8 @@ RULES: dict[str, tuple[str, ...]] = {
     "move": (
         "cd d", "cd ..", "cd nope", 'cd "$x"', "cd d/e", "cd", "cd -", "cd d && p1 .", "cd nope || @jump",
         "cd d || @jump", "cd $x", "cd d e", "cd -- d", "cd -P d", "cd ''", 'cd "$PWD/d"', "cd $OLDPWD", "cd ./d",
-        "cd d/..", "pushd d", "popd", "pushd d > /dev/null", "cd ~", "cd l", "cd l/..", "cd -P l", "cd -L l/..",
+        "cd d/..", "cd l/../e", "cd ../d", "pushd d", "popd", "pushd d > /dev/null", "cd ~", "cd l", "cd l/..",
+        "cd -P l", "cd -L l/..",
         "builtin cd d", "command cd d", "cd d 2>/dev/null", "cd * ", "cd d*", "cd {d,nope}", "chdir d", "cd -Q d",
         "cd g", "HOME=d cd", "CDPATH=d cd e", "cd $(pwd)/d", "eval cd d", "env cd d", 'cd "$(dirname d/e)"',
         'cd "$(p3 d)"',

@@ -25,6 +25,7 @@ from msgspec import Struct
 
 from policyd.commands import read
 from policyd.model import FileUse, Reading, Role, SimpleCommand, Word, WordKind
+from policyd.storage.filesystem import RealFilesystem
 from tests.commands_generator import PROGRAMS, TOOLS
 
 BASH = ("/bin/bash", "--noprofile", "--norc")
@@ -75,7 +76,7 @@ def work(scratch: Path) -> Path:
 
 def reading(text: str, scratch: Path, shell: str = "bash") -> Reading:
     """Read a text where it is run."""
-    return read(text, cwd=(str(work(scratch)),), home=str(home(scratch)), shell=shell)
+    return read(text, cwd=(str(work(scratch)),), home=str(home(scratch)), shell=shell, fs=RealFilesystem())
 
 
 def outcome(text: str, stubs: Path, scratch: Path, shell: Sequence[str] = BASH) -> Outcome:

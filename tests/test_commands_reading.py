@@ -23,6 +23,7 @@ from policyd.commands.words import Scanner
 from policyd.model import Reading, Role, SimpleCommand, Word, WordKind
 from tests.commands_generator import Generator
 from tests.commands_shown import shown
+from tests.fakes import FakeFilesystem
 from tests.rowwise import in_groups
 
 DATA = Path(__file__).parent / "data" / "commands"
@@ -845,3 +846,17 @@ def test_a_write_through_a_link_of_the_same_text_is_opaque(text: str, opaque: bo
     assert any("link" in reason or "not known" in reason for reason in reading(text).opaque) == opaque or (
         opaque and any(use.unknown for use in reading(text).files)
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "sure"),
+    [
+        ("cd link/../c && ls", False), ("cd link && cd ../c && ls", False), ("cd a && cd ../link/../c && ls", False),
+        ("sh -c 'cd link/../c && ls'", False), ("env -C a cd ../link/../c", True), ("cd link/../a && ls", True),
+        ("cd link && cd .. && ls", True), ("cd a/../c && ls", True), ("cd a && cd ../c && ls", True),
+    ],
+)  # fmt: skip
+def test_back_through_a_link_leads_elsewhere_where_the_directory_is_not_there(text: str, sure: bool) -> None:
+    disk = FakeFilesystem(dict.fromkeys(("/w", "/w/a", "/v", "/v/b", "/v/c")), links={"/w/link": "/v/b"})
+    found = read(text, cwd=CWD, home=HOME, fs=disk)
+    assert (found.opaque == ()) is sure

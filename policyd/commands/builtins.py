@@ -11,6 +11,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Iterator
 
@@ -51,6 +52,7 @@ _FLAGS = re.compile(r"[-+][a-zA-Z]*|").fullmatch
 MOVES = frozenset({"cd", "chdir"})
 _LEADS = frozenset({"CDPATH", "HOME", "OLDPWD", "PWD"})
 """Variables that say where `cd` leads."""
+_STEPS_ONLY = frozenset({"", ".", ".."})
 _TOPLEVEL = frozenset(Word(f'"$(git rev-parse --show-toplevel{quiet})"', UNKNOWN) for quiet in ("", " 2>/dev/null"))
 """Where the repository begins, in quotes: where there is none, `cd` stays where it is."""
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=)(.*)", re.DOTALL)
@@ -77,7 +79,7 @@ def directory(words: Words, env: tuple[Assignment, ...], state: State) -> Cwd | 
         return None
     if len(words) == 1 and words[0].kind is CONST and words[0].text[:1] != "-":
         known = not state.tainted and "CDPATH" not in state.names
-        return (enter(state.cwd, words[0].text) or None) if known else None
+        return _entered(state, words[0].text) if known else None
     rest = list(words)
     while rest and rest[0].kind is CONST and re.fullmatch(r"-[LPe@]+", rest[0].text):
         if "P" in rest.pop(0).text:  # a later `..` leads out of what a link points to
@@ -94,7 +96,15 @@ def directory(words: Words, env: tuple[Assignment, ...], state: State) -> Cwd | 
         return state.above or None
     if len(rest) > 1 or target.kind is not CONST or target.text == "-":
         return None
-    return enter(state.cwd, target.text) or None
+    return _entered(state, target.text)
+
+
+def _entered(state: State, text: str) -> Cwd | None:
+    """Return where `cd` leads that is spelled so; if that is not there, it goes back by the directories themselves."""
+    parts = text.split("/") if ".." in text else []
+    if ".." in parts and not _STEPS_ONLY.issuperset(parts[parts.index("..") :]):
+        state.backs.update(dict.fromkeys(posixpath.join(place, text) for place in state.cwd))
+    return enter(state.cwd, text) or None
 
 
 def moved(there: Cwd | None, here: Cwd) -> Pair:
@@ -203,7 +213,7 @@ def _mapfile(words: Words, state: State, opaque: Opaque) -> None:
 
 
 def _getopts(words: Words, state: State, opaque: Opaque) -> None:
-    for word in words[1:2]:
+    for _, word in list(_operands(words, ""))[1:2]:
         _set_name(word, state, opaque, plain=False)
 
 

@@ -89,6 +89,8 @@ def _filled(bare: Reading, home: str, fs: Filesystem | None) -> Reading:
             break
     if len(bare.commands) > 1:
         reasons.update(dict.fromkeys(_through_links(bare.commands, files)))
+    if bare.backs and fs is not None:
+        reasons.update(dict.fromkeys(_elsewhere(bare.backs, fs)))
     return Reading(bare.commands, tuple(files), tuple(urls), told(reasons))
 
 
@@ -103,6 +105,18 @@ def _through_links(commands: tuple[SimpleCommand, ...], files: list[FileUse]) ->
             where = {name for path in (use.word.text, *use.cwd) for name in path.split("/")}
             if where & names or use.word.kind is not CONST:
                 yield f"`{use.word.text}` may lead through a link that is made here"
+
+
+def _elsewhere(backs: tuple[str, ...], fs: Filesystem) -> Iterator[str]:
+    """Yield what `cd ../x` may be where it is not there, and a link leads `..` to another `x`."""
+    for spelled in backs:
+        place = posixpath.normpath(spelled)
+        try:
+            there = fs.is_dir(place) or fs.resolve(spelled) == fs.resolve(place)
+        except OSError:
+            there = False
+        if not there:
+            yield f"`cd` to `{place}`, which is not there, may lead through a link"
 
 
 def _makes_links(command: SimpleCommand) -> bool:
@@ -133,7 +147,7 @@ def _read(text: str, cwd: tuple[str, ...], home: str, shell: str, above: tuple[s
     if words is not None and len(words) <= WORDS and not is_special(words[0].text.rpartition("/")[2], words):
         return Reading((SimpleCommand(words, text, cwd=cwd),))
     run = Run()
-    state = State(home, cwd, told=run.opaque, start=cwd, above=above)
+    state = State(home, cwd, told=run.opaque, backs=run.backs, start=cwd, above=above)
     try:
         if words is not None:
             _called(run, state, Call(words, text))
@@ -247,7 +261,7 @@ def read_argv(
     call = Call((*map(constant, argv), *rest), " ".join(argv), assignments)
     try:
         above = _above(cwd, fs) if any(_TOPLEVEL in word for word in argv) else ()
-        _called(run, State(home, cwd, told=run.opaque, start=cwd, above=above), call)
+        _called(run, State(home, cwd, told=run.opaque, backs=run.backs, start=cwd, above=above), call)
     except FullError as full:
         run.opaque(f"the command is {full}; the rest was not read")
     except RecursionError:

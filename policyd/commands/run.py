@@ -44,6 +44,7 @@ class Run(Struct):
     urls: list[UrlUse] = field(default_factory=list)
     reasons: dict[str, None] = field(default_factory=dict)
     documents: list[Document] = field(default_factory=list)
+    backs: dict[str, None] = field(default_factory=dict)
     depth: int = 0
     left: int = PARTS
     """Parts that may still be added."""
@@ -87,7 +88,7 @@ class Run(Struct):
     def reading(self) -> Reading:
         """Return what was found."""
         reasons = told(self.reasons) if self.reasons else ()
-        return Reading(tuple(self.commands), tuple(self.files), tuple(self.urls), reasons)
+        return Reading(tuple(self.commands), tuple(self.files), tuple(self.urls), reasons, tuple(self.backs))
 
 
 def told(reasons: Iterable[str]) -> tuple[str, ...]:

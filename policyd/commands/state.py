@@ -113,6 +113,8 @@ class State(Struct):
     """False once no value can be trusted any more."""
     told: Callable[[str], object] = _untold
     """Notes a part that is not understood."""
+    backs: dict[str, None] = field(default_factory=dict)
+    """What `Reading.backs` will be; all shells of a text share it."""
     picky: bool = False
     """A glob that matches nothing is an error (zsh), behind which nothing of the line runs."""
     jumps: int = 0
@@ -131,7 +133,7 @@ class State(Struct):
         """Return the state of another shell started from this one: no variable of this one is known in it."""
         found = State(self.home, cwd, dict.fromkeys(self.names), self.taint, self.tainted, told=self.told)
         found.start, found.above = self.start, self.above
-        found.physical = self.physical or cwd != self.cwd
+        found.physical, found.backs = self.physical or cwd != self.cwd, self.backs
         return found
 
     def lookup(self, name: str) -> Word | None:

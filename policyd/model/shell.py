@@ -114,3 +114,5 @@ class Reading(Struct, frozen=True, gc=False):
     urls: tuple[UrlUse, ...] = ()
     opaque: tuple[str, ...] = ()
     """Why a part could not be understood, in words; beside the parts that were."""
+    backs: tuple[str, ...] = ()
+    """Where `cd ../x` leads, as it is spelled from where the shell is: elsewhere, if links are on the way."""
