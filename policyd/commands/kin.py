@@ -12,7 +12,7 @@ Rules of this module:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from policyd.commands import programs
 from policyd.commands.inner import MORE_INPUT
@@ -129,8 +129,8 @@ def _named(text: str) -> Iterator[tuple[list[str], list[str]]]:
         yield names.split(), words.split()
 
 
-def _alike() -> Mapping[str, Mapping[_Phrase, tuple[_Phrase, ...]]]:
-    """Return, for each program, phrases with those that mean the same."""
+def _alike() -> Mapping[str, Mapping[str, Sequence[tuple[_Phrase, tuple[_Phrase, ...]]]]]:
+    """Return, for each program and first word, phrases with those that mean the same."""
     found: dict[str, dict[_Phrase, tuple[_Phrase, ...]]] = {}
     families = _named(_FAMILIES)
     classes = [(names, [(sub,), (head.rstrip(":"), sub)]) for names, (head, *subs) in families for sub in subs]
@@ -142,7 +142,11 @@ def _alike() -> Mapping[str, Mapping[_Phrase, tuple[_Phrase, ...]]]:
         for name in names:
             table = found.setdefault(name, {})
             table.update({one: tuple(other for other in phrases if other != one) for one in phrases})
-    return found
+    filed: dict[str, dict[str, list[tuple[_Phrase, tuple[_Phrase, ...]]]]] = {}
+    for name, table in found.items():
+        for phrase, others in table.items():
+            filed.setdefault(name, {}).setdefault(phrase[0], []).append((phrase, others))
+    return filed
 
 
 _SAME = _alike()
@@ -188,8 +192,8 @@ def kin(name: str, words: Words) -> Iterator[tuple[str, Words]]:
             yield _PROGRAMS[name, text], words[at + 1 :]
         if (name, text) in _NAMING:
             yield name, (*words[:at], *words[at + 2 :])
-        for phrase, others in _SAME.get(name, {}).items():
-            if phrase[0] == text and _spell(phrase, words[at : at + len(phrase)]):
+        for phrase, others in _SAME.get(name, {}).get(text, ()):
+            if _spell(phrase, words[at : at + len(phrase)]):
                 rest = words[at + len(phrase) :]
                 yield from ((name, (*words[:at], *map(Word, other), *rest)) for other in others)
 
