@@ -56,6 +56,7 @@ _KEEPS_PREFIX = frozenset(
     ]
 )
 """Builtins after which a POSIX shell keeps the assignments in front of them."""
+_DECLARES = frozenset({"declare", "local", "typeset"})
 
 
 class Call(Struct):
@@ -163,8 +164,7 @@ def simple(run: Run, state: State, call: Call, script: Script) -> tuple[int, Pai
     if own:
         after = builtins.apply(name, last.argv, last.env, state, run.opaque)
         pair = after if name != "eval" else ((), ()) if not found.inners else pair
-        if name in _KEEPS_PREFIX:
-            _keep(state, last.env)
+        _prefixed(state, name, last.env)
     return index, pair
 
 
@@ -179,15 +179,17 @@ def _builtin(run: Run, state: State, call: Call, name: str) -> tuple[int, Pair]:
     for place in places:
         _ordinary(run, state, call, place, idle)
     pair = builtins.moved(there, here) if moves else builtins.apply(name, call.argv, call.env, state, run.opaque)
-    if call.env and name in _KEEPS_PREFIX:
-        _keep(state, call.env)
+    _prefixed(state, name, call.env)
     return first, pair
 
 
-def _keep(state: State, env: tuple[Assignment, ...]) -> None:
-    """Keep the assignments in front of a builtin of which a POSIX shell keeps them."""
+def _prefixed(state: State, name: str, env: tuple[Assignment, ...]) -> None:
+    """Follow assignments in front of a builtin: a POSIX shell keeps some; what `declare` sets in their place is lost."""
     for assignment in env:
-        state.assign(assignment.name, None, plain=False)
+        if name in _KEEPS_PREFIX:
+            state.assign(assignment.name, None, plain=False)
+        elif name in _DECLARES:
+            state.bind(assignment.name, None)
 
 
 def _cut(run: Run, call: Call) -> Call:
