@@ -184,7 +184,7 @@ def _builtin(run: Run, state: State, call: Call, name: str) -> tuple[int, Pair]:
 
 
 def _prefixed(state: State, name: str, env: tuple[Assignment, ...]) -> None:
-    """Follow assignments in front of a builtin: a POSIX shell keeps some; what `declare` sets in their place is lost."""
+    """Follow assignments in front of a builtin: a POSIX shell keeps some; what `declare` makes of one is lost."""
     for assignment in env:
         if name in _KEEPS_PREFIX:
             state.assign(assignment.name, None, plain=False)
