@@ -58,8 +58,8 @@ RULES: dict[str, tuple[str, ...]] = {
         "@move@redirect", "@jump@redirect", "@change@redirect",
     ),
     "set": (
-        "x=q", "x=q", "y=q", "x=q y=r", "x=$y", "export x=q", "declare x=q", "readonly x=q", "x=q; y=$x", "cd d",
-        "cd d && x=q", "x=q; cd d",
+        "x=q", "x=z declare x=q", "y=q", "x=q y=r", "x=$y", "export x=q", "declare x=q", "readonly x=q", "x=q; y=$x",
+        "cd d", "cd d && x=q", "x=q; cd d",
     ),
     "failing": (" < nope", " > nope/f", " >&9", " 2> nope/f", " < g", ' > "$y/f"'),
     "guard": (
