@@ -154,3 +154,18 @@ def test_nothing_is_known_of_relative_paths_where_nobody_knows_where_the_shell_s
     assert asked(talk, toolCallId="c", kind="edit", rawInput={"path": f"{HERE}/x", "content": "y"}) == [
         f"edit {HERE}/x"
     ]
+
+
+@pytest.mark.parametrize("path", ["x", "/srv/x", "~/x"])
+@pytest.mark.parametrize("ran", [True, False])
+def test_where_relative_paths_of_hermes_start_is_not_known_once_it_has_run_a_command(path: str, ran: bool) -> None:
+    talk = opened("hermes-agent")
+    kind = "execute" if ran else "read"
+    update(talk, toolCallId="a", title="terminal: ls", kind=kind, status="completed")
+    raw = {"tool": "write_file", "arguments": {"path": path, "content": "y"}}
+    patch = {"tool": "patch", "arguments": {"patch": f"*** Begin Patch\n*** Delete File: {path}\n*** End Patch"}}
+    for fields in (raw, patch):
+        found = asked(talk, toolCallId="edit-1", kind="edit", rawInput=fields)
+        adrift = [line for line in found if "relative, and nobody says to what" in line]
+        assert bool(adrift) is (ran and path == "x")
+        assert any(line.split()[0] in ("edit", "delete", "delete+edit") and "opaque" not in line for line in found)

@@ -45,6 +45,8 @@ class Surroundings(Struct, frozen=True):
     """Where the agent's shell may stand, absolute; empty = unknown."""
     roams: bool = False
     """Relative paths start there too, not always at the session's cwd."""
+    adrift: bool = False
+    """Nobody says any more where relative paths start."""
     within: tuple[str, ...] = ()
     """The reserved places, each with a slash behind it: what lies in one begins so."""
 

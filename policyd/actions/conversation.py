@@ -156,6 +156,7 @@ class Conversation:
         if not ident or not isinstance(result, TABLE):
             return
         session = known if known and asked.method == "session/load" else self.open(ident, asked.params)
+        session.lost |= self.profile.data.adrift and asked.method != "session/new"
         if not self.profile.data.mode.stated:
             session.mode = ""
         self._stated(session, current_mode(fields, self.profile.data.mode.option))
@@ -277,6 +278,7 @@ class Conversation:
             if isinstance(call_id, str):
                 if self.profile.data.sticky_cwd:
                     session.follow(call_id, update, self.machine)
+                session.lost |= self.profile.data.adrift and update.get("kind") == "execute"
                 self._keep(session, session.told(call_id, keyed(update, self.profile.data.freeform)))
 
     def _adopt(self, parent: Session, update: Mapping[str, object]) -> None:
@@ -395,7 +397,8 @@ class Conversation:
         own = tuple(f"{root.rstrip('/')}/.policyd" for root in workspace.roots)
         reserved = (*machine.reserved, *own)
         roams = self.profile.data.sticky_files or self.profile.data.shared
-        around = Surroundings(workspace, machine.fs, machine.shell, reserved, session.servers, stands, roams)
+        adrift = self.profile.data.adrift and session.lost
+        around = Surroundings(workspace, machine.fs, machine.shell, reserved, session.servers, stands, roams, adrift)
         session.seen = Seen(around)
         return session.seen
 

@@ -182,6 +182,13 @@ def patches_of(build: Builder) -> None:
     for file, origin in _patched(build, "patch", apply_patch):
         kinds = frozenset({file.kind, "edit"}) if file.kind == "move" else frozenset({file.kind})
         build.path(file.path, kinds | (build.kinds - {"other"}), origin)
+        _adrift(build, file.path, kinds, origin)
+
+
+def _adrift(build: Builder, text: str, kinds: frozenset[str], origin: str) -> None:
+    """Add an opaque action for a relative path where nobody says any more where it starts."""
+    if build.around.adrift and not text.startswith(("/", "~/")):
+        build.opaque("the path is relative, and nobody says to what", kinds, origin)
 
 
 def _patched(
@@ -354,6 +361,7 @@ def _target(build: Builder, spec: ToolSpec, text: str, target: Target, base: tup
     table, kinds, origin = spec.table, target.kinds, target.origin
     reach = Reach(table.reach) if table.reach else Reach.CONTENT if kinds & WIDE else Reach.ENTRY
     build.path(text, kinds, origin, reach=reach, base=base, glob=target.glob)
+    _adrift(build, text, kinds, origin)
     if is_remote(text):
         build.opaque("the path may be one of another machine", kinds, origin)
     if kinds == {"other"}:

@@ -160,6 +160,8 @@ class ProfileTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The shell keeps its directory between calls."""
     sticky_files: bool = False
     """Relative paths of other calls start where that shell stands."""
+    adrift: bool = False
+    """Once it has run a command nobody says where relative paths start: the command's directory is not on the wire."""
     shared: bool = False
     """One directory serves all sessions: that of whichever it last worked for."""
     launched: bool = False
