@@ -356,6 +356,9 @@ def _script(
             inside.assign(assignment.name, assignment.value, exported=True)
             if not level.whole or len(via) > 1:  # `sudo` and its kin take variables out
                 inside.bind(assignment.name, None)
+    else:
+        for assignment in level.env:  # it is seen in the text of `eval`, and only there
+            state.bind(assignment.name, None)
     if word is None:
         return cwd, cwd
     if word.kind is CONST:
