@@ -57,6 +57,8 @@ _KEEPS_PREFIX = frozenset(
 )
 """Builtins after which a POSIX shell keeps the assignments in front of them."""
 _DECLARES = frozenset({"declare", "local", "typeset"})
+_FULL = frozenset({"bash -c", "rbash -c", "zsh -c"})
+"""How texts are given to shells that read them as bash does; those for zsh were looked at as a whole."""
 
 
 class Call(Struct):
@@ -348,10 +350,12 @@ def _script(
     cwd, via = where
     inside = state
     if not inner.here:
-        inside = state if inner.via == "trap" else state.fresh(cwd)
         if inner.via == "trap":
             inside.taint_all(TAINTS_ALL["trap"])
             inside.cwd = ()
+        else:
+            inside = state.fresh(cwd)
+            inside.lesser = inner.via not in _FULL
         for assignment in level.env + inner.env:
             inside.assign(assignment.name, assignment.value, exported=True)
             if not level.whole or len(via) > 1:  # `sudo` and its kin take variables out

@@ -45,6 +45,8 @@ def script(run: Run, text: str, state: State, via: tuple[str, ...]) -> Pair:
 
 def whole(text: Text) -> Pair:
     """Read a whole text as it was written."""
+    if text.state.lesser:
+        _lesser(text)
     words = bare(text.source) if text.run.depth else None  # what stands in another text is mostly one plain command
     if words is not None:
         return _words(text, Part("", text.source.rstrip(), words))
@@ -57,6 +59,13 @@ def whole(text: Text) -> Pair:
 
 
 Text.whole = whole
+
+
+def _lesser(text: Text) -> None:
+    from policyd.commands.posix import difference
+
+    if why := difference(text.source):
+        text.opaque(why)
 
 
 def taken_apart(text: Text) -> tuple[Sequence[Part] | None, Mapping[int, int] | None]:

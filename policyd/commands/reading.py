@@ -176,8 +176,7 @@ def _parse(run: Run, state: State, text: str, shell: str) -> None:
     why = _difference(text) if shell == "zsh" else ""
     state.picky = shell == "zsh"
     if shell in _BASH or (shell == "zsh" and not why):
-        if shell not in {"bash", "zsh", ""}:
-            run.reasons.update(dict.fromkeys(filter(None, [_lesser(text)])))
+        state.lesser = shell not in {"bash", "zsh", ""}
         _script(run, state, text)
         return
     told = foreign.plain(text, shell)
@@ -189,12 +188,6 @@ def _parse(run: Run, state: State, text: str, shell: str) -> None:
     if shell == "zsh":
         _script(run, state, text)
     _rough(run, state, text, shell.lower().removesuffix(".exe"))
-
-
-def _lesser(text: str) -> str:
-    from policyd.commands.posix import difference
-
-    return difference(text)
 
 
 def _difference(text: str) -> str:

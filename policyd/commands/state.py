@@ -117,6 +117,8 @@ class State(Struct):
     """What `Reading.backs` will be; all shells of a text share it."""
     picky: bool = False
     """A glob that matches nothing is an error (zsh), behind which nothing of the line runs."""
+    lesser: bool = False
+    """This shell may be less than bash (see `posix`)."""
     jumps: int = 0
     """How often a loop was left, or its next value taken, so far."""
     physical: bool = False

@@ -66,7 +66,6 @@ def _shell(name: str, words: Words, found: Unwrapped, fed: str) -> None:
     place = _place(words) if name in BASH_LIKE else -1
     if place > 0:
         found.inners.append(Inner(f"{name} -c", script=words[place]))
-        found.reasons += _otherwise(name, words[place])
         found.alike = True
         return
     at, script, stdin = 0, False, False
@@ -94,7 +93,6 @@ def _shell(name: str, words: Words, found: Unwrapped, fed: str) -> None:
         found.alike = name not in BASH_LIKE and not why
         if why:
             found.reasons.append(why)
-        found.reasons += _otherwise(name, value)
     elif stdin or at >= len(words) or _is_input(words[at]):
         found.reasons.append(f"`{name}` runs what it reads from its input")
 
@@ -104,15 +102,6 @@ def _is_usual(option: str, behind: Words) -> bool:
     if "o" in option and not (behind and constant_text(behind[0]) in _USUAL_NAMES):
         return False
     return _USUAL.issuperset(option[1:])
-
-
-def _otherwise(name: str, text: Word) -> list[str]:
-    """Return why a shell that is less than bash may read a text otherwise, nothing where it does not."""
-    if name not in BASH_LIKE or name in {"bash", "rbash"} or text.kind is not CONST:
-        return []
-    from policyd.commands.posix import difference
-
-    return list(filter(None, [difference(text.text)]))
 
 
 def _difference(name: str, words: Words) -> str:
