@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from policyd import engine, policy
 from policyd.model import Action, Context, Decision, Effect, Judged, Layer, PathRef, Request, Role, Source, Truth
+from policyd.service.change import tightened
 from tests import random_policies as draw
 from tests import reference
 from tests.ground import File
@@ -48,6 +49,18 @@ def with_file(files: list[File], layer: int, trusted: bool, table: dict[str, Any
     """Add a file somewhere among others."""
     at = rng.randint(0, len(files))
     return [*files[:at], (layer, trusted, table), *files[at:]]
+
+
+@settings(LAW, max_examples=60)
+@given(SEEDS)
+def test_a_policy_that_is_only_tightened_allows_nothing_that_one_of_both_does_not(rng: Random) -> None:
+    files = draw.files(rng)
+    others = rng.sample(files, rng.randint(0, len(files))) + draw.files(rng)
+    old, new = draw.load(files), draw.load(others)
+    both = tightened(old, new)
+    for asked, context in requests(rng):
+        if decide(both, asked, context).effect is Effect.ALLOW:
+            assert {decide(one, asked, context).effect for one in (old, new)} == {Effect.ALLOW}
 
 
 @LAW

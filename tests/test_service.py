@@ -419,6 +419,12 @@ def test_tighten_takes_new_denials_and_no_new_allows(places: Places) -> None:
     put(places, "a.toml", ALLOW_CAT)
     looked(made)
     assert ids(made.policy, Effect.ALLOW) == set() and ids(made.policy, Effect.DENY) == {"d", "e"}
+    rules = len(made.policy.rules)
+    for number in range(3):
+        put(places, "a.toml", ALLOW_CAT + DENY + f'[defaults]\nread = "allow"\nedit = "ask"\n# {number}\n')
+        looked(made)
+    entries = [(key, entry.effect) for each in made.policy.defaults for key, entry in each.entries.items()]
+    assert entries == [("read", Effect.ASK), ("edit", Effect.ASK)] and len(made.policy.rules) == rules
 
 
 STEPS = (

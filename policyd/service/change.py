@@ -5,12 +5,12 @@ Pure functions over compiled policies. Where it cannot be shown that a change on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from msgspec.structs import replace
 
 from policyd.model import Effect, Layer
-from policyd.policy import LayerDefaults, Lock, Policy, PolicySource, Rule
+from policyd.policy import Entry, LayerDefaults, Lock, Policy, PolicySource, Rule
 
 Signature = tuple[object, ...]
 
@@ -34,20 +34,18 @@ def loosens(old: Policy, new: Policy) -> bool:
 
 def grounds(policy: Policy) -> list[Signature]:
     """Return what a policy's defaults say."""
-    return [
-        (
-            each.rank,
-            sorted((key, entry.effect, entry.delegate) for key, entry in each.entries.items()),
-            *map(signature, each.rules),
-        )
-        for each in policy.defaults
-    ]
+    return [(*said(each), *map(signature, each.rules)) for each in policy.defaults]
+
+
+def said(ground: LayerDefaults) -> Signature:
+    """Return what the entries of a layer's defaults say."""
+    return ground.rank, sorted((key, entry.effect, entry.delegate) for key, entry in ground.entries.items())
 
 
 def with_vanished(new: Policy, old: Policy, files: Iterable[str]) -> Policy:
     """Return `new` with what `old` refused or asked in files that are no longer there (`files`: those that are)."""
     present = set(files)
-    kept = [rule for rule in old.rules if rule.ref.file not in present and rule.effect is not Effect.ALLOW]
+    kept = [rule for rule in strict(old.rules) if rule.ref.file not in present]
     ground = tuple(strict_ground(each, present) for each in old.defaults)
     ground = tuple(each for each in ground if each.entries or each.rules)
     if not kept and not ground:
@@ -75,30 +73,80 @@ def vanished_locks(old: Iterable[PolicySource], new: Iterable[PolicySource]) -> 
                 yield replace(source, data=tomli_w.dumps({"lock": lock}).encode())
 
 
-def strict_ground(ground: LayerDefaults, present: set[str]) -> LayerDefaults:
-    """Return what of a layer's defaults came from files that vanished and is no allow."""
+def strict_ground(ground: LayerDefaults, present: Container[str]) -> LayerDefaults:
+    """Return what of a layer's defaults is no allow and came from files that are not `present`."""
     entries = {
         key: entry
         for key, entry in ground.entries.items()
         if entry.ref.file not in present and entry.effect is not Effect.ALLOW
     }
-    rules = tuple(r for r in ground.rules if r.ref.file not in present and r.effect is not Effect.ALLOW)
+    rules = tuple(rule for rule in strict(ground.rules) if rule.ref.file not in present)
     return LayerDefaults(ground.rank, entries, rules)
 
 
 def tightened(old: Policy, new: Policy) -> Policy:
-    """Return a policy that allows only what both allow, and asks and refuses what either does."""
-    allows = {signature(rule): rule for rule in old.rules if rule.effect is Effect.ALLOW}
-    both = [joined(allows[signature(rule)], rule) for rule in new.rules if signature(rule) in allows]
-    strict = [rule for policy in (new, old) for rule in policy.rules if rule.effect is not Effect.ALLOW]
+    """Return a policy that allows only what both allow, with all rules and defaults of both that ask or deny."""
+    ground = [agreed_ground(each, old.defaults) for each in new.defaults]
     return replace(
         new,
-        rules=numbered((*both, *strict)),
-        defaults=(*new.defaults, *old.defaults),
+        rules=numbered((*agreed(new.rules, old.rules), *strict(new.rules), *more_strict(old.rules, new.rules))),
+        defaults=(*ground, *more_ground(old.defaults, ground)),
         lock=Lock(old.lock.refuse | new.lock.refuse, old.lock.settings | new.lock.settings),
         heads=tuple(dict.fromkeys((*new.heads, *old.heads))),
         revision=f"{new.revision}+tightened",
     )
+
+
+def agreed(new: Iterable[Rule], old: Iterable[Rule]) -> Iterator[Rule]:
+    """Yield the allows that are in both."""
+    allows = {signature(rule): rule for rule in old if rule.effect is Effect.ALLOW}
+    yield from (joined(allows[signature(rule)], rule) for rule in new if signature(rule) in allows)
+
+
+def strict(rules: Iterable[Rule]) -> Iterator[Rule]:
+    """Yield the rules that ask or deny."""
+    yield from (rule for rule in rules if rule.effect is not Effect.ALLOW)
+
+
+def more_strict(old: Iterable[Rule], new: Iterable[Rule]) -> Iterator[Rule]:
+    """Yield what of `old` asks or denies and is not in `new`: the same words may name a set that changed."""
+    there = {signature(rule): rule for rule in strict(new)}
+    for rule in strict(old):
+        same = there.get(signature(rule))
+        if same is None or same.compiled != rule.compiled:
+            yield rule
+
+
+def agreed_ground(ground: LayerDefaults, old: Iterable[LayerDefaults]) -> LayerDefaults:
+    """Return a layer's defaults; what only these allow asks. A block that only these have falls to their entries."""
+    before = [each for each in old if each.rank == ground.rank]
+    allowed = {key for each in before for key, entry in each.entries.items() if entry.effect is Effect.ALLOW}
+    entries = {
+        key: entry if entry.effect is not Effect.ALLOW or key in allowed else asking(entry)
+        for key, entry in ground.entries.items()
+    }
+    rules = [rule for each in before for rule in each.rules]
+    return LayerDefaults(ground.rank, entries, (*agreed(ground.rules, rules), *strict(ground.rules)))
+
+
+def asking(entry: Entry) -> Entry:
+    """Return an entry that asks instead."""
+    return replace(entry, ref=replace(entry.ref, effect=Effect.ASK), effect=Effect.ASK)
+
+
+def more_ground(old: Iterable[LayerDefaults], new: Iterable[LayerDefaults]) -> Iterator[LayerDefaults]:
+    """Yield what the defaults of `old` ask and deny, as far as those of `new` do not say the same."""
+    there = [strict_ground(each, ()) for each in new]
+    for each in old:
+        kept = strict_ground(each, ())
+        if (kept.entries or kept.rules) and not any(same_ground(kept, one) for one in there):
+            yield kept
+
+
+def same_ground(one: LayerDefaults, other: LayerDefaults) -> bool:
+    """Say whether two strict grounds of a layer say the same."""
+    rules = [*more_strict(one.rules, other.rules), *more_strict(other.rules, one.rules)]
+    return not rules and said(one) == said(other)
 
 
 def joined(old: Rule, new: Rule) -> Rule:
