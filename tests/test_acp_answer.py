@@ -196,6 +196,18 @@ def test_unsound_options_are_cancelled_whatever_was_decided() -> None:
         assert answer(effect, twice).effect is Effect.DENY
 
 
+@pytest.mark.parametrize("effect", Effect)
+def test_options_beyond_a_bound_are_cancelled(effect: Effect) -> None:
+    def chosen(more: int, ident: str) -> Answer:
+        rest = [{"optionId": f"r{at}", "name": "Reject", "kind": "reject_once"} for at in range(more)]
+        return answer(effect, options_of([allow(ident=ident), *rest]))
+
+    for bounded in (chosen(31, "yes"), chosen(1, "x" * 256), chosen(1, "\u00e9" * 128)):
+        assert bounded.effect is effect
+    for beyond in (chosen(32, "yes"), chosen(1, "x" * 257), chosen(1, "\u00e9" * 129)):
+        assert (beyond.effect, beyond.option) == (Effect.DENY, None)
+
+
 # ---- messages ----------------------------------------------------------------------------------------
 
 
