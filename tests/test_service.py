@@ -7,7 +7,7 @@ import select
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
 
@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from policyd.model import Effect, Layer
-from policyd.policy import Policy, PolicyError, load
+from policyd.policy import Policy, PolicyError, PolicySource, load
 from policyd.service import steady
 from policyd.service.book import Change, PolicyBook
 from policyd.service.change import loosens
@@ -427,6 +427,25 @@ def test_tighten_takes_new_denials_and_no_new_allows(places: Places) -> None:
     assert entries == [("read", Effect.ASK), ("edit", Effect.ASK)] and len(made.policy.rules) == rules
 
 
+def test_sessions_that_open_while_policies_may_only_tighten_allow_no_more_either(
+    places: Places, tmp_path: Path
+) -> None:
+    trusted = tmp_path / "trusted"
+    for name in ("one", "two", "trusted"):
+        (tmp_path / name / ".policyd").mkdir(parents=True)
+        (tmp_path / name / ".policyd/p.toml").write_text("version = 1\n" + ALLOW_LS)
+    TrustStore(places.trust).add(read_project(str(trusted)), datetime(2026, 11, 30, tzinfo=UTC))
+    put(places, "a.toml", DENY)
+    made = book(places, tighten=True)
+    put(places, "a.toml", DENY + DENY.replace("rm", "mv").replace('"d"', '"e"'))
+    looked(made)
+    put(places, "a.toml", ALLOW_CAT)
+    looked(made)
+    for name, home, allows in (("one", "", set()), ("two", "/home/other", set()), ("trusted", "", {"a"})):
+        policy = made.of((str(tmp_path / name),), home).policy
+        assert (ids(policy, Effect.ALLOW), ids(policy, Effect.DENY)) == (allows, {"d", "e"})
+
+
 STEPS = (
     (DENY + ALLOW_CAT, "in place of the old, line for line"),
     (DENY + ALLOW_LS + ALLOW_CAT + DENY.replace('"d"', '"e"'), "with more in it"),
@@ -459,6 +478,21 @@ def test_a_file_that_is_being_written_allows_nothing_that_was_not_allowed(
         assert (
             ids(made.policy, effect) == ids(made.of((str(fresh),)).policy, effect) == ids(book(places).policy, effect)
         )
+
+
+def test_a_file_that_is_being_written_is_not_forgotten_for_many_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steady, "KEPT", 2)
+    now = [100.0]
+    found, one = steady.Steady(lambda: now[0]), PolicySource(str(tmp_path / "a.toml"), b"", Layer.USER)
+    found.begin([replace(one, data=b"before")])
+    assert not found.look([one])
+    for name in "bcdef":
+        found.begin([replace(one, name=name), one])
+    assert not found.look([one])
+    now[0] += steady.QUIET
+    assert found.look([one])
 
 
 def test_a_file_that_stays_wrong_while_it_is_written_is_not_looked_at_all_the_time(

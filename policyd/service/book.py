@@ -7,8 +7,8 @@ Rules of this module:
 2. A file that vanishes keeps its denials, asks and locks until it is back or policyd starts again, in sessions that
    open meanwhile too.
 3. `look` may run in a thread: it reads files and compiles; nothing is in force before `take` swaps the references.
-4. With `reload = "tighten"` a running session is only tightened; so is every session while a file is being written
-   (`steady`): what it loosens counts later, when it is still the same.
+4. With `reload = "tighten"` every session is only tightened until policyd starts again, one that opens later too; so is
+   it while a file is being written (`steady`): what that loosens counts later, when it is still the same.
 5. `~/` is the home of whoever a session is of: who asks a daemon of another user has one of their own.
 """
 
@@ -116,7 +116,8 @@ class PolicyBook:
         self._fs = fs
         self._check = check
         self._trust = TrustStore(places.trust)
-        self._base = Found()
+        self._base = self._first = Found()
+        """What was read last, and at start: managed and user files."""
         self._in_force: dict[Key, InForce] = {}
         self._reported: tuple[str, ...] = ()
 
@@ -126,7 +127,7 @@ class PolicyBook:
         Raises:
             PolicyError: every mistake of every managed and user file.
         """
-        self._base = self._find_base()
+        self._base = self._first = self._find_base()
         self._in_force[BASE] = InForce(self._base, *self._compose(self._base, ""), good=self._base)
         self._steady.begin(self._base.sources)
         return self._in_force[BASE].policy
@@ -258,9 +259,14 @@ class PolicyBook:
         self._steady.begin(found.sources)
         beside = self._in_force.get((home, ()), self._in_force[BASE])
         policy, broken, good = self._kept(found, beside, home)
-        if beside.before:
-            policy = tightened(beside.before.policy, policy)
-        return InForce(found, policy, broken, good, before=beside.before)
+        earlier = beside.before.good if beside.before else self._first
+        if earlier.sources == base.sources or not (beside.before or self.tighten):
+            return InForce(found, policy, broken, good)
+        then = self._sources(earlier, roots)
+        old, was_broken = self._compose(then, home)
+        old = with_vanished(old, beside.policy, ())
+        before = None if self.tighten else InForce(then, old, was_broken, then)
+        return InForce(found, tightened(old, policy), broken or was_broken, good, before=before)
 
     def _kept(self, found: Found, old: InForce, home: str) -> tuple[Policy, str, Found]:
         """Return what files mean together with what stays of those that vanished since `old`, and what is at fault."""

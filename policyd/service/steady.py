@@ -32,8 +32,9 @@ class Steady:
 
     def begin(self, sources: Iterable[PolicySource]) -> None:
         """Take files that are read for the first time for steady: there is nothing else to go by."""
-        if len(self._since) > KEPT:  # all are restless for a while
-            self._since.clear()
+        if len(self._since) > KEPT:  # of those that are steady this is found out again
+            now = self._clock()
+            self._since = {name: one for name, one in list(self._since.items()) if now - one[1] < QUIET}
         for source in sources:
             self._since.setdefault(source.name, (seen(source), -inf))
 
