@@ -367,6 +367,16 @@ def test_a_peer_fills_no_log(tmp_path: Path) -> None:
     assert len(said) < 70 and any("is not told for a minute" in line for line in said)
 
 
+def test_lines_that_nobody_wants_leave_room_for_those_that_are_always_told() -> None:
+    said: list[str] = []
+    shared: Any = Shared.__new__(Shared)
+    shared.settings, shared._told, shared._note = SimpleNamespace(log_level="error"), {}, said.append
+    who = Who(0, 0, 1, "x")
+    for loud in [False] * 500 + [True] * 100:
+        shared.say_of(who, "a line", loud=loud)
+    assert len(said) == 61 and said[-1] == "what else connections of x do is not told for a minute"
+
+
 def test_a_peer_puts_no_line_of_its_own_into_the_log(peer: Peer, daemon: Daemon) -> None:
     peer.send({"jsonrpc": "2.0", "method": "x\npolicyd: all is well \x1b[2J"})
     peer.call("_policyd/status", {})

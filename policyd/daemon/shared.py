@@ -325,20 +325,25 @@ class Shared:
 
     def say(self, text: str, *, loud: bool = False) -> None:
         """Write one line to standard error, if it is wanted."""
-        if loud or LEVELS[self.settings.log_level] >= LEVELS["info"]:
+        if self._wanted(loud):
             self._note(text)
+
+    def _wanted(self, loud: bool) -> bool:
+        return loud or LEVELS[self.settings.log_level] >= LEVELS["info"]
 
     def say_of(self, who: Who, text: str, *, loud: bool = False) -> None:
         """Write a line about what a peer did: of one user at most so many a minute, or they could fill the disk."""
+        if not self._wanted(loud):
+            return
         now = monotonic()
         began, count = self._told.get(who.uid, (now, 0))
         if now - began > MINUTE:
             began, count = now, 0
         self._told[who.uid] = began, count + 1
         if count == A_MINUTE:
-            self.say(f"what else connections of {who.user} do is not told for a minute", loud=loud)
+            self.say(f"what else connections of {who.user} do is not told for a minute", loud=True)
         elif count < A_MINUTE:
-            self.say(text, loud=loud)
+            self.say(text, loud=True)
 
     def record(self, name: str, **fields: object) -> None:
         """Append a record nothing depends on; a failure is said."""
