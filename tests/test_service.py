@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -21,6 +23,7 @@ from policyd.service.book import Change, PolicyBook
 from policyd.service.change import loosens
 from policyd.service.passing import let_go
 from policyd.service.performer import Performer
+from policyd.service.signals import catch
 from policyd.service.start import Choices, prepare
 from policyd.service.steps import ProgramSteps
 from policyd.service.tally import Tally
@@ -427,9 +430,7 @@ def test_tighten_takes_new_denials_and_no_new_allows(places: Places) -> None:
     assert entries == [("read", Effect.ASK), ("edit", Effect.ASK)] and len(made.policy.rules) == rules
 
 
-def test_sessions_that_open_while_policies_may_only_tighten_allow_no_more_either(
-    places: Places, tmp_path: Path
-) -> None:
+def test_sessions_that_open_while_policies_may_only_tighten_allow_no_more(places: Places, tmp_path: Path) -> None:
     trusted = tmp_path / "trusted"
     for name in ("one", "two", "trusted"):
         (tmp_path / name / ".policyd").mkdir(parents=True)
@@ -575,3 +576,22 @@ def test_at_start_everything_wrong_is_told_at_once(places: Places) -> None:
     with pytest.raises(PolicyError) as error:
         book(places)
     assert len(error.value.diagnostics) >= 2
+
+
+def test_a_signal_that_comes_when_it_is_just_caught_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    install, before, wakeup = signal.signal, signal.getsignal(signal.SIGUSR1), signal.set_wakeup_fd(-1)
+
+    def followed(number: int, handler: Any) -> object:
+        found = install(number, handler)
+        if number == signal.SIGUSR1:
+            os.kill(os.getpid(), number)
+        return found
+
+    monkeypatch.setattr(signal, "signal", followed)
+    reading = catch([signal.SIGUSR1])
+    try:
+        assert select.select([reading], [], [], 0)[0] and os.read(reading, 8) == bytes([signal.SIGUSR1])
+    finally:
+        install(signal.SIGUSR1, before)
+        os.close(signal.set_wakeup_fd(wakeup))
+        os.close(reading)

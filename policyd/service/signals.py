@@ -16,10 +16,10 @@ def catch(numbers: Collection[int]) -> int:
     reading, writing = os.pipe()
     for fd in (reading, writing):
         os.set_blocking(fd, False)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for number in numbers:
         signal.signal(number, noted)
-    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
     return reading
 
