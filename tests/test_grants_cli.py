@@ -399,6 +399,11 @@ def test_ten_thousand_grants_are_listed_in_a_moment(home: Path, capsys: pytest.C
     print(f"10 000 grants listed in {time.monotonic() - begun:.3f} s")
 
 
+def refused(where: places.Places, ids: object) -> tuple[str, ...]:
+    """A daemon that takes nothing back."""
+    raise sockets.SocketError("a remembered no stays")
+
+
 def test_what_another_users_daemon_remembers_is_seen_and_taken_back(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -422,6 +427,10 @@ def test_what_another_users_daemon_remembers_is_seen_and_taken_back(
         assert [row["id"] for row in listed(home, capsys)] == [third["id"]]
         assert policyd(home, "revoke", "--all") == 0
         assert listed(theirs, capsys) == []
+        assert add(theirs, "--deny", "--", "rm") == add(home, "--", "ls") == 0
+        monkeypatch.setattr(elsewhere, "revoke", refused)
+        assert policyd(home, "revoke", "--all") == 2
+        assert [row["effect"] for row in listed(home, capsys)] == ["deny"]
 
 
 @pytest.mark.parametrize(("more", "found"), [(0, ""), (1, "/run/p.sock")])

@@ -177,12 +177,12 @@ def run_revoke(args: argparse.Namespace, kept: Kept) -> int:
     root = None if args.everywhere or args.id else project(args)
     found = list(held(kept, None, root))
     chosen = matching(found, args.id) if args.id else [one for one in found if args.agent in (None, one.grant.agent)]
-    there = revoked_there(args, root)
     denials = [one for one in chosen if one.grant.effect is Effect.DENY]
     why = presence.refusal() if denials else ""
     for one in [one for one in chosen if not (why and one in denials)]:
         one.file.change(without(one.grant.id))
         say(f"revoked {one.grant.id}: {safe(one.grant.covers)}")
+    there = revoked_there(args, root)
     if why:
         kept_ids = " ".join(one.grant.id for one in denials)
         return failed("grants revoke", f"{kept_ids} stays: only a person takes back a remembered no: {why}")
