@@ -105,6 +105,7 @@ def test_the_headless_summary_tells_what_was_decided_and_fail_on_reject_makes_it
     client.close()
 
 
+@pytest.mark.slow
 def test_a_changed_policy_counts_in_a_running_session(scene: Scene) -> None:
     client = Client(scene.start("ask", "1", options=["--prompt=none"]))
     client.open(scene.work)

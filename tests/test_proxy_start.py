@@ -234,7 +234,8 @@ def test_what_another_has_loaded_of_it_is_used() -> None:
 
 
 def test_every_way_to_change_a_file_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "DELAY", 0.0)
+    for name, value in (("DELAY", 0.0), ("PAUSE", 0.05), ("BEAT", 0.1), ("SETTLE", 20)):
+        monkeypatch.setattr(watch, name, value)
     folder, looks = tmp_path / "policies.d", Looks()
     real = [tmp_path / "v1", tmp_path / "v2"]
     for place in real:
@@ -249,7 +250,7 @@ def test_every_way_to_change_a_file_is_noticed(tmp_path: Path, monkeypatch: pyte
             time.sleep(0.01)
         time.sleep(0.3)
         seen(looks, folder.mkdir)
-        time.sleep(1.5)  # the new directory is watched from the next second on
+        time.sleep(0.5)  # the new directory is watched from the next beat on
         seen(looks, lambda: (folder / "a.toml").write_text("x"))
         (tmp_path / "fresh").write_text("y")
         seen(looks, lambda: os.rename(tmp_path / "fresh", folder / "a.toml"))

@@ -25,7 +25,8 @@ LOOSER = "it may allow more than before"
 HASTY = """
 from policyd import cli
 from policyd.service import steady, watch
-steady.QUIET = watch.BEAT = watch.PAUSE = 0.05
+steady.QUIET = watch.BEAT = watch.PAUSE = watch.DELAY = 0.05
+watch.SETTLE = 20
 raise SystemExit(cli.main())
 """
 POLICYD = [sys.executable, "-c", HASTY]
