@@ -245,8 +245,10 @@ class Reader(Text):
         return node.end_byte
 
     def _substituted_node(self, node: Node) -> None:
+        inner = self.source[node.start_byte + 2 : node.end_byte - 1]
+        self.lose(inner)
         self.enclosed(node)
-        self.single = single(self.source[node.start_byte + 2 : node.end_byte - 1])
+        self.single = single(inner)
 
     def enclosed(self, node: Node) -> None:
         """Read what stands between parentheses."""

@@ -15,7 +15,7 @@ from policyd.commands.plain import Span, constant
 from policyd.commands.quoting import FRAIL, SURE, decoded, shown, working
 from policyd.commands.quoting import word as finished
 from policyd.commands.run import Run
-from policyd.commands.source import Input
+from policyd.commands.source import TOKEN, Input, prepare
 from policyd.commands.state import Pair, State
 from policyd.commands.tame import mark
 from policyd.commands.words import PROCESS, Scanner, glance
@@ -200,7 +200,17 @@ class Text(Struct):
         self.apart(self._substituted, found[1])
         return found.end()
 
+    def lose(self, inner: str) -> None:
+        """Note where bash may lose a `;` of the text in `$(…)` or `<(…)`: some versions do behind a here-document."""
+        problems: list[str] = []
+        if "<<" in inner and ";" in inner:
+            inner, problems, _ = prepare(inner, [])
+        mark = inner.find(f"<{TOKEN}")
+        if problems or (mark >= 0 and ";" in inner[mark:]):
+            self.opaque("a `;` behind a here-document in a substitution is lost by some versions of bash")
+
     def _substituted(self, source: str) -> None:
+        self.lose(source)
         text = self.inside(source)
         text.whole()
         self.echoed, self.single = text.echoed, plainwords.single(source)
