@@ -107,9 +107,17 @@ def test_relative_paths_may_start_where_the_shell_stands(name: str) -> None:
     assert asked(talk, **command) == [f"execute $ make (in {HERE}|{HERE}/sub)"]
 
 
-@pytest.mark.parametrize(("name", "places"), [("nanocoder", f"{HERE}|/srv"), ("nobody", HERE)])
-def test_an_agent_may_work_in_the_directory_it_was_started_in(name: str, places: str) -> None:
-    talk = opened(name, machine=replace(MACHINE, launched="/srv"))
+@pytest.mark.parametrize(
+    ("name", "launched", "places"),
+    [
+        ("nanocoder", "/srv", f"{HERE}|/srv"),
+        ("nanocoder", HERE, HERE),
+        ("nanocoder", None, "?"),
+        ("nobody", None, HERE),
+    ],
+)
+def test_an_agent_may_work_in_the_directory_it_was_started_in(name: str, launched: str | None, places: str) -> None:
+    talk = opened(name, machine=replace(MACHINE, launched=launched))
     command: dict[str, Any] = {"toolCallId": "c", "kind": "execute", "rawInput": {"command": "make"}}
     update(talk, title="execute_bash: make", **command)
     assert asked(talk, **command) == ["execute $ make" + (f" (in {places})" if places != HERE else "")]

@@ -57,6 +57,20 @@ def rows(daemon: Daemon, since: int) -> list[dict[str, Any]]:
 # ---- hello --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("cwd", "option"), [("", "no"), ("{work}", "yes"), ("/srv", "no")])
+def test_an_agent_that_stays_where_it_was_started_is_allowed_nothing_where_nobody_says_where(
+    daemon: Daemon, cwd: str, option: str
+) -> None:
+    one = daemon.stranger()
+    one.call("_policyd/hello", {"protocol": 1, "agent": "nanocoder", "cwd": cwd.format(work=daemon.scene.work)})
+    one.call("_policyd/session", {"sessionId": "s1", "cwd": str(daemon.scene.work)})
+    shown = {"toolCallId": "c1", "kind": "execute", "title": "execute_bash: ls", "rawInput": {"command": "ls"}}
+    update = {"sessionUpdate": "tool_call", **shown}
+    one.send({"method": "session/update", "params": {"sessionId": "s1", "update": update}})
+    assert chosen(one.call(PERMISSION, {**params("ls"), "toolCall": shown})) == option
+    one.close()
+
+
 def test_nothing_is_decided_before_the_hello(daemon: Daemon) -> None:
     early = daemon.stranger()
     assert chosen(early.ask("ls")) == "cancelled"

@@ -22,7 +22,7 @@ from policyd.proxy.options import UsageError, parse
 from policyd.session import Side
 from policyd.storage import places
 from tests.daemons import Daemon, answers, scene, until
-from tests.proxied import Client
+from tests.proxied import POLICYD, Client
 
 
 @pytest.fixture
@@ -75,6 +75,21 @@ def test_a_question_reaches_the_client_through_the_daemon(daemon: Daemon) -> Non
     client.send({"id": question["id"], "result": {"outcome": {"outcome": "selected", "optionId": "yes"}}})
     assert client.until(method="answered")["params"]["result"]["outcome"]["optionId"] == "yes"
     client.close()
+
+
+def test_the_daemon_is_told_where_the_agent_was_started(tmp_path: Path) -> None:
+    here = Daemon(scene(tmp_path))
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(here.path)
+        listener.listen()
+        words = [*POLICYD, "proxy", f"--connect={here.path}", f"--cwd={here.scene.work}", "--", "cat"]
+        process = subprocess.Popen(words, env=here.scene.environ, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        one, _ = listener.accept()
+        with one, one.makefile("rb") as lines:
+            hello = json.loads(lines.readline())
+    assert hello["params"]["cwd"] == str(here.scene.work)
+    process.kill()
+    process.communicate()
 
 
 def lines_of(size: int, seed: int) -> bytes:

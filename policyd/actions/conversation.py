@@ -173,8 +173,10 @@ class Conversation:
 
     def _put(self, session: Session) -> Session:
         """Open `session`; one of its id that was known is forgotten."""
-        if self.profile.data.launched and self.machine.launched not in ("", session.cwd):
-            session.places = tuple(dict.fromkeys((*session.places, self.machine.launched)))
+        launched = self.machine.launched if self.profile.data.launched else ""
+        session.lost |= launched is None
+        if launched and launched != session.cwd:
+            session.places = tuple(dict.fromkeys((*session.places, launched)))
         session.workspace = self._workspace(session)
         self.forget(session.id)
         while len(self.sessions) >= MOST_SESSIONS:

@@ -51,8 +51,8 @@ class Machine(Struct, frozen=True):
     heads: tuple[str, ...] = ()
     """Literal heads of the policy's relative patterns (`Policy.heads`)."""
     fold_case: bool = False
-    launched: str = ""
-    """The directory the agent was started in, where that is known."""
+    launched: str | None = ""
+    """The directory the agent was started in; None: nobody knows, empty: its session's."""
 
 
 Place = tuple[str | None, tuple[str, ...], tuple[str, ...], Workspace | None]

@@ -154,7 +154,7 @@ class Shared:
         return Authorizer(
             book.of((), home).policy,
             policies=lambda session: in_force(book, session, home),
-            machine=replace(machine, home=home),
+            machine=replace(machine, home=home, launched=hello.cwd or None),
             claims=Claims(self.labels(hello.labels), loaded.managed_labels, who.user, who.groups, interactive),
             grants=remembered.bind if self.choices.grants else None,
             end_grants=remembered.end,

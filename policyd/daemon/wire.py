@@ -44,6 +44,8 @@ class Hello(Struct, frozen=True):
     agent: str = ""
     """Profile or wire name to assume until the agent names itself."""
     labels: Mapping[str, str] = field(default_factory=dict)
+    cwd: str = ""
+    """The directory the agent was started in, empty where that is not said."""
     relay: bool = False
     """The peer is a `policyd proxy --connect`: it relays both sides line by line."""
     profile: str = ""
@@ -80,6 +82,7 @@ def read_hello(params: Mapping[str, object]) -> Hello:
         person=flag(params, "person"),
         agent=text(params, "agent"),
         labels=texts(params, "labels"),
+        cwd=text(params, "cwd"),
         relay=flag(params, "relay"),
         profile=text(params, "profile"),
         rejected=rejected if isinstance(rejected, int) and 0 <= rejected < 1_000_000_000 else 0,

@@ -292,6 +292,7 @@ class Remote:
             "agent": self._options.agent,
             "profile": self._options.client,
             "labels": dict(label.split("=", 1) for label in self._options.labels),
+            "cwd": places.here().encode("utf-8", "replace").decode(),
             "rejected": self._local.rejected if self._local else 0,
         }
         link.send(HELLO, hello, 0)

@@ -94,7 +94,7 @@ def open_service(choices: Choices, note: Callable[[str], None]) -> Service:
     authorizer = Authorizer(
         ground.book.policy,
         policies=lambda session: in_force(ground.book, session),
-        machine=replace(ground.machine, launched=where.here()),
+        machine=replace(ground.machine, launched=where.here() or None),
         claims=claims(ground.loaded),
         grants=remembered.bind if choices.grants else None,
         end_grants=remembered.end,
