@@ -45,7 +45,7 @@ _BRACE = re.compile(r"((?:\A|[;&|(\n!`{]|\b(?:do|then|else|elif|if|while|until|t
 _BLANKS = re.compile(r"(?:[ \t]|\\\n)*")
 _CASE = re.compile(r"\bcase\b")
 _ESAC = re.compile(r"\besac\b")
-_DESCRIPTOR = re.compile(r"(^|[\s;&|()])\d+\Z")
+_DESCRIPTOR = re.compile(r"(\A|[ \t;&|])[0-9]+\Z")
 _DOUBLE_RUN = re.compile(r"[^\\\"$`]+")
 _ANSI = re.compile(r"\$'(?:\\.|[^'\\])*'", re.DOTALL)
 _CUT = 8
@@ -331,8 +331,8 @@ class Scan(Struct):
         if found is None or top == "}" or (self.doubled and self.stack) or _OPEN_SUBSCRIPT.search(self._before()):
             raise UnsureError
         raw = found[2]
-        following = self.text[found.end() : found.end() + 1]
-        if following and following in "$`'\"\\":
+        number_ends_word = len(self.out) > 1 and self.out[-1].isdigit()  # it may: `"a"2<<E`
+        if number_ends_word or self.text.startswith(("$", "`", "'", '"', "\\"), found.end()):
             raise UnsureError
         delimiter = re.sub(r"\\(.)|['\"]", lambda pair: pair[1] or "", raw)
         if not delimiter or "`" in self.stack:  # bash forgets that `''` was quoted; backticks take backslashes away
