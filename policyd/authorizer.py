@@ -90,7 +90,7 @@ class Authorizer:
         if machine is None:
             if resolve is not None and not home:
                 raise ValueError("a resolver needs `home`: without it `~/` stands for nothing")
-            machine = Machine(home=home or "/", fs=resolve)
+            machine = Machine(home=home or "/", fs=resolve, launched=None)
         self.policy = policy
         self.policies = policies
         self.claims = claims or Claims()

@@ -62,6 +62,14 @@ def test_without_a_resolver_no_path_rule_and_no_default_allows() -> None:
     assert authorizer.decide(params("edit", path="a.py")).effect is Effect.ASK
 
 
+def test_nobody_tells_a_library_where_an_agent_was_started() -> None:
+    asked = params("edit", path="a.py", content="x")
+    asked["toolCall"]["title"] = "write_file: a.py"
+    assert point(EDITS, agent="nanocoder").decide(asked).effect is Effect.ALLOW
+    untold = point(EDITS, agent="nanocoder", machine=None, resolve=FILES, home="/home/dev")
+    assert untold.decide(asked).effect is Effect.ASK
+
+
 def test_what_asks_because_nothing_can_be_seen_says_so() -> None:
     rules = READS + EDITS + '[[rule]]\neffect = "ask"\nkind = "delete"\n'
     blind = Authorizer(policy(rules), resolve=None, cwd="/home/dev/project")
