@@ -111,7 +111,7 @@ def _variable(reader: Reader, spans: list[Span], held: Span) -> None:
     """`{fd}> f` puts the descriptor's number into a variable."""
     text = reader.source[held[0] : held[1]]
     name = _VARIABLE(text)
-    if name is None:
+    if name is None or reader.source.startswith("&", held[1]):  # `{fd}&> f` is a word
         if text[-1:].isdigit() and text.isdigit():
             reader.opaque(f"`{decoded(text)}` before a redirection is read differently by shells")
         return
