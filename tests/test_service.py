@@ -509,17 +509,21 @@ def test_a_file_that_stays_wrong_while_it_is_written_is_not_looked_at_all_the_ti
     assert looked(made).problems and not made.waits and ids(made.policy, Effect.DENY) == {"d"}
 
 
+ALLOW_X = '[sets]\nx = ["{}"]\n' + ALLOW_LS.replace('"ls"', '"@x"')
+DENY_X = ALLOW_X.replace('"allow"', '"deny"')
+BLOCK_X = '[sets]\nx = ["{}"]\n[[default]]\nid = "b"\neffect = "allow"\nkind = "read"\npath = "@x"\n'
 LOOSER = (
     (DENY, DENY + ALLOW_LS, True),
     (DENY + ALLOW_LS, DENY, False),
     (DENY, "", True),
     (ALLOW_LS, ALLOW_LS + DENY, False),
     (DENY + '[defaults]\nread = "ask"\n', DENY + '[defaults]\nread = "allow"\n', True),
-    (
-        '[sets]\nx = ["ls"]\n' + ALLOW_LS.replace('"ls"', '"@x"'),
-        '[sets]\nx = ["**"]\n' + ALLOW_LS.replace('"ls"', '"@x"'),
-        True,
-    ),
+    (ALLOW_X.format("ls"), ALLOW_X.format("**"), True),
+    (ALLOW_X.format("ls"), ALLOW_X.format("**") + DENY, True),
+    (ALLOW_X.format("ls"), ALLOW_X.format("ls") + DENY, False),
+    (DENY_X.format("rm"), DENY_X.format("mv") + DENY, True),
+    (BLOCK_X.format("a/*"), BLOCK_X.format("**") + DENY, True),
+    (BLOCK_X.format("a/*"), BLOCK_X.format("a/*") + DENY, False),
 )
 
 

@@ -29,7 +29,28 @@ def loosens(old: Policy, new: Policy) -> bool:
     ):
         return True
     # Sets, defaults or locks changed: what that means is not told apart.
-    return not (gone or come) or grounds(old) != grounds(new) or not old.lock.refuse <= new.lock.refuse
+    if not (gone or come) or grounds(old) != grounds(new) or not old.lock.refuse <= new.lock.refuse:
+        return True
+    return other_sets(old, new) or other_sets(new, old)
+
+
+def other_sets(some: Policy, others: Policy) -> bool:
+    """Say whether a rule of `some` is in `others` too, but names sets that hold something else there."""
+    there: dict[Signature, list[Rule]] = {}
+    for rule in every(others):
+        there.setdefault(signature(rule), []).append(rule)
+    for rule in every(some):
+        same = there.get(signature(rule)) if "@" in repr(rule.table) else None
+        if same and all(rule.compiled != one.compiled for one in same):
+            return True
+    return False
+
+
+def every(policy: Policy) -> Iterator[Rule]:
+    """Yield the rules and the `[[default]]` blocks."""
+    yield from policy.rules
+    for each in policy.defaults:
+        yield from each.rules
 
 
 def grounds(policy: Policy) -> list[Signature]:
