@@ -36,7 +36,7 @@ def placed(files: Sequence[FileUse], argv: tuple[Word, ...], cwd: Cwd, fs: Files
 
 
 def embedded(argv: tuple[Word, ...], cwd: Cwd, fs: Filesystem) -> Iterator[str]:
-    """Yield the directories inside a repository that a git command would take for one of their own."""
+    """Yield the directories inside a repository that a git command would, or may, take for one of their own."""
     call = called("git", argv[1:])
     for place in _place(_moves(call), cwd) if call is not None else cwd:
         if not _holds(posixpath.join(place, ".git"), fs):
@@ -51,7 +51,8 @@ def _bare(place: str, fs: Filesystem) -> Iterator[str]:
     try:
         here = fs.resolve(place)
     except OSError:
-        return  # nothing runs there
+        yield place
+        return
     bare = ""
     while here != "/":
         git = posixpath.join(here, ".git")
