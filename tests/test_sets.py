@@ -309,3 +309,15 @@ babel.config.json web/babel.config.json webpack.config.babel.js jest.config.json
 @in_groups((path,) for path in RUN_LATER.split())
 def test_files_that_make_something_run_later_are_known(path: str) -> None:
     assert decide(SECRETS.replace("@secrets", "@auto-run"), f"cat {path}").effect.word == "deny"
+
+
+def test_an_exception_is_looked_for_only_among_commands_the_entry_is_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    def looked(pattern: CommandPattern, *_: object, **__: object) -> Truth:
+        raise AssertionError(pattern.source)
+
+    monkeypatch.setattr(CommandPattern, "maybe", looked)
+    commands = [found for found in shipped().values() if found.kind == "command"]
+    entries = [entry for found in commands for entry in _entries(found) if entry.unless]
+    may_be_any = command("npx " + "word " * 300)
+    assert entries
+    assert not any(entry.sure(may_be_any) for entry in entries)

@@ -89,9 +89,9 @@ class SetEntry(Struct, frozen=True, dict=True):
             return False
         if self.behind and not (command.fed == "|" and command.taint):
             return False
-        if any(pattern.maybe(command, widen=False) for pattern in self.unless):
+        if not any(self._known(level) for level in levels(command)):
             return False
-        return any(self._known(level) for level in levels(command))
+        return not any(pattern.maybe(command, widen=False) for pattern in self.unless)
 
     def short(self, command: SimpleCommand, env: tuple[str, ...] = ()) -> str:
         """Return why the entry does not hold for a command it is about; nothing where it is about others."""
