@@ -9,6 +9,7 @@ import pytest
 
 from policyd.commands import read
 from policyd.commands.patterns import CommandPattern, PatternError, program_names
+from policyd.commands.views import every
 from policyd.model import Assignment, SimpleCommand, Truth, Word
 from tests.words import command
 
@@ -191,6 +192,12 @@ def test_no_padding_hides_a_program_among_the_words_of_another(words: list[str])
     assert compiled("rm **").maybe(found, widen=True) is Truth.MAYBE
     names = program_names(found)
     assert names is None or "rm" in names
+
+
+def test_of_very_many_goals_any_may_be_meant_and_none_is_looked_at_by_itself() -> None:
+    seen = every(command("make " + "a:b " * 1000))
+    assert len(seen) < 10
+    assert compiled("make deploy").maybe(command("make " + "a " * 1000), widen=True) is Truth.MAYBE
 
 
 @pytest.mark.slow

@@ -271,10 +271,13 @@ def _places(words: Words) -> Iterator[int]:
 
 def _goals(name: str, words: Words) -> Iterator[Words]:
     """Yield the words with each one that may be a goal in front, the part of a build it belongs to left out."""
+    if len(words) > _MOST:
+        yield (MORE_INPUT,)
+        return
     table = programs.find(name)
     known = table.syntax.options if table is not None else {}
     taken = False
-    for at, word in enumerate(words[:_MOST]):
+    for at, word in enumerate(words):
         text = word.text if word.kind is CONST else ""
         option = known.get(text)
         is_goal, taken = not taken and not text.startswith("-"), option is not None and option.takes_next
@@ -283,5 +286,3 @@ def _goals(name: str, words: Words) -> Iterator[Words]:
             yield (word, *rest)
         if is_goal and ":" in text:
             yield (Word(text.rpartition(":")[2]), *rest)
-    if len(words) > _MOST:
-        yield (MORE_INPUT,)
