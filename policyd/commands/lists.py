@@ -11,8 +11,9 @@ Rules of this module:
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from policyd.commands import redirects
@@ -32,7 +33,7 @@ Step = tuple[str, "Node", list["Node"]]
 """What joins a statement to the one before, the statement, its redirections."""
 
 _JOINED = frozenset({"list", "pipeline"})
-_MOVES = re.compile(r"\b(?:cd|chdir|pushd|popd)\b").search
+_MOVERS = re.compile(r"\b(?:cd|chdir|pushd|popd)\b").finditer
 _OPERATORS = frozenset({"&&", "||", "|", "|&"})
 
 
@@ -190,7 +191,8 @@ def function(reader: Reader, node: Node) -> Pair:
     for child in reader.children(node):
         if reader.is_statement(child):
             reader.apart(_function_body, reader, child)
-            if _MOVES(reader.source, child.start_byte, child.end_byte):
+            moves = _moves(reader.source)
+            if bisect_left(moves, child.start_byte) < bisect_left(moves, child.end_byte):
                 here = ()
         elif child.type in REDIRECTS:
             redirects.add(reader, redirects.read(reader, [child]), -1, ())
@@ -199,10 +201,16 @@ def function(reader: Reader, node: Node) -> Pair:
     return here, here
 
 
+@lru_cache(8)
+def _moves(source: str) -> tuple[int, ...]:
+    """Return where a text may change the directory; many functions of one text are held against that."""
+    return tuple([found.start() for found in _MOVERS(source)])
+
+
 def _function_body(reader: Reader, node: Node) -> None:
-    places, source = reader.state.cwd, reader.source
-    moves = _MOVES(source, 0, node.start_byte) or _MOVES(source, node.end_byte)
-    reader.state.cwd = places if len(places) == 1 and not moves else ()
+    places, moves = reader.state.cwd, _moves(reader.source)
+    outside = bool(moves) and not node.start_byte <= moves[0] <= moves[-1] < node.end_byte
+    reader.state.cwd = places if len(places) == 1 and not outside else ()
     reader.run_node(node)
 
 
