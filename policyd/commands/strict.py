@@ -274,13 +274,16 @@ def _unread(name: str, view: View, place: int) -> Truth:
     """Suspect an option nobody knows: the one meant in its other form, or in front of the words it stands behind."""
     inner = view.called.program.syntax.options.get(name) if view.called is not None else None
     spellings, outer = inner.names if inner is not None else (name,), view.syntax(0).options
+    unknown = _option(name, view) is None
     for index, word in enumerate(view.words):
-        text = word.text.partition("=")[0] if word.kind is CONST else ""
         if word == END:
             break
+        if word.kind is not CONST or word.text[:1] not in {"-", "+"}:
+            continue
+        text = word.text.partition("=")[0]
         if index < place and text in spellings and outer.get(text) in (None, inner):
             return MAYBE if inner is None else YES
-        if index >= place and _option(name, view) is None and _other_form(name, text, view.syntax(index)):
+        if index >= place and unknown and _other_form(name, text, view.syntax(index)):
             return MAYBE
     return NO
 
