@@ -103,6 +103,7 @@ def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
         "columns",
         "order",
         "ports",
+        "endings",
         *sentwords.ROLES,
         *values.LISTS,
         "plugin",
@@ -329,6 +330,8 @@ def test_a_formatter_says_how_the_names_of_its_files_end_unless_an_option_may_ch
     assert {use.endings for use in uses(command("black --include x src"), 0)[0]} == {()}
     assert {use.endings for use in uses(command("black $X src"), 0)[0]} == {()}
     assert [use.endings for use in uses(command("rm -r src"), 0)[0]] == [()]
+    assert [use.endings[-2:] for use in uses(command("eslint --fix --ext .a,.env src"), 0)[0]][-1:] == [(".a", ".env")]
+    assert {use.endings for use in uses(command("eslint --fix --ext $X src"), 0)[0]} == {()}
 
 
 @pytest.mark.parametrize(

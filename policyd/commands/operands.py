@@ -221,7 +221,7 @@ def _known(found: _Uses, call: Called) -> None:
         found.file(use.kind, use.word, use.reach)
     found.skips_hidden = bool(call.program.hidden) and not parsed.has(*call.program.hidden)
     if not finding.handled:
-        found.endings = () if parsed.unknown or parsed.loose else call.program.endings
+        found.endings = call.program.ended(parsed)
         _operands(found, call.program, parsed)
 
 

@@ -17,7 +17,7 @@ A table entry holds:
   the last; `empty`: what is done to what without operands (`search .`)
 - `reach` of the operands; `deep`, `shallow`: options that make it content, names; `deep_as`: their kind then;
   `hidden`: the options without which names with a leading dot below are skipped; `endings`: how the names of the files
-  end, of those below, that it works on
+  end, of those below, that it works on; a value of the role `endings` adds some
 - `role`: `reader` carries reads, `writer` what its operands say; `verb`: it changes something whatever its options
 - `peek`: options that make it only read what it would write or remove, beside others that are known;
   `shallow` are then those of them that show names only; `modes`: options of which one takes another back, so that
@@ -44,7 +44,7 @@ from typing import cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from policyd.commands.options import Option, Syntax, options
+from policyd.commands.options import Option, Parsed, Syntax, options
 from policyd.model import Word, WordKind
 
 Entry = Mapping[str, object]
@@ -103,6 +103,15 @@ class Program(Struct, frozen=True):
     def can_harm(self) -> bool:
         """Whether any of its options writes or runs something."""
         return any(option.harms for option in self.syntax.options.values())
+
+    def ended(self, parsed: Parsed) -> tuple[str, ...]:
+        """Return how the names of the files below end that it works on with these options; nothing: as they like."""
+        added = [given.value for given in parsed.given if given.role == "endings"]
+        if parsed.unknown or parsed.loose or not self.endings:
+            return ()
+        if any(word is None or word.kind is not WordKind.CONST for word in added):
+            return ()
+        return (*self.endings, *(end for word in added if word is not None for end in word.text.split(",")))
 
 
 def _text(entry: Entry, key: str, default: str = "") -> str:
