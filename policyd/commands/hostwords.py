@@ -18,7 +18,7 @@ _FILTER = frozenset(
     """.split()  # noqa: SIM905
 )
 _NUMBERS = re.compile(
-    r"[=<>!&|]+|(?:[0-9][0-9./]*|\*|\[[0-9A-Fa-f:.*]*\])?(?::[\w*-]*)?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*"
+    r"[=<>!&|]+|(?:[0-9][0-9./]*|\*|\[[0-9A-Fa-f:.*]*\])?(?::[\w*-]*)?|[0-9A-Fa-f]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*"
 ).fullmatch
 """Operators, addresses written as numbers, ports."""
 PORTS = re.compile(r"[46]?[A-Za-z]*(?:@[0-9.]+)?(?::[A-Za-z0-9,_-]+)?").fullmatch
@@ -38,7 +38,7 @@ def of_filter(words: tuple[Word, ...]) -> str:
 
 def of_files(words: tuple[Word, ...]) -> str:
     """Return what among the words of `lsof` may be an address with a host, as `-i` takes it from the next word."""
-    names = (word.text for word in words if "@" in word.text and "/" not in word.text)
+    names = (word.text for word in words if "@" in word.text and "/" not in word.text.partition("@")[0])
     return next((name for name in names if not PORTS(name)), "")
 
 
