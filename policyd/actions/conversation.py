@@ -173,10 +173,8 @@ class Conversation:
 
     def _put(self, session: Session) -> Session:
         """Open `session`; one of its id that was known is forgotten."""
-        launched = self.machine.launched if self.profile.data.launched else ""
-        session.lost |= launched is None
-        if launched and launched != session.cwd:
-            session.places = tuple(dict.fromkeys((*session.places, launched)))
+        if self.profile.data.launched:
+            session.launched(self.machine.launched)
         session.workspace = self._workspace(session)
         self.forget(session.id)
         while len(self.sessions) >= MOST_SESSIONS:

@@ -99,6 +99,12 @@ class Session(Struct):
             ident, self.cwd, self.additional, self.servers, places=self.places, lost=self.lost, parent=self.id
         )
 
+    def launched(self, directory: str | None) -> None:
+        """Take in where its agent was started, and may work; None: nobody knows."""
+        self.lost |= directory is None
+        if directory and directory != self.cwd:
+            self.places = tuple(dict.fromkeys((*self.places, directory)))
+
     def placed(self, parent: Session, told: Mapping[str, object]) -> None:
         """Take in where the agent says that a session of `parent` stands: what is a root, only the client says."""
         if self.parent != parent.id or told.get("cwd") in (None, "", self.cwd):
