@@ -184,6 +184,13 @@ def test_a_lock_that_nobody_lets_go_of_keeps_nobody_waiting(project: Path, monke
     put(project, OTHER)
 
 
+def test_a_note_of_the_clock_hardly_waits_for_a_lock(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine, waits = put(project, ALLOW), []
+    monkeypatch.setattr(grantfile, "lock", lambda descriptor, *, brief=False: waits.append(brief))
+    mine.note(Clock(NOW + timedelta(hours=1), CLOCK.boot + 3600, CLOCK.boot_id))
+    assert waits == [True]
+
+
 def test_another_directory_at_the_same_path_voids_what_was_allowed(project: Path) -> None:
     put(project, ALLOW, DENY)
     project.rename(project.with_name("moved"))

@@ -141,7 +141,7 @@ class GrantFile(Struct):
         if self.unread or not loaded.grants or loaded.seen is None or clock.wall - loaded.seen <= NOTED:
             return
         self._loaded = replace(loaded, seen=clock.wall)
-        with contextlib.suppress(OSError), self._locked():
+        with contextlib.suppress(OSError), self._locked(brief=True):
             put(f"{self.path}.seen", clock.wall.isoformat().encode())
 
     def _noted(self, loaded: Loaded) -> Loaded:
@@ -223,14 +223,14 @@ class GrantFile(Struct):
         self._report(f"the damaged file was kept as {aside}")
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _locked(self, *, brief: bool = False) -> Iterator[None]:
         make_directory(self.directory)
         status = os.stat(self.directory)
         if status.st_uid != os.getuid() or status.st_mode & 0o022:
             raise GrantFileError(errno.EPERM, "the directory is not this user's alone", self.directory)
         descriptor = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
-            lock(descriptor)
+            lock(descriptor, brief=brief)
             yield
         finally:
             os.close(descriptor)

@@ -13,7 +13,7 @@ SHORTEST_PAUSE, LONGEST_PAUSE = 0.0001, 0.001
 
 
 def lock(descriptor: int, *, brief: bool = False) -> None:
-    """Lock an open file for this process alone; `brief`: hardly wait, it was waited for in vain before.
+    """Lock an open file for this process alone; `brief`: hardly wait.
 
     Raises:
         BlockingIOError: another process kept it locked all the time.
