@@ -188,7 +188,7 @@ def test_whose_groups_the_kernel_does_not_tell_stays_out(place: Path, monkeypatc
 
     for door, _, theirs in pair(place):
         monkeypatch.setattr(sockets, "groups", groups)
-        with pytest.raises(StrangerError, match="does not say"):
+        with pytest.raises(StrangerError, match="does not say its groups"):
             door.who(theirs)
         monkeypatch.undo()
 

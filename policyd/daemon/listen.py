@@ -148,7 +148,8 @@ class Door:
             pid, uid, gid = sockets.credentials(one)
             gids = {gid, *sockets.groups(one)}
         except (OSError, struct.error) as error:
-            raise StrangerError(uid, f"the kernel does not say who it is: {error}") from error
+            what = "who it is" if uid is None else f"its groups (more than {sockets.MOST_GROUPS} cannot be asked for)"
+            raise StrangerError(uid, f"the kernel does not say {what}: {error}") from error
         if uid == sockets.NOBODY:
             raise StrangerError(uid, "this uid stands for everybody who is not known")
         if uid not in {0, os.getuid()} and not gids & self._groups:
