@@ -65,9 +65,9 @@ def update(call: str, command: str = "", **more: object) -> dict[str, object]:
     return {"sessionUpdate": "tool_call", "toolCallId": call, "title": "Look", **told, **more}
 
 
-def request(call: str) -> dict[str, object]:
+def request(call: str, path: str = "a.md") -> dict[str, object]:
     """Return a permission request that says nothing but harmless things of a call."""
-    told = {"kind": "read", "title": "Look", "rawInput": {"path": "a.md"}}
+    told = {"kind": "read", "title": "Look", "rawInput": {"path": path}}
     return {"toolCall": {"toolCallId": call, **told}, "options": OPTIONS}
 
 
@@ -149,7 +149,9 @@ def test_what_was_kept_no_longer_is_asked_about(agent: Agent) -> None:
     agent.say(update("old"))
     agent.say(*({**update(f"pad{number}"), **pad} for number in range(10)))
     agent.another_daemon()
-    assert agent.say(request("old"), request("pad9"), request("new")) == ["no", "yes", "yes"]
+    full = str(agent.daemon.scene.work / "a.md")
+    assert agent.say(request("pad8"), request("new0")) == ["no", "no"], "what is forgotten may have been a cd"
+    assert agent.say(request("old", full), request("pad9", full), request("new", full)) == ["no", "yes", "yes"]
     row = [row for row in agent.daemon.scene.records() if row.get("event") == "decision"][-3]
     assert "not all known" in json.dumps(row)
 
