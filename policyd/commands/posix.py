@@ -3,7 +3,8 @@
 Rules of this module:
 
 1. Such a text is read as bash reads it, and is opaque where what it does is known to bash only: `{a,b}`, `$'…'`, `~+`,
-   `[[`, which is no test to dash but a program with operators behind it, and `declare`, which sets nothing there.
+   `&>`, which is `&` and `>` to dash, `[[`, which is no test to dash but a program with operators behind it, and
+   `declare`, which sets nothing there.
 2. What dash takes for an error needs no word here: what follows does not run, and nothing else does.
 3. Between double quotes and in here-documents nothing of this happens without a substitution; what stands in comments
    is nothing.
@@ -17,7 +18,7 @@ from policyd.commands.source import BRACE, Document, prepare
 
 _FOUND = (
     r"@\{[\w-]*+\}|\$\$|(?P<hard>\$\{)"
-    r"""|(?P<found>\$['"]|\{(?![\s}])|~[+-](?=[/\s;&|)]|\Z)|(?<![^\s;&|()`])(?:\[\[|declare|typeset)(?=\s))"""
+    r"""|(?P<found>\$['"]|(?<!&)&>|\{(?![\s}])|~[+-](?=[/\s;&|)]|\Z)|(?<![^\s;&|()`])(?:\[\[|declare|typeset)(?=\s))"""
 )
 _PIECE = re.compile(
     r"""\\.|'[^']*+'|(?P<double>"(?:[^"\\]|\\.)*+")|`(?:[^`\\]|\\.)*+`|(?<![^\s;&|()])\#[^\n]*+"""
@@ -30,7 +31,7 @@ _SIMPLE = re.compile(
     re.DOTALL,
 ).fullmatch
 """What stands between double quotes that certainly are a pair: no quotes are in what is expanded there."""
-_MAY = re.compile(r"[{~]|\$['\"]|\[\[|declare|typeset").search
+_MAY = re.compile(r"[{~]|&>|\$['\"]|\[\[|declare|typeset").search
 _RUNS = re.compile(r"\$\(|`").search
 
 
