@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from policyd.actions import Conversation
+from policyd.actions import Conversation, profiles
+from policyd.actions.evidence import Evidence
+from policyd.actions.fields import each
 from policyd.actions.readers import Fault, Template, prompt_urls
 from tests.test_actions_agents import asked, opened, update
 
@@ -136,6 +140,10 @@ def test_a_directory_that_can_be_read_in_two_ways_is_not_known(text: str) -> Non
         ("[{a!}] ({b})", "[x] (y] (z)", None),
         ("[{a!}] ({b})", "[x]z] (y)", None),
         ("[{a!}]", "[x] [y]", None),
+        ("{a} [in {b!}]", "x [in y]", {"a": "x", "b": "y"}),
+        ("{a} [in {b!}]", "x [in z; q [in y]", None),
+        ("{a} [in {b!}]", "x [in [in y]", None),
+        ("{a} [in {b!}] ({c})", "x] (z [in y] (w)", None),
         ("{a!}", "x", {"a": "x"}),
         ("{a}__{a}_{b}", "x__x_1", {"a": "x", "b": "1"}),
         ("{a}__{a}_{b}", "x__y__x__y_1_0", {"a": "x__y", "b": "1_0"}),
@@ -144,8 +152,23 @@ def test_a_directory_that_can_be_read_in_two_ways_is_not_known(text: str) -> Non
         ("{a}__{a}_{b}", f"{'a' * 600}__{'a' * 600}_1", None),
     ],
 )
-def test_a_hole_that_must_end_beyond_doubt(template: str, text: str, expected: dict[str, str] | None) -> None:
+def test_a_hole_that_must_stand_beyond_doubt(template: str, text: str, expected: dict[str, str] | None) -> None:
     assert Template.compile(template).match(text) == expected
+
+
+WORDS = st.lists(
+    st.sampled_from([" [in ", " [current working directory ", "]", "] (", ")", "ls", "/w", " [background]", "; rm x"]),
+    max_size=8,
+).map("".join)
+
+
+@given(command=WORDS, described=WORDS, way=st.sampled_from(["in", "current working directory"]), back=st.booleans())
+def test_a_title_with_more_than_its_command_hides_none(command: str, described: str, way: str, back: bool) -> None:
+    text = f" ({described})" if described else ""
+    title = f"ls{command} [{way} /w]{text}{' [background]' if back else ''}"
+    refs = profiles.find("gemini-cli", "0.30.0").tools["run_shell_command"].refs["command"]
+    read = [found.value for found in each(refs, Evidence("", titles=(title,)))]
+    assert not read or f"ls{command}" in read
 
 
 def gemini_mcp(title: str, payload: str, tool: str, servers: tuple[str, ...] = ()) -> list[str]:

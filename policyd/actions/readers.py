@@ -174,10 +174,10 @@ class Template(Struct, frozen=True):
     """A literal text with named holes: `{tool} ({server} MCP Server)`.
 
     The first literal must begin the text, the last must end it; a literal between two holes is taken where it first
-    occurs. `{}` is a hole without a name. A hole never matches nothing. A hole written `{name!}` ends where nobody can
-    doubt it: it does not hold the first character of the literal behind it, nor does that literal occur again. Where
-    the first two holes have one name, they hold the same text: the first literal is the one before which it stands and
-    behind which it stands again.
+    occurs. `{}` is a hole without a name. A hole never matches nothing. A hole written `{name!}` begins and ends where
+    nobody can doubt it: it does not hold the first character of the literals around it (a blank in front left out), nor
+    does the one behind occur in another hole. Where the first two holes have one name, they hold the same text: the
+    first literal is the one before which it stands and behind which it stands again.
     """
 
     literals: tuple[str, ...]
@@ -216,10 +216,13 @@ class Template(Struct, frozen=True):
         return dict(zip(self.names, parts, strict=True))
 
     def _doubtful(self, at: int, parts: list[str]) -> bool:
-        behind = self.literals[at + 1]
-        if self.names[at] not in self.sole or not behind:
+        front, behind = self.literals[at].lstrip(), self.literals[at + 1]
+        if self.names[at] not in self.sole:
             return False
-        return behind[0] in parts[at] or any(behind in part for part in parts[at + 1 :])
+        if (front and front[0] in parts[at]) or (behind and behind[0] in parts[at]):
+            return True
+        others = parts[:at] + parts[at + 1 :] if at + 1 < len(parts) else []
+        return bool(behind) and any(behind in part for part in others)
 
 
 def _twice(body: str, between: Sequence[str]) -> list[str] | None:
