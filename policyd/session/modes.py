@@ -266,10 +266,10 @@ class Modes:
             self._core.send(Side.CLIENT, acp.messages.result(ident, {"stopReason": "cancelled"}))
         if session.hold is not None:
             session.hold.queue = [
-                (side, b"" if self._answered(side, line) else line) for side, line in session.hold.queue
+                (side, b"" if self._answered(session, side, line) else line) for side, line in session.hold.queue
             ]
 
-    def _answered(self, side: Side, line: bytes) -> bool:
+    def _answered(self, session: Session, side: Side, line: bytes) -> bool:
         """Answer a request of the agent that waits as one of a turn that is cancelled; False if it is none."""
         message = acp.envelope(line) if side is Side.AGENT and line else acp.Envelope()
         if message.id is None or message.method not in JUDGED:
@@ -278,6 +278,7 @@ class Modes:
         answer = acp.messages.error(message.id, acp.messages.REFUSED, f"Denied by policyd: {why}")
         if message.method == PERMISSION:
             answer = acp.messages.permission(message.id, None, {"effect": "deny", "rules": [], "reason": why})
+        self._records.event("refused", session=session.id, side=side.value, method=message.method, reason=why)
         self._core.send(Side.AGENT, answer)
         return True
 
