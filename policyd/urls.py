@@ -377,6 +377,8 @@ def _pattern_authority(text: str, source: str) -> tuple[str, int | None]:
         name, port = _authority("x." + text[2:] if below else text)
     except OddUrl as error:
         raise ValueError(f"`{source}`: {error}; write a host, `*.example.com` for all below it, or `*`") from error
+    if port is not None and every is not None:
+        raise ValueError(f"`{source}`: it names two ports; write one of them, or `:*` for every port")
     return name[1:] if below else name, every if port is None else port
 
 

@@ -245,6 +245,7 @@ REFUSED = [
     ("x.example.", "*.example.com"),
     ("0x7f.1", "*.example.com"),
     ("x.example:http", "port"),
+    ("x.example:80:*", "every port"),
     ("https://x.example/a#b", "fragment"),
     ("h*://x.example", "https"),
     ("**.x.example", "*.example.com"),
