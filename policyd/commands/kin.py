@@ -193,7 +193,7 @@ def kin(name: str, words: Words) -> Iterator[tuple[str, Words]]:
         if (name, text) in _NAMING:
             yield name, (*words[:at], *words[at + 2 :])
         for phrase, others in _SAME.get(name, {}).get(text, ()):
-            if _spell(phrase, words[at : at + len(phrase)]):
+            if _is_phrase(words[at : at + len(phrase)], phrase):
                 rest = words[at + len(phrase) :]
                 yield from ((name, (*words[:at], *map(Word, other), *rest)) for other in others)
 
@@ -252,7 +252,7 @@ def binaries(known: frozenset[str], words: Words) -> Iterator[tuple[Word, Words]
                 yield words[at], words[at + 1 :]
 
 
-def _spell(phrase: _Phrase, words: Words) -> bool:
+def _is_phrase(words: Words, phrase: _Phrase) -> bool:
     return len(words) == len(phrase) and all(
         word.kind is CONST and word.text == text for word, text in zip(words, phrase, strict=True)
     )
