@@ -15,9 +15,10 @@ import pytest
 
 from policyd.commands import read
 from policyd.model import Reading, SimpleCommand
+from tests.commands_frames import framed, nested
 from tests.commands_generator import Generator
 from tests.commands_states import States
-from tests.stubground import contradicted, outcome, reading, stubs
+from tests.stubground import contradicted, levels, outcome, reading, stubs
 
 __all__ = ["stubs"]
 
@@ -132,6 +133,43 @@ def test_bash_hands_no_program_a_word_a_directory_or_a_file_that_was_read_otherw
         assert not contradicted(text, stubs, tmp_path), text
         known += not reading(text, tmp_path).opaque
     assert known > 60
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("chunk", range(10))
+def test_bash_runs_nothing_otherwise_than_texts_in_texts_are_read(chunk: int, stubs: Path, tmp_path: Path) -> None:
+    for seed in range(chunk * 200, (chunk + 1) * 200):
+        text = nested(seed)
+        assert not contradicted(text, stubs, tmp_path), text
+
+
+AROUND = (
+    "true; @",
+    "\n@",
+    "# c'(\n@",
+    "@\ntrue",
+    "{ @\n}",
+    "( @\n)",
+    'p1 "$(@\n)"',
+    "p1 <(@\n)",
+    "bash -c @Q",
+    "eval @Q",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("frame", AROUND)
+def test_no_command_is_lost_in_a_text_around_it(frame: str) -> None:
+    for text in (*map(nested, range(500)), *(Generator(seed).text() for seed in range(200))):
+        found, around = (read(whole, cwd=("/w",), home="/h") for whole in (text, framed(frame, text)))
+        if not found.opaque and not around.opaque:
+            assert _argvs(found) <= _argvs(around), text
+
+
+def _argvs(found: Reading) -> set[tuple[str, ...]]:
+    return {tuple(word.text for word in level.argv) for command in found.commands for level in levels(command)}
 
 
 HIDDEN = tomllib.loads((Path(__file__).parent / "data" / "commands" / "reading_hidden.toml").read_text())["case"]
