@@ -14,7 +14,7 @@ What they share:
     commandrows, path_scenes, audited, fakes      scenes: a policy, a project, a log, a disk
     reference, naive, ground                      the decision by plain loops, to compare with
     random_policies, commands_generator,
-    commands_states, fuzz/                        what is made at random
+    commands_states, commands_frames, fuzz/       what is made at random
     stubground                                    what a shell really ran, and what it wrote
     faults, fault_scenes, secret_samples          what goes wrong, and what must not be shown
     traced, traced_lines, traced_runner           what command lines really do, followed by a tracer
