@@ -29,12 +29,14 @@ steady.QUIET = watch.BEAT = watch.PAUSE = watch.DELAY = 0.05
 watch.SETTLE = 20
 raise SystemExit(cli.main())
 """
-POLICYD = [sys.executable, "-c", HASTY]
+HASTE = (sys.executable, "-c", HASTY)
 """It soon takes files for whole."""
 
 
 class Transport(ABC):
     """A running policyd with user policies in `folder`, and somebody who asks it."""
+
+    command = HASTE
 
     def __init__(self, root: Path) -> None:
         self.scene = scene(root)
@@ -47,7 +49,7 @@ class Transport(ABC):
     def run(self, *words: str, **more: Any) -> subprocess.Popen[bytes]:
         """Start policyd with its standard error in the log."""
         with self.log.open("ab") as log:
-            return subprocess.Popen([*POLICYD, *words], env=self.scene.environ, bufsize=0, stderr=log, **more)
+            return subprocess.Popen([*self.command, *words], env=self.scene.environ, bufsize=0, stderr=log, **more)
 
     def client(self, *words: str) -> Client:
         """Return a client of a proxy with the scripted agent, its session open."""
@@ -246,6 +248,7 @@ def test_with_tighten_a_running_daemon_takes_denies_and_no_allows(tmp_path: Path
 def test_a_storm_of_changes_is_few_reloads_and_its_end_counts(tmp_path: Path) -> None:
     """10 000 changes in ten seconds: at most fifty reloads, decisions go on, the last content counts within seconds."""
     one = Served(tmp_path)
+    one.command = (sys.executable, "-m", "policyd")
     one.start()
     until(lambda: one.make() == "no", "it decides")
     time.sleep(1.5)
