@@ -72,6 +72,15 @@ def test_what_is_said_to_cover_holds_wherever_the_other_does(first: int) -> None
     assert pairs
 
 
+def test_a_rule_for_one_port_does_not_cover_one_for_every_port() -> None:
+    urls = ("http://a.test", "http://a.test:*")
+    table = {"version": 1, "rule": [{"effect": "allow", "url": url} for url in urls]}
+    one, every = draw.load([(1, True, table)]).rules
+    coverer = Coverer(StandIns("/home/u"), draw.NOW, exact=True)
+    for wide, narrow, wanted in ((one, every, False), (every, one, True)):
+        assert all(coverer.covers(wide, narrow, each) for each in coverer.stand_ins.of(narrow) or ()) is wanted
+
+
 def test_any_policy_that_loads_can_be_linted() -> None:
     for seed in range(60):
         files = draw.sources(draw.files(Random(seed)))  # noqa: S311

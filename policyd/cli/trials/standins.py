@@ -45,6 +45,8 @@ WORKSPACE = "/policyd workspace"
 """Where relative patterns start: a place no policy writes."""
 FRESH = "zqx0"
 """A word no policy writes: what matches it in place of a wildcard is a wildcard."""
+FRESH_PORT = 64_738
+"""The same of a port."""
 RESOURCE_KINDS = {"path": ("read", "edit", "delete", "move", "search"), "command": ("execute",), "url": ("fetch",)}
 
 
@@ -207,7 +209,7 @@ def url_actions(pattern: urls.UrlPattern) -> Iterator[StandIn | None]:
         yield None
         return
     host = FRESH + pattern.host if pattern.host[0] == "." else pattern.host.replace("*", f"{FRESH}.{FRESH}")
-    port = "" if not pattern.port else f":{pattern.port}"
+    port = "" if pattern.port is None else f":{pattern.port or FRESH_PORT}"
     path = pattern.path or "/**"
     for deep in (FRESH, f"{FRESH}/{FRESH}"):
         text = path.replace("**", "\0").replace("*", FRESH).replace("\0", deep)
