@@ -50,6 +50,8 @@ _LISTING = frozenset({"declare", "export", "local", "readonly", "typeset"})
 """Builtins that print every variable where they are given none: secrets may be among them."""
 _FLAGS = re.compile(r"[-+][a-zA-Z]*|").fullmatch
 MOVES = frozenset({"cd", "chdir"})
+STACK = frozenset({"pushd", "popd"})
+"""Builtins that move by the stack of directories, which nobody follows."""
 _LEADS = frozenset({"CDPATH", "HOME", "OLDPWD", "PWD"})
 """Variables that say where `cd` leads."""
 _STEPS_ONLY = frozenset({"", ".", ".."})
@@ -117,7 +119,7 @@ def apply(name: str, argv: Words, env: tuple[Assignment, ...], state: State, opa
     here = state.cwd
     if name in MOVES:
         return moved(directory(argv[1:], env, state), here)
-    if name in {"pushd", "popd"}:
+    if name in STACK:
         return moved(None, here)
     if name in {"break", "continue"}:
         state.jumps += 1
@@ -322,5 +324,5 @@ _STEPS: dict[str, Callable[[Words, State, Opaque], None]] = {
     "unset": _unset,
     "wait": _wait,
 }
-BUILTINS = frozenset(_STEPS) | frozenset(TAINTS_ALL) | IDLE | MOVES | {"pushd", "popd"}
+BUILTINS = frozenset(_STEPS) | frozenset(TAINTS_ALL) | IDLE | MOVES | STACK
 """Names whose commands do something to the shell, or need no rule."""

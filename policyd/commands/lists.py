@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
-from policyd.commands import redirects
+from policyd.commands import builtins, redirects
 from policyd.commands.redirects import REDIRECTS
 from policyd.commands.run import SHOWN
 from policyd.commands.state import Pair, then
@@ -33,7 +33,7 @@ Step = tuple[str, "Node", list["Node"]]
 """What joins a statement to the one before, the statement, its redirections."""
 
 _JOINED = frozenset({"list", "pipeline"})
-_MOVERS = re.compile(r"\b(?:cd|chdir|pushd|popd)\b").finditer
+_MOVERS = re.compile(rf"\b(?:{'|'.join(builtins.MOVES | builtins.STACK)})\b").finditer
 _OPERATORS = frozenset({"&&", "||", "|", "|&"})
 
 
