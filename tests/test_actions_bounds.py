@@ -11,7 +11,7 @@ import pytest
 from policyd import commands
 from policyd.actions import Conversation, Machine, Session, sessions
 from policyd.actions.builder import DEEP, GLOB, MOST, MOST_TEXTS, TOO_MANY
-from policyd.commands.run import LENGTH
+from policyd.commands.lexing.run import LENGTH
 from policyd.model import Action, Reach
 from tests.fakes import FakeFilesystem
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from policyd.commands import read
-from policyd.commands.arithmetic import value
+from policyd.commands.state.arithmetic import value
 from tests.rowwise import in_groups
 
 KNOWN = [

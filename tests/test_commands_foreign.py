@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from policyd.commands import foreign
+from policyd.commands.dialects import foreign
 from policyd.paths.drives import of_windows, posix, spelled
 from tests.commandrows import CWD, decide
 

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from policyd.commands import closed, programs, sedscript
-from policyd.commands.awkscript import awk_harm
+from policyd.commands.argv import programs, sedscript
+from policyd.commands.argv.awkscript import awk_harm
+from policyd.commands.sets import closed
 from policyd.model import Word
 
 pytestmark = pytest.mark.slow

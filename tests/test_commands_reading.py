@@ -10,16 +10,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from policyd.commands import read, read_argv, source
-from policyd.commands.flat import flat, script, taken_apart
-from policyd.commands.grammar import Node, Reader, body
-from policyd.commands.mentions import PIECES
-from policyd.commands.plain import divide
-from policyd.commands.run import A_PART, LENGTH, PARTS, REASONS, WORDS, Run
-from policyd.commands.source import odd_characters, prepare, stand_in
+from policyd.commands import read, read_argv
+from policyd.commands.files.mentions import PIECES
+from policyd.commands.lexing import source
+from policyd.commands.lexing.plain import divide
+from policyd.commands.lexing.run import A_PART, LENGTH, PARTS, REASONS, WORDS, Run
+from policyd.commands.lexing.source import odd_characters, prepare, stand_in
+from policyd.commands.shell.flat import flat, script, taken_apart
+from policyd.commands.shell.grammar import Node, Reader, body
+from policyd.commands.shell.text import Text
+from policyd.commands.shell.words import Scanner
 from policyd.commands.state import Pair, State
-from policyd.commands.text import Text
-from policyd.commands.words import Scanner
 from policyd.model import Reading, Role, SimpleCommand, Word, WordKind
 from tests.commands_generator import Generator
 from tests.commands_shown import shown

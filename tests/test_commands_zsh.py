@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from policyd.commands import read
-from policyd.commands.zsh import difference
+from policyd.commands.dialects.zsh import difference
 from policyd.model import Reading
 from tests.commandrows import decide, table
 from tests.commands_generator import Generator

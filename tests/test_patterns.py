@@ -8,8 +8,8 @@ from importlib import resources
 import pytest
 
 from policyd.commands import read
-from policyd.commands.patterns import CommandPattern, PatternError, program_names
-from policyd.commands.views import every
+from policyd.commands.matching.patterns import CommandPattern, PatternError, program_names
+from policyd.commands.matching.views import every
 from policyd.model import Assignment, SimpleCommand, Truth, Word
 from tests.words import command
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyd.commands.patterns import CommandPattern, program_names
+from policyd.commands.matching.patterns import CommandPattern, program_names
 from policyd.commands.sets import SetEntry, shipped
 from policyd.model import SimpleCommand, Truth, Word, WordKind
 

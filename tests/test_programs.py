@@ -11,11 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from policyd.commands import closed, programs, read, scripts, sentwords, values, views
-from policyd.commands.mentions import is_remote, one_piece, parts
-from policyd.commands.operands import PLACES, uses
-from policyd.commands.options import options
-from policyd.commands.patterns import plain_name
+from policyd.commands import read
+from policyd.commands.argv import programs, scripts, values
+from policyd.commands.argv.options import options
+from policyd.commands.files import sentwords
+from policyd.commands.files.mentions import is_remote, one_piece, parts
+from policyd.commands.files.operands import PLACES, uses
+from policyd.commands.matching import views
+from policyd.commands.matching.patterns import plain_name
+from policyd.commands.sets import closed
 from policyd.model import Reach, Role, SimpleCommand, Word
 from tests.commandrows import table
 from tests.fakes import FakeFilesystem

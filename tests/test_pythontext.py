@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from policyd.commands.pythontext import only_imports
+from policyd.commands.argv.pythontext import only_imports
 
 HARMLESS = [
     "import sys; print(sys.version)",

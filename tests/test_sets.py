@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from policyd.commands.patterns import CommandPattern
+from policyd.commands.matching.patterns import CommandPattern
 from policyd.commands.sets import SetEntry, ShippedSet, advice, shipped
 from policyd.model import Assignment, SimpleCommand, Truth, Word
 from policyd.paths import PathPattern

@@ -14,8 +14,8 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from importlib import resources
 
-from policyd.commands import programs
-from policyd.commands.options import Option
+from policyd.commands.argv import programs
+from policyd.commands.argv.options import Option
 from policyd.model import Word
 from tests.traced import DATA
 

@@ -70,7 +70,7 @@ def argv_actions(
 
     `doubtful`: that anybody joins them is only suspected. Many clients do: of what they run both readings count alike.
     """
-    from policyd.commands.run import WORDS
+    from policyd.commands.lexing.run import WORDS
 
     argv = argv[: WORDS + 1]  # one more than are read tells that there are more
     if not argv or not all(isinstance(word, str) for word in argv):

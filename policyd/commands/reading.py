@@ -17,14 +17,14 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from policyd.commands import foreign
-from policyd.commands.execute import MORE, Call, is_special, simple
-from policyd.commands.flat import script
-from policyd.commands.operands import uses
-from policyd.commands.plain import constant, split
-from policyd.commands.rough import pieces
-from policyd.commands.run import LENGTH, PARTS, WORDS, FullError, Run, told
-from policyd.commands.source import odd_characters
+from policyd.commands.dialects import foreign
+from policyd.commands.files.operands import uses
+from policyd.commands.lexing.plain import constant, split
+from policyd.commands.lexing.rough import pieces
+from policyd.commands.lexing.run import LENGTH, PARTS, WORDS, FullError, Run, told
+from policyd.commands.lexing.source import odd_characters
+from policyd.commands.shell.execute import MORE, Call, is_special, simple
+from policyd.commands.shell.flat import script
 from policyd.commands.state import PLACES, State
 from policyd.model import CONST, READ_KINDS, Assignment, Filesystem, FileUse, Reading, Role, SimpleCommand, Word
 
@@ -191,7 +191,7 @@ def _parse(run: Run, state: State, text: str, shell: str) -> None:
 
 
 def _difference(text: str) -> str:
-    from policyd.commands.zsh import difference
+    from policyd.commands.dialects.zsh import difference
 
     return difference(text)
 

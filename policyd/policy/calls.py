@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-from policyd.commands.kin import ABBREVIATES
-from policyd.commands.patternwords import PatternWord, fold
-from policyd.commands.programs import Program, find
-from policyd.commands.views import View, every, lower, names, names_of
+from policyd.commands.argv.programs import Program, find
+from policyd.commands.lexing.patternwords import PatternWord, fold
+from policyd.commands.matching.kin import ABBREVIATES
+from policyd.commands.matching.views import View, every, lower, names, names_of
 from policyd.model import SimpleCommand, Word, WordKind
 
 CONST = WordKind.CONST

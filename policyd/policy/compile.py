@@ -163,7 +163,7 @@ class Compiler(Struct, dict=True):
 
     def command(self, text: str) -> CommandMatcher:
         """Compile one command pattern."""
-        from policyd.commands.patterns import CommandPattern
+        from policyd.commands.matching.patterns import CommandPattern
 
         found = CommandPattern.compile(text, home=self.home)
         return found.beside(CommandPattern.compile(text, home=self.account)) if self.both and HOME(text) else found

@@ -40,7 +40,7 @@ from policyd.tools import InputPattern, ToolPattern
 from policyd.urls import UrlPattern
 
 if TYPE_CHECKING:
-    from policyd.commands.patternwords import PatternWord
+    from policyd.commands.lexing.patternwords import PatternWord
     from policyd.policy.calls import Commands
 
 FEW = 4

@@ -14,8 +14,8 @@ from policyd.cli.trials.covering import kind_of
 from policyd.cli.trials.drafting import leading
 from policyd.cli.trials.standins import written
 from policyd.cli.trials.trial import suited
-from policyd.commands.patterns import CommandPattern
-from policyd.commands.patternwords import PatternWord
+from policyd.commands.lexing.patternwords import PatternWord
+from policyd.commands.matching.patterns import CommandPattern
 from policyd.commands.sets import advice
 from policyd.model import Effect, Layer
 from policyd.policy import Rule

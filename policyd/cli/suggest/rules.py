@@ -33,7 +33,7 @@ from policyd.cli.suggest.write import (
     tool_table,
     url_table,
 )
-from policyd.commands.variables import tolerated
+from policyd.commands.state.variables import tolerated
 from policyd.grants import keys, literal, programs
 from policyd.model import Action, Effect, Judged, Reach, Role
 

@@ -13,9 +13,9 @@ from itertools import chain
 from policyd.cli.replay import Asked
 from policyd.cli.trials import hazards
 from policyd.cli.trials.covering import kind_of
-from policyd.commands.patterns import CommandPattern
-from policyd.commands.patternwords import PatternWord
-from policyd.commands.programs import Program, find
+from policyd.commands.argv.programs import Program, find
+from policyd.commands.lexing.patternwords import PatternWord
+from policyd.commands.matching.patterns import CommandPattern
 from policyd.model import KINDS
 from policyd.paths import syntax
 from policyd.paths.segments import DEEP, CharClass, Segment, Wild

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 
-from policyd.commands.options import Option
-from policyd.commands.programs import Program, find
+from policyd.commands.argv.options import Option
+from policyd.commands.argv.programs import Program, find
 
 MOST_OPTIONS = 8
 ORDER = {"run": 0, "code": 0, "delete": 1, "edit": 1}

@@ -17,8 +17,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from policyd import urls
-from policyd.commands.patterns import CommandPattern
-from policyd.commands.patternwords import PatternWord
+from policyd.commands.lexing.patternwords import PatternWord
+from policyd.commands.matching.patterns import CommandPattern
 from policyd.model import (
     KINDS,
     Action,

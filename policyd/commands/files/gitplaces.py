@@ -1,0 +1,111 @@
+"""Where the paths of a git command begin: below the directories of `-C`, and those of `HEAD:PATH` at the top.
+
+Rules of this module:
+
+1. A `-C` in front of the subcommand is a `cd` before everything else; behind one that is not constant, no place is
+   known.
+2. What stands behind the `:` of a revision, behind `:/` and behind `:(top)` begins at the top, unless it begins with
+   `./` or `../`.
+3. The top is the nearest directory that holds a `.git`; where none is found no other place is meant.
+4. A directory inside a repository that is one itself (`HEAD`, `objects`, `refs`) is what git takes first, and its
+   `config` may name programs, though it came with the files of the other.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from policyd.commands.argv.options import parse
+from policyd.commands.argv.programs import Called, called
+from policyd.commands.state import Cwd, enter
+from policyd.model import Filesystem, FileUse, Role, Word, WordKind
+
+
+def placed(files: Sequence[FileUse], argv: tuple[Word, ...], cwd: Cwd, fs: Filesystem | None) -> list[FileUse]:
+    """Return what a git command does to which files, each where it is meant."""
+    call = called("git", argv[1:])
+    if call is None:
+        return list(files)
+    moves = _moves(call)
+    place = _place(moves, cwd)
+    found = [replace(use, cwd=_either(cwd, place) if use.word in moves else place) for use in files] if moves else files
+    return [*found, *_from_top(call.after, place, fs)]
+
+
+def embedded(argv: tuple[Word, ...], cwd: Cwd, fs: Filesystem) -> Iterator[str]:
+    """Yield the directories inside a repository that a git command would, or may, take for one of their own."""
+    call = called("git", argv[1:])
+    for place in _place(_moves(call), cwd) if call is not None else cwd:
+        if not _holds(posixpath.join(place, ".git"), fs):
+            yield from _bare(place, fs)
+
+
+def _holds(path: str, fs: Filesystem) -> bool:
+    return bool(fs.is_dir(path)) or fs.identity(path) is not None
+
+
+def _bare(place: str, fs: Filesystem) -> Iterator[str]:
+    try:
+        here = fs.resolve(place)
+    except OSError:
+        yield place
+        return
+    bare = ""
+    while here != "/":
+        git = posixpath.join(here, ".git")
+        if _holds(git, fs):
+            if bare not in {"", git}:
+                yield bare
+            return
+        parts = [posixpath.join(here, part) for part in ("objects", "refs", "HEAD")]
+        if not bare and fs.is_dir(parts[0]) and fs.is_dir(parts[1]) and fs.identity(parts[2]) is not None:
+            bare = here
+        here = posixpath.dirname(here)
+
+
+def _moves(call: Called) -> tuple[Word, ...]:
+    return parse(call.outer.syntax, call.before).values("-C") if call.before else ()
+
+
+def _place(moves: tuple[Word, ...], cwd: Cwd) -> Cwd:
+    for word in moves:
+        cwd = enter(cwd, word.text) if word.kind is WordKind.CONST and word.text else cwd if not word.text else ()
+    return cwd
+
+
+def _either(one: Cwd, other: Cwd) -> Cwd:
+    """Return the directories of both: the value of `-C` may be a path behind it as well."""
+    return tuple(dict.fromkeys((*one, *other)))
+
+
+def _from_top(words: tuple[Word, ...], place: Cwd, fs: Filesystem | None) -> Iterator[FileUse]:
+    """Yield the paths among `words` that begin at the top, where that lies elsewhere."""
+    paths = [path for word in words if word.kind is WordKind.CONST and ":" in word.text for path in _paths(word.text)]
+    if not paths or fs is None or len(place) != 1:
+        return
+    top = _top(place[0], fs)
+    for path in paths if top not in {"", place[0]} else ():
+        yield FileUse("read", Word(path), Role.MENTION, 0, cwd=(top,))
+
+
+def _paths(text: str) -> Iterator[str]:
+    """Yield what in a word may be a path from the top."""
+    if text.startswith(":("):
+        magic, _, path = text.partition(")")
+        found = [path] if "top" in magic else []
+    else:
+        found = [text.partition(":")[2].removeprefix("/"), text.rpartition(":")[2]]
+    yield from (path for path in dict.fromkeys(found) if path and not path.startswith(("./", "../", "/")))
+
+
+def _top(place: str, fs: Filesystem) -> str:
+    """Return the nearest directory from `place` up that holds a `.git`, nothing where there is none."""
+    while True:
+        if _holds(posixpath.join(place, ".git"), fs):
+            return place
+        if place == "/":
+            return ""
+        place = posixpath.dirname(place)

@@ -1,0 +1,221 @@
+"""What a shell knows while a text runs: its directory, its variables, what has been tampered with.
+
+Rules of this module:
+
+1. A directory is every place it may be, in order; none at all means that it cannot be told.
+2. A variable has a known value only while that is sure; `None` means that it was set to something unknown. A variable
+   that is not listed comes from outside and is unknown, but for `HOME`, `PWD` and `IFS`.
+3. Taint only grows.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from policyd.commands.lexing.plain import constant
+from policyd.commands.lexing.quoting import unknown
+from policyd.commands.state.taint import loose
+from policyd.commands.state.variables import harmless
+from policyd.model import CONST, GLOB, UNKNOWN, Assignment, Word
+
+Cwd = tuple[str, ...]
+Pair = tuple[Cwd, Cwd]
+"""The directories after success and after failure."""
+
+PLACES = 16
+_VARIABLES = 256
+_VALUE = 4_096
+_DYNAMIC = frozenset(
+    [
+        "_",
+        "BASHOPTS",
+        "BASHPID",
+        "BASH_ARGV0",
+        "BASH_COMMAND",
+        "BASH_SUBSHELL",
+        "DIRSTACK",
+        "EPOCHREALTIME",
+        "EPOCHSECONDS",
+        "EUID",
+        "FUNCNAME",
+        "GROUPS",
+        "HISTCMD",
+        "LINENO",
+        "OLDPWD",
+        "OPTARG",
+        "OPTIND",
+        "PPID",
+        "PWD",
+        "RANDOM",
+        "REPLY",
+        "SECONDS",
+        "SHELLOPTS",
+        "SRANDOM",
+        "UID",
+    ]
+)
+"""Variables that do not keep what is put into them."""
+
+
+_INTEGERS = frozenset(
+    """
+    BASHPID COLUMNS DIRSTACKSIZE EGID ERRNO EUID FUNCNEST GID HISTCMD HISTSIZE KEYTIMEOUT LINENO LINES LISTMAX LOGCHECK
+    MAILCHECK OPTIND PPID RANDOM SAVEHIST SECONDS SHLVL SRANDOM TMOUT UID
+    """.split()  # noqa: SIM905
+)
+"""Variables that are numbers to bash or zsh: what is put into them is computed."""
+_NUMBER = re.compile(r"[0-9]{1,18}").fullmatch
+_READ_ONLY = frozenset({"BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID"})
+
+
+def union(left: Cwd, right: Cwd) -> Cwd:
+    """Return every directory of both, none if either cannot be told."""
+    if left == right:
+        return left
+    if not left or not right:
+        return ()
+    places = tuple(dict.fromkeys(left + right))
+    return places if len(places) <= PLACES else ()
+
+
+def enter(cwd: Cwd, directory: str) -> Cwd:
+    """Return where `cd directory` leads, as the shell counts: `..` goes back over links by name."""
+    if directory.startswith("/"):
+        return (posixpath.normpath(directory).replace("//", "/", 1),)
+    if len(cwd) == 1:
+        place = cwd[0]
+        return (posixpath.normpath(f"{place}/{directory}" if place[-1:] != "/" else place + directory),)
+    return tuple(dict.fromkeys(posixpath.normpath(posixpath.join(place, directory)) for place in cwd))
+
+
+def _untold(reason: str) -> None:
+    """Note nothing: there is no reading."""
+
+
+class State(Struct):
+    """The shell's state at one point of the text."""
+
+    home: str
+    cwd: Cwd
+    names: dict[str, Word | None] = field(default_factory=dict)
+    taint: tuple[Assignment, ...] = ()
+    tainted: str = ""
+    fold: bool = True
+    """Whether an assignment met now certainly has happened for what follows."""
+    fixed: frozenset[str] = frozenset()
+    """Variables with an attribute (read-only, upper case): what is put into them is not what comes out."""
+    fold_kept: bool = True
+    """False once no value can be trusted any more."""
+    told: Callable[[str], object] = _untold
+    """Notes a part that is not understood."""
+    backs: dict[str, None] = field(default_factory=dict)
+    """What `Reading.backs` will be; all shells of a text share it."""
+    picky: bool = False
+    """A glob that matches nothing is an error (zsh), behind which nothing of the line runs."""
+    lesser: bool = False
+    """This shell may be less than bash (see `posix`)."""
+    jumps: int = 0
+    """How often a loop was left, or its next value taken, so far."""
+    physical: bool = False
+    """`..` leads out of what a link points to: this shell did not come here by the name of the link."""
+    start: Cwd = ()
+    above: Cwd = ()
+    """Every directory that `cd "$(git rev-parse --show-toplevel)"` may lead to from `start`; none: not looked for."""
+
+    def fork(self) -> State:
+        """Return a state of its own, as a subshell has."""
+        return replace(self, names=dict(self.names))
+
+    def fresh(self, cwd: Cwd) -> State:
+        """Return the state of another shell started from this one: no variable of this one is known in it."""
+        found = State(self.home, cwd, dict.fromkeys(self.names), self.taint, self.tainted, told=self.told)
+        found.start, found.above = self.start, self.above
+        found.physical, found.backs = self.physical or cwd != self.cwd, self.backs
+        return found
+
+    def lookup(self, name: str) -> Word | None:
+        """Return the value of a variable where it is known."""
+        if name in self.names:
+            return self.names[name]
+        if name == "HOME":
+            return constant(self.home)
+        if name == "PWD" and len(self.cwd) == 1:
+            return constant(self.cwd[0])
+        return None
+
+    def bind(self, name: str, value: Word | None) -> None:
+        """Set a variable to what is known of it."""
+        self.names[name] = None if name in _DYNAMIC or name in self.fixed else value
+
+    def assign(self, name: str, value: Word | None, *, exported: bool = False, plain: bool = True) -> None:
+        """Set a variable as the text does; `plain` is a statement, `for` or `read`."""
+        if name in _INTEGERS and not (value is not None and value.kind is CONST and _NUMBER(value.text)):
+            self.told(f"`{name}` evaluates what is put into it, which may run something")
+        if name in self.fixed or name in _READ_ONLY:
+            self.forget()  # it may be an error, behind which nothing of the line runs
+        known = value is not None and value.kind is not UNKNOWN and self.fold and len(value.text) <= _VALUE
+        self.bind(name, value if known else None)
+        if harmless(name, value) or (plain and not exported and loose(name)):
+            return
+        found = Assignment(name, value if value is not None else unknown("$" + name), exported)
+        if found in self.taint:
+            return
+        if len(self.taint) >= _VARIABLES:
+            self.taint_all("more variables are set than are followed")
+        else:
+            self.taint += (found,)
+
+    def forget(self) -> None:
+        """Trust no value any more, and none that is set from here on."""
+        self.names = {**dict.fromkeys(self.names), "IFS": None}
+        self.fold = self.fold_kept = False
+
+    def expand(self, words: Iterable[Word]) -> None:
+        """Note that words are expanded."""
+        if self.picky and any(word.kind is GLOB for word in words):
+            self.forget()
+
+    def taint_all(self, why: str) -> None:
+        """Let nothing after this point be trusted."""
+        self.tainted = self.tainted or why
+        self.forget()
+
+    def known(self) -> Mapping[str, Word | None]:
+        """Return what is known of variables at this point, for `join`."""
+        return dict(self.names) if self.names else NO_NAMES
+
+    def join(self, other: Mapping[str, Word | None]) -> None:
+        """Keep only the values that are the same on both of two ways to this point."""
+        if self.names != other:
+            missing = object()
+            names = self.names
+            self.names = {
+                name: names.get(name) if names.get(name, missing) == other.get(name, missing) else None
+                for name in {**names, **other}
+            }
+
+
+NO_NAMES: Mapping[str, Word | None] = {}
+"""What is known of variables where none was set; never changed."""
+
+
+def then(state: State, pair: Pair, operator: str, read: Callable[[], Pair], *, leaves: bool = False) -> Pair:
+    """Read what stands behind `&&` or `||`, which may not run; `leaves` = it ends the shell if it does."""
+    state.cwd = pair[0] if operator == "&&" else pair[1]
+    before = state.known()
+    after = read()
+    state.join(before)
+    return joined(pair, operator, after, leaves=leaves)
+
+
+def joined(pair: Pair, operator: str, after: Pair, *, leaves: bool) -> Pair:
+    """Return the directories behind `&&` or `||` from those before it and those of what stands there."""
+    success, failure = pair
+    if operator == "&&":
+        return after[0], union(failure, after[1])
+    return (success if leaves else union(success, after[0])), after[1]
