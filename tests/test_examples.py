@@ -20,7 +20,7 @@ import pytest
 from acp.transports import default_environment
 
 from policyd.cli import advice
-from policyd.cli.init.recipes import CLIENTS, recipe
+from policyd.cli.init.recipes import CLIENTS
 from policyd.storage import settings
 from policyd.storage.places import Places
 from tests.agents.launch import MODULES, node
@@ -44,7 +44,7 @@ def house(tmp_path: Path) -> House:
 
 @pytest.mark.parametrize("client", sorted(CLIENTS))
 def test_each_example_is_what_init_prints(client: str) -> None:
-    made = recipe(client, advice.of("claude"), "claude", [f"{AT}/policyd"], [f"{AT}/claude-agent-acp"]).text
+    made = CLIENTS[client](advice.of("claude"), "claude", [f"{AT}/policyd"], [f"{AT}/claude-agent-acp"]).text
     text = (EXAMPLES / FILES[client]).read_text()
     comments, body = text[: -len(made)], text[-len(made) :]
     assert body == made

@@ -19,7 +19,7 @@ from policyd.cli import advice, main
 from policyd.cli.doctor import wrapped
 from policyd.cli.init import merging, programs, recipes
 from policyd.cli.init.merging import MergeError
-from policyd.cli.init.recipes import CLIENTS, recipe
+from policyd.cli.init.recipes import CLIENTS
 from policyd.storage import places
 from tests.commandline import policyd
 
@@ -110,7 +110,7 @@ def test_what_is_not_known_is_a_usage_error(words: list[str], home: Path) -> Non
 @pytest.mark.parametrize("client", ["zed", "jetbrains", "acpx"])
 @pytest.mark.parametrize("agent_name", sorted(advice.shipped()))
 def test_each_recipe_is_wrapped_whatever_the_agent(client: str, agent_name: str) -> None:
-    made = recipe(client, advice.of(agent_name), agent_name, ["/bin/policyd"], ["/bin/sh", "--acp"])
+    made = CLIENTS[client](advice.of(agent_name), agent_name, ["/bin/policyd"], ["/bin/sh", "--acp"])
     (servers,) = json.loads(made.text).values()
     (entry,) = servers.values()
     words = wrapped.spelled(entry)

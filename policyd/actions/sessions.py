@@ -93,6 +93,11 @@ class Session(Struct):
     bereft: bool = False
     """One of those had been announced and not yet asked about."""
 
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """Where it works: its directory, if one is known, and those named beside it."""
+        return (self.cwd, *self.additional) if self.cwd else self.additional
+
     def child(self, ident: str) -> Session:
         """Return the session `ident` that this one made: it works where this one does."""
         return Session(
@@ -109,8 +114,7 @@ class Session(Struct):
         """Take in where the agent says that a session of `parent` stands: what is a root, only the client says."""
         if self.parent != parent.id or told.get("cwd") in (None, "", self.cwd):
             return
-        roots = (self.cwd, *self.additional) if self.cwd else self.additional
-        self.cwd, self.additional, self.workspace = None, roots, None
+        self.cwd, self.additional, self.workspace = None, self.roots, None
 
     def call(self, ident: str, *, announced: bool = False) -> Call:
         """Return the call `ident`, made on first sight; the oldest is forgotten past the cap."""

@@ -13,6 +13,7 @@ from policyd.authorizer import broken_by, check_examples
 from policyd.model import Layer
 from policyd.paths import open_workspace
 from policyd.policy import Diagnostic, Policy, PolicyError
+from policyd.service.book import stated
 from policyd.storage import grants, places, policies, settings
 from policyd.storage.auditlog import ELSEWHERE
 from policyd.storage.filesystem import RealFilesystem
@@ -154,8 +155,7 @@ def facts(state: InForce) -> dict[str, object]:
         "schema": 1,
         "version": policyd.__version__,
         "holds": state.holds,
-        "revision": policy.revision if policy else None,
-        "names": [{"name": name, "revision": revision} for name, revision in policy.names] if policy else [],
+        **(stated(policy) if policy else {"revision": None, "names": []}),
         "files": layer_facts(state),
         "rules": len(policy.rules) if policy else 0,
         "lock": {

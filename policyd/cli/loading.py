@@ -33,7 +33,6 @@ class Loaded(Struct):
     places: Places
     fs: RealFilesystem
     base: Found
-    notes: list[str] = field(default_factory=list)
     kept: dict[tuple[str, ...], tuple[Policy, str]] = field(default_factory=dict)
 
     def machine(self) -> Machine:
@@ -56,8 +55,7 @@ class Loaded(Struct):
 
     def session(self, session: Session) -> tuple[Policy, str]:
         """Return the policy of a session and why everything in it is at least ask."""
-        cwd = (session.cwd,) if session.cwd else ()
-        return self.of((*cwd, *session.additional))
+        return self.of(session.roots)
 
     def of(self, roots: tuple[str, ...]) -> tuple[Policy, str]:
         """Return the policy of a session with these roots.
@@ -92,7 +90,7 @@ def load(args: argparse.Namespace) -> Loaded:
     found, faults = policies.together(lambda: managed(args, where), lambda: user(args, where))
     if faults:
         raise PolicyError(faults)
-    loaded = Loaded(args, where, RealFilesystem(steady=True), found, list(found.notes))
+    loaded = Loaded(args, where, RealFilesystem(steady=True), found)
     loaded.of((args.cwd,) if args.cwd else ())
     return loaded
 

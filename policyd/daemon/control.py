@@ -18,6 +18,7 @@ from policyd.actions import profiles
 from policyd.daemon import descent, wire
 from policyd.daemon.wire import WireError
 from policyd.model import Effect, Layer
+from policyd.service.book import stated
 from policyd.service.relayed import PROTOCOL
 from policyd.storage import clock as clocks
 from policyd.storage.grants import files
@@ -73,8 +74,7 @@ class Control:
             "pid": os.getpid(),
             "seconds": round(monotonic() - shared.began, 3),
             "tier": self._tier(),
-            "revision": shared.revision(),
-            "names": [{"name": name, "revision": revision} for name, revision in policy.names],
+            **stated(policy),
             "rules": len(policy.rules),
             "files": [
                 {"layer": source.layer.word, "file": source.name if self._who.own else UNTOLD}

@@ -28,6 +28,7 @@ from policyd.service.performer import Performer
 from policyd.session import Side
 from policyd.session.core import quoted
 from policyd.session.judge import Judge
+from policyd.session.responses import CHANGES
 from policyd.session.state import OPENINGS, PERMISSION
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 UPDATE = "session/update"
 CANCEL = "session/cancel"
 CANCEL_REQUEST = "$/cancel_request"
-READ_OF_CLIENT = frozenset({*OPENINGS, "initialize", "session/set_mode", "session/set_config_option"})
+READ_OF_CLIENT = OPENINGS | CHANGES | {"initialize"}
 MOST_OBSERVED = 10_000
 
 
@@ -108,12 +109,10 @@ class Embedder:
 
     def notification(self, method: str, line: bytes) -> bool:
         """Take a notification of ACP; False if it is none that means anything here."""
-        if method == UPDATE:
+        if method in (UPDATE, CANCEL_REQUEST):
             self.performer.feed(Side.AGENT, line + b"\n")
         elif method == CANCEL:
             self._cancel(line)
-        elif method == CANCEL_REQUEST:
-            self.performer.feed(Side.AGENT, line + b"\n")
         else:
             return False
         return True

@@ -25,10 +25,9 @@ from policyd import acp
 from policyd.acp import messages
 from policyd.proxy.journal import Journal
 from policyd.session import Side
+from policyd.session.responses import CHANGES
+from policyd.session.state import OPENINGS, PERMISSION
 
-PERMISSION = "session/request_permission"
-OPENINGS = frozenset({"session/new", "session/load", "session/resume", "session/fork"})
-CHANGES = frozenset({"session/set_mode", "session/set_config_option"})
 MODES = frozenset({"current_mode_update", "config_option_update"})
 MOST_SESSIONS, MOST_PAST = 1_000, 128 * 1024 * 1024
 MOST_OPEN, MOST_HELD = 10_000, 128 * 1024 * 1024

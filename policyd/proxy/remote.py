@@ -40,8 +40,6 @@ MOST_UNDONE = 16 * 1024 * 1024
 class Remote:
     """What the pump needs of a service, with the daemon behind it."""
 
-    headless = False
-
     def __init__(self, options: Options, note: Callable[[str], None]) -> None:
         """Connect to nothing yet.
 
@@ -162,7 +160,7 @@ class Remote:
         """What was decided: the daemon's record says it."""
         return []
 
-    def finish(self, status: int | None) -> None:
+    def finish(self) -> None:
         """End, once the sides are gone."""
         self._unlink()
         self._selector.close()

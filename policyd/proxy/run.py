@@ -10,6 +10,7 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
+from policyd.proxy import FAILED
 from policyd.proxy.agent import Agent, widen
 from policyd.proxy.options import Options
 from policyd.proxy.pump import FORWARDED, Pump
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from policyd.proxy.remote import Remote
 
 REFUSED = 5
-TROUBLE = 70
 
 
 def run(agent: Agent, options: Options) -> int:
@@ -43,7 +43,7 @@ def run(agent: Agent, options: Options) -> int:
     pump.run(service, signals)
     if pump.trouble:
         agent.end()
-    service.finish(agent.status)
+    service.finish()
     for fd in (client_in, client_out):
         restore(fd)
     return outcome(agent, service, pump, options, notes)
@@ -68,12 +68,11 @@ def opened(options: Options, notes: Notes) -> Service | Remote:
 
 def outcome(agent: Agent, service: Service | Remote, pump: Pump, options: Options, notes: Notes) -> int:
     """Say how it ended; return the exit code, or end by the agent's signal."""
-    if service.headless:
-        for line in service.summary():
-            notes.write(line)
+    for line in service.summary():
+        notes.write(line)
     if pump.trouble:
         notes.write(f"{pump.trouble}; the agent was ended")
-        return TROUBLE
+        return FAILED
     status = agent.status or 0
     if status < 0:
         notes.write(f"the agent was ended by {name_of(-status)}")

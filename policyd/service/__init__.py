@@ -4,7 +4,7 @@
     service.connect(send)                                    # send(side, bytes)
     service.feed(side, block); service.wake(); service.tick(); service.closed(side)
     service.waker, service.deadline(), service.busy()        # when to do so
-    service.finish(status); service.summary()
+    service.finish(); service.summary()
 
 The transport owns bytes and processes, the enforcement decides; this room is the only one that knows both time and
 files. Prompt programs, fsync and reloads run in threads and come back through one queue.

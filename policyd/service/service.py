@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from policyd import audit
 from policyd.authorizer import Authorizer
@@ -18,6 +19,9 @@ from policyd.session import Note, Reloaded, Remember, Side
 from policyd.storage.grants import Remembered
 from policyd.storage.places import here
 from policyd.storage.settings import Loaded
+
+if TYPE_CHECKING:
+    from policyd.service.watch import Watcher
 
 SLICE = 0.0005
 """Seconds a thread may keep the interpreter while a message waits, or the loop while a record is made durable."""
@@ -47,8 +51,8 @@ class Service:
         self._write = note
         self._command = command
         self._loud = LEVELS[loaded.settings.log_level]
-        self._stops: list[Callable[[], None]] = []
         self._performer: Performer
+        self._watcher: Watcher
         self._out: Callable[[Side, bytes], None]
 
     # ---- putting together ---------------------------------------------------------------------------
@@ -87,13 +91,12 @@ class Service:
     def _watch(self) -> None:
         from policyd.service.watch import Watcher
 
-        watcher = Watcher(
+        self._watcher = Watcher(
             lambda: [*self._book.watched(), self._remembered.directory],
             self._look,
             lambda text: self._performer.post(Note(safe(text), loud=True)),
         )
-        watcher.start()
-        self._stops.append(lambda: watcher.stop(0.0))
+        self._watcher.start()
 
     # ---- what the performer calls -------------------------------------------------------------------
 
@@ -145,21 +148,15 @@ class Service:
     # ---- the end ------------------------------------------------------------------------------------
 
     @property
-    def headless(self) -> bool:
-        """Whether nobody is asked."""
-        return not self.settings.prompt
-
-    @property
     def refused(self) -> bool:
         """Whether anything was refused."""
         return self._performer.tally.refused
 
     def summary(self) -> list[str]:
-        """What was decided, in lines."""
-        return self._performer.tally.lines()
+        """What was decided, in lines, where nobody is asked; a person knows it."""
+        return [] if self.settings.prompt else self._performer.tally.lines()
 
-    def finish(self, status: int | None) -> None:
+    def finish(self) -> None:
         """End what runs beside the loop, once the sides are gone."""
         self._performer.finish()
-        for stop in self._stops:
-            stop()
+        self._watcher.stop(0.0)

@@ -186,8 +186,7 @@ def chain(words: Sequence[str], problems: list[str]) -> tuple[str, ...]:
 
 def in_force(book: PolicyBook, session: Session, home: str = "") -> tuple[Policy, str]:
     """Return the policy of a session of whom `home` is of, and why everything in it is at least ask."""
-    cwd = (session.cwd,) if session.cwd else ()
-    held = book.of((*cwd, *session.additional), home)
+    held = book.of(session.roots, home)
     return held.policy, held.broken
 
 

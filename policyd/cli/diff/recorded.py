@@ -5,9 +5,9 @@ A record that does not hold what a decision needs (masked, cut) is left out and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from policyd.actions import Conversation
 from policyd.audit.rebuild import Undecidable
@@ -18,8 +18,6 @@ from policyd.cli.replay import Replay
 from policyd.model import Action, Role, Workspace
 from policyd.policy import Policy
 from policyd.storage import auditchain
-
-Record = Mapping[str, object]
 
 
 class Recorded(Struct, frozen=True):
@@ -40,15 +38,13 @@ class Log(Struct):
     heads: tuple[str, ...] = ()
     """Literal heads of the policies that will decide."""
     left_out: int = 0
-    requests: list[Recorded] = field(default_factory=list)
 
-    def read(self) -> list[Recorded]:
+    def read(self) -> Iterator[Recorded]:
         """Return every request of the log."""
         path = auditchain.log_path(self.path)
         with open(path, "rb") as file:
             first = filters.parsed(file.readline()) or {}
-        self.requests = list(self.of_audit(path) if "schema" in first and "event" in first else self.of_transcript())
-        return self.requests
+        return self.of_audit(path) if "schema" in first and "event" in first else self.of_transcript()
 
     def of_audit(self, path: str) -> Iterator[Recorded]:
         """Yield the decisions of an audit log as requests."""

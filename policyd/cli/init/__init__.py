@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 
 from policyd.actions import profiles
@@ -22,7 +23,7 @@ from policyd.cli.advice import Advice, File
 from policyd.cli.ending import complain, failed
 from policyd.cli.init import merging, presets, programs
 from policyd.cli.init.merging import MergeError
-from policyd.cli.init.recipes import CLIENTS, Recipe, recipe
+from policyd.cli.init.recipes import CLIENTS, Recipe
 from policyd.cli.saying import give, say
 from policyd.storage import places
 from policyd.storage.places import PlaceError, Places
@@ -118,12 +119,11 @@ def client(name: str, agent_name: str | None, words: list[str], where: Places, *
         short = known(os.path.basename(words[0])) or os.path.basename(words[0])
         said = advice.shipped().get(short) or Advice(short, "no", [])
     command, missing = programs.absolute(command)
-    found = recipe(name, said, short, programs.policyd(), command)
+    found = CLIENTS[name](said, short, programs.policyd(), command)
     if write:
         return write_recipe(found, where, missing)
     give(found.text)
-    notes = [*found.notes, *filter(None, [missing])]
-    advise(notes, f"goes into {advice.place(found.file, where)}" if found.file else "")
+    advise((*found.notes, missing), f"goes into {advice.place(found.file, where)}" if found.file else "")
     return 0
 
 
@@ -132,10 +132,10 @@ def write_recipe(found: Recipe, where: Places, missing: str) -> int:
     why = "; ".join(filter(None, [found.why_not, missing]))
     if found.table is None or why:
         give(found.text)
-        advise([*found.notes], f"not written: {why}")
+        advise(found.notes, f"not written: {why}")
         return 2
     code = merge(advice.place(found.file, where), found.table, found.text)
-    advise([*found.notes], "")
+    advise(found.notes)
     return code
 
 
@@ -148,7 +148,7 @@ def agent(name: str, words: list[str], where: Places, *, write: bool) -> int:
     if not said.file:
         advise([], f"{said.title} has no settings of its own that help")
     unasked = profiles.shipped()[known(name)].data.mode.never_asked
-    advise([*said.set, *(f"not asked: {text}" for text in unasked)], "")
+    advise([*said.set, *(f"not asked: {text}" for text in unasked)])
     return min(codes, default=0)
 
 
@@ -176,7 +176,7 @@ def merge(path: str, wanted: dict[str, object], text: str) -> int:
     return 0
 
 
-def advise(notes: list[str], first: str) -> None:
+def advise(notes: Iterable[str], first: str = "") -> None:
     """Say what a person must know, on standard error."""
-    for note in ([first] if first else []) + notes:
+    for note in filter(None, (first, *notes)):
         complain("init", note)

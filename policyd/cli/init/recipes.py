@@ -45,19 +45,6 @@ def proxied(policyd: list[str], agent: list[str], *options: str) -> list[str]:
     return [*policyd, "proxy", *options, "--", *agent]
 
 
-def recipe(client: str, advice: Advice, short: str, policyd: list[str], agent: list[str]) -> Recipe:
-    """Return how `client` starts `agent`.
-
-    Args:
-        client: one of `CLIENTS`.
-        advice: what is known of the agent.
-        short: the agent's short name.
-        policyd: absolute words that start policyd.
-        agent: absolute words that start the agent.
-    """
-    return CLIENTS[client](advice, short, policyd, agent)
-
-
 def zed(advice: Advice, short: str, policyd: list[str], agent: list[str]) -> Recipe:
     """`agent_servers` of Zed's settings."""
     command, *args = proxied(policyd, agent)
@@ -155,6 +142,7 @@ CLIENTS: dict[str, Callable[[Advice, str, list[str], list[str]], Recipe]] = {
     "toad": toad,
     "acpx": acpx,
 }
+"""How each client starts an agent: from what is known of it, its short name, and absolute words for both programs."""
 
 
 def labelled(advice: Advice) -> str:
