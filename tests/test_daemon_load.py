@@ -279,7 +279,10 @@ def test_with_no_descriptor_left_others_go_on_and_it_recovers(tmp_path: Path) ->
         assert chosen(peer.ask("ls")) == "yes" and spent < 0.3
         for one in many:
             one.close()
+        began = time.monotonic()
         until(lambda: chosen(daemon.peer().ask("ls")) == "yes", "new connections are served again")
+        assert time.monotonic() - began < 1.0
+        assert "who connects waits" in (tmp_path / "daemon.log").read_text()
         peer.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import resource
 import socket
 import stat
 import subprocess
@@ -15,10 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from policyd.daemon import listen, server
+from policyd.daemon import Options, listen, server
 from policyd.daemon.descent import BELOW, UNSEEN, above
 from policyd.daemon.listen import Door, ListenError, StrangerError
-from policyd.daemon.shared import Who
+from policyd.daemon.serve import open_doors
+from policyd.daemon.shared import Shared, Who
 from policyd.daemon.systemd import Notifier, handed_over
 from policyd.storage import places, sockets
 from policyd.storage.processes import runs_agent
@@ -54,6 +56,14 @@ def place(tmp_path: Path) -> Path:
     """A directory of our own."""
     tmp_path.chmod(0o700)
     return tmp_path
+
+
+def test_a_daemon_that_has_descriptors_for_nobody_does_not_start(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda what: (server.KEPT, server.KEPT))
+    path = place / "p.sock"
+    with pytest.raises(ListenError, match="ulimit -n"):
+        open_doors(Options(socket=str(path)), object.__new__(Shared))
+    assert not path.exists()
 
 
 def test_the_socket_is_the_users_alone(place: Path) -> None:

@@ -10,7 +10,7 @@ import sys
 from msgspec import Struct, field
 
 from policyd.daemon.listen import Door, ListenError, listen, myself, unlink
-from policyd.daemon.server import ENDING, RELOADING, Server
+from policyd.daemon.server import ENDING, KEPT, RELOADING, Server, descriptors
 from policyd.daemon.shared import Shared
 from policyd.daemon.systemd import Notifier, handed_over
 from policyd.service import Choices, StartError
@@ -62,6 +62,9 @@ def serve(options: Options) -> int:
 def open_doors(options: Options, shared: Shared) -> tuple[list[Door], list[tuple[str, int]]]:
     """Return where peers come in, and which sockets were made for it: path and inode."""
     handed = [Door(one, options.groups, handed=True) for one in handed_over()]
+    if descriptors() < 1 and (handed or not options.stdio):
+        have = f"`ulimit -n` is {KEPT + descriptors()}, and {KEPT} files are policyd's own"
+        raise ListenError(f"{have}: nobody could connect; make it 64 or more")
     if options.stdio or handed:
         return handed, []
     path = os.path.abspath(options.socket) if options.socket else sockets.served(shared.ground.places)

@@ -74,8 +74,9 @@ class Server:
         self._pressure = Pressure(room())
         self._due: dict[Line, float] = {}
         self._turns = Turns(self._touched)
-        self._room = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - KEPT
+        self._room = descriptors()
         """How many peers there are descriptors for."""
+        self._said_full = False
         self._strangers: set[int | None] = set()
         """The uids that were told of in the log because they may not come in."""
         self._paused: float | None = None
@@ -188,16 +189,14 @@ class Server:
     def _accept(self, door: Door) -> None:
         for _ in range(AT_ONCE):
             if len(self._lines) >= self._room:
-                self._rest()
+                self._full()
                 return
             try:
                 one, _ = door.listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                self._rest()
-                if error.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
-                    self._shared.say(f"nobody can be accepted: {error.strerror}", loud=True)
+                self._full(error)
                 return
             one.setblocking(False)
             try:
@@ -211,6 +210,16 @@ class Server:
                 self._turned_away(who.uid, f"{len(self._lines)} connections are open, {self._uids[who.uid]} of it")
                 continue
             self._add(Line(one, one, who, monotonic()))
+
+    def _full(self, error: OSError | None = None) -> None:
+        """Let who connects wait; say why, once where it is only that there is no room."""
+        self._rest()
+        if error and error.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+            self._shared.say(f"nobody can be accepted: {error.strerror}", loud=True)
+        elif not self._said_full:
+            self._said_full = True
+            why = error.strerror if error else "`ulimit -n` leaves room for no more"
+            self._shared.say(f"{len(self._lines)} connections are open, and {why}: who connects waits", loud=True)
 
     def _turned_away(self, uid: int | None, why: str) -> None:
         """Say once of each user why they did not come in: whoever tries all day fills no log."""
@@ -393,6 +402,11 @@ class Server:
         for line in list(self._lines.values()):
             self._drop(line, "")
         self._selector.close()
+
+
+def descriptors() -> int:
+    """Return how many descriptors there are for peers."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] - KEPT
 
 
 def gone(lines: list[Line]) -> list[Line]:
