@@ -25,10 +25,24 @@ from policyd.model.shell import (
     Word,
     WordKind,
 )
-from policyd.model.words import EMPTY, KINDS, MEMORY, READ_KINDS, TABLE, WRITE_KINDS, Effect, Layer, Role, Source, Truth
+from policyd.model.words import (
+    EFFECT_WORDS,
+    EMPTY,
+    KINDS,
+    MEMORY,
+    READ_KINDS,
+    TABLE,
+    WRITE_KINDS,
+    Effect,
+    Layer,
+    Role,
+    Source,
+    Truth,
+)
 
 __all__ = [
     "CONST",
+    "EFFECT_WORDS",
     "EMPTY",
     "GLOB",
     "KINDS",

@@ -17,6 +17,8 @@ from typing import Any
 from policyd.model import KINDS
 
 Table = Mapping[str, Any]
+DEFAULT_KEYS = (*KINDS, "*", "outside", "mcp")
+"""What `[defaults]` may give an effect, beside custom kinds."""
 TEXTS = frozenset(("kind", "path", "command", "cwd", "within", "env", "url", "tool", "agent", "mode", "user", "group"))
 """Keys under which one text is a list of one."""
 ABOUT = {
@@ -48,6 +50,11 @@ PLAIN: Mapping[str, Callable[[str], object]] = {
 def as_list(value: Any) -> Any:  # noqa: ANN401 - of a TOML file
     """Return one text as a list of one."""
     return [value] if isinstance(value, str) else value
+
+
+def is_kind(word: str) -> bool:
+    """Say whether a word is a kind, or a custom one."""
+    return word in KINDS or (word.startswith("_") and len(word) > 1)
 
 
 def normal(table: Table) -> dict[str, Any]:

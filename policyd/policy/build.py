@@ -18,7 +18,7 @@ from msgspec import Struct, field
 
 from policyd.digest import sha256
 from policyd.model import KINDS, Effect, Filesystem, Layer, RuleRef
-from policyd.policy.blocks import Table, examples_of, normal
+from policyd.policy.blocks import Table, examples_of, is_kind, normal
 from policyd.policy.compile import EFFECTS, Compiler
 from policyd.policy.errors import Mistake, PolicyError, listed, nearest
 from policyd.policy.kept import Shelf, recalled
@@ -200,7 +200,6 @@ class Builder(Struct, dict=True):
             self.odd(stand, name, number, block, ref),
             opaque="opaque" in block,
             escalate="escalate" in block,
-            places="cwd" in block,
             encloses="within" in block,
             delegate=get("delegate") is True,
             void=void,
@@ -341,8 +340,3 @@ def table_mistake(key: str, table: Table) -> Mistake | None:
         wanted = f"name one of {listed(RESOURCES)}"
         return Mistake("an example that names no resource", wanted, key=key, text=longest(table))
     return None
-
-
-def is_kind(word: str) -> bool:
-    """Say whether a word is a kind, or a custom one."""
-    return word in KINDS or (word.startswith("_") and len(word) > 1)

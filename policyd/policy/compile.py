@@ -23,7 +23,7 @@ from policyd.policy.attributes import (
     PersonCondition,
     UntilCondition,
 )
-from policyd.policy.blocks import PLAIN, Table, normal
+from policyd.policy.blocks import PLAIN, Table, is_kind, normal
 from policyd.policy.conditions import (
     CommandCondition,
     CommandMatcher,
@@ -249,7 +249,7 @@ def inside_unless(report: Report) -> Report:
 
 def kinds_of(word: str) -> frozenset[str]:
     """Return the kinds a word of `kind` names; Mistake for one that does not exist."""
-    if word in KINDS or word == "*" or (word.startswith("_") and len(word) > 1):
+    if word == "*" or is_kind(word):
         return frozenset({word})
     if word == "@write":
         return WRITE_KINDS

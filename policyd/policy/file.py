@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-1. Shape only. What a pattern means, whether a set exists, which keys go together is `check.py` and `compile.py`.
+1. Shape only. What a pattern means, whether a set exists, which keys go together is `compile.py` and `together.py`.
 2. Unknown keys are errors at every level, and no value is converted: a number is no string, `1` is no `true`.
 3. Imported only when a file is read: `pydantic` is too heavy for a start-up that has not started its agent yet.
 """
@@ -13,12 +13,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, WithJsonSchema
 
+from policyd.model import EFFECT_WORDS
+from policyd.policy.blocks import DEFAULT_KEYS, as_list
+
 EffectWord = Literal["allow", "ask", "deny"]
-
-
-def as_list(value: object) -> object:
-    """Read one string as a list of one."""
-    return [value] if isinstance(value, str) else value
 
 
 Text = Annotated[str, Field(min_length=1)]
@@ -144,7 +142,6 @@ class DefaultBlock(Named):
     delegate: StrictBool = False
 
 
-KIND_KEYS = ("read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other")
 SETTINGS = (
     "prompt",
     "timeouts",
@@ -191,10 +188,10 @@ class PolicyFile(Block):
             {
                 "type": "object",
                 "properties": {
-                    **{key: {"enum": ["allow", "ask", "deny"]} for key in (*KIND_KEYS, "*", "outside", "mcp")},
+                    **{key: {"enum": list(EFFECT_WORDS)} for key in DEFAULT_KEYS},
                     "delegate": {"type": "boolean"},
                 },
-                "patternProperties": {"^_": {"enum": ["allow", "ask", "deny"]}},
+                "patternProperties": {"^_": {"enum": list(EFFECT_WORDS)}},
                 "additionalProperties": False,
             }
         ),

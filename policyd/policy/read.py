@@ -9,14 +9,15 @@ Rules of this module:
 
 from __future__ import annotations
 
+import operator
 import re
 import tomllib
 from collections.abc import Callable, Iterator
 from sys import intern
 from typing import Any
 
-from policyd.model import KINDS, Layer
-from policyd.policy.blocks import Table
+from policyd.model import EFFECT_WORDS, Layer
+from policyd.policy.blocks import DEFAULT_KEYS, Table, is_kind
 from policyd.policy.errors import Diagnostic, Mistake, listed, nearest
 from policyd.policy.parsed import Parsed, plain_file
 from policyd.policy.shape import file_fits
@@ -24,17 +25,15 @@ from policyd.policy.source import PolicySource
 
 __all__ = ["Parsed", "parse"]
 
-EFFECTS = ("allow", "ask", "deny")
-DEFAULT_KEYS = (*KINDS, "*", "outside", "mcp")
 MARK = b"\xef\xbb\xbf"
 REQUIREMENT = re.compile(r"^\s*(>=|<=|==|!=|>|<)\s*(\d+(?:\.\d+)*)\s*$")
 COMPARISONS: dict[str, Callable[[list[int], list[int]], bool]] = {
-    ">=": lambda a, b: a >= b,
-    "<=": lambda a, b: a <= b,
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    ">": lambda a, b: a > b,
-    "<": lambda a, b: a < b,
+    ">=": operator.ge,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    "<": operator.lt,
 }
 
 
@@ -190,13 +189,17 @@ def check_defaults(parsed: Parsed) -> None:
     """Check `[defaults]`: keys are kinds and the few other words, values are effects."""
     table = parsed.raw.get("defaults")
     for key, value in table.items() if isinstance(table, dict) else ():
-        if value in EFFECTS and (key in DEFAULT_KEYS or (key.startswith("_") and len(key) > 1)):
-            continue
-        from policyd.policy.wording import default_mistake
+        if not is_default(key, value):
+            from policyd.policy.wording import default_mistake
 
-        mistake = default_mistake(key, value, DEFAULT_KEYS)
-        if mistake is not None:
-            parsed.report(mistake, f"defaults.{key}")
+            parsed.report(default_mistake(key, value), f"defaults.{key}")
+
+
+def is_default(key: str, value: object) -> bool:
+    """Say whether an entry of `[defaults]` is one."""
+    if key == "delegate":
+        return isinstance(value, bool)
+    return (key in DEFAULT_KEYS or is_kind(key)) and value in EFFECT_WORDS
 
 
 def check_lock(parsed: Parsed) -> None:

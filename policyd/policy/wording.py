@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from policyd.policy.blocks import DEFAULT_KEYS, is_kind
 from policyd.policy.errors import Mistake, listed, nearest
 from policyd.policy.file import DefaultBlock, ExampleTable, Lock, Named, PolicyFile, RuleBlock, Unless
 from policyd.policy.hints import EFFECTS, KEYS, KINDS, TOP, unknown_key
@@ -150,15 +151,12 @@ def quoted(words: Sequence[str]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
-def default_mistake(key: str, value: object, known: tuple[str, ...]) -> Mistake | None:
-    """Return what is wrong with one entry of `[defaults]`."""
+def default_mistake(key: str, value: object) -> Mistake:
+    """Say what is wrong with an entry of `[defaults]` that is none."""
     if key == "delegate":
-        bad = Mistake("`delegate` is not `true` or `false`", "write it without quotes")
-        return None if isinstance(value, bool) else bad
-    if key not in known and not (key.startswith("_") and len(key) > 1):
-        near = KINDS.get(key.lower()) or nearest(key, known)
-        write = f"write `{near}`" if near else f"known are {listed(known)}"
+        return Mistake("`delegate` is not `true` or `false`", "write it without quotes")
+    if key not in DEFAULT_KEYS and not is_kind(key):
+        near = KINDS.get(key.lower()) or nearest(key, DEFAULT_KEYS)
+        write = f"write `{near}`" if near else f"known are {listed(DEFAULT_KEYS)}"
         return Mistake(f"unknown kind `{key}` in `[defaults]`", write)
-    if isinstance(value, str) and value in {"allow", "ask", "deny"}:
-        return None
     return wrong_word(key, value, "'allow', 'ask' or 'deny'")
