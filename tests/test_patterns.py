@@ -11,6 +11,7 @@ from policyd.commands import read
 from policyd.commands.matching.patterns import CommandPattern, PatternError, program_names
 from policyd.commands.matching.views import every
 from policyd.model import Assignment, SimpleCommand, Truth, Word
+from tests.commandrows import decide
 from tests.words import command
 
 HOME = "/home/dev"
@@ -101,6 +102,45 @@ def test_an_allow_holds_for_the_command_as_written_or_as_unwrapped() -> None:
         ("sudo uv run **", "sudo uv run pytest", False),
         ("xargs rm **", "xargs -I {} sh -c 'rm {}'", False),
         ("bash -c **", "sudo bash -c 'rm x'", False),
+        ("xargs tool **", "xargs tool -x", True),
+        ("xargs tool -x", "xargs tool -x", False),
+        ("xargs tool **", "xargs -n 1 tool", False),
+        ("bash -c 'make && make test'", "bash -c 'make && make test'", True),
+        ("bash -c 'make && make test'", 'bash -c "make && make test"', True),
+        ("bash -c 'make && make test'", "bash -lc \"bash -c 'make && make test'\"", True),
+        ("bash -c 'cd a/b; make'", "bash -c 'cd a/b; make'", True),
+        ("sudo sh -c 'make a b'", "sudo sh -c 'make a b'", True),
+        ("ssh h 'make && rm x'", "ssh h 'make && rm x'", True),
+        ("ssh h make **", "ssh h make -j 2", True),
+        ("su kim -c 'make test'", "su kim -c 'make test'", True),
+        ("eval make test", "eval make test", True),
+        ("bash -c 'make && make test'", "bash -c 'make && make x'", False),
+        ("bash -c 'make && make test'", "bash -c 'make  && make test'", False),
+        ("bash -c 'make && make test'", "bash -c 'make && make test' x", False),
+        ("bash -c 'make && make test'", "bash -xc 'make && make test'", False),
+        ("bash -c 'make && make test'", "FOO=1 bash -c 'make && make test'", False),
+        ("bash -c 'make && make test'", "bash -c 'make && make test'; make", False),
+        ("bash -c 'make && make test'", "sudo bash -c 'make && make test'", False),
+        ("bash -c 'cd a/b; make'", "bash -c 'cd a/./b; make'", False),
+        ("bash -c 'make && {a,b}'", "bash -c 'make && a'", False),
+        ("bash -c **", "bash -c 'make && make test'", False),
+        ("bash -c *", "bash -c make", False),
+        ("ssh h make **", "ssh h make ';' rm x", False),
+        ("ssh h make **", "ssh h 'make x'", False),
+        ("ssh h make **", "ssh h make '*.x'", False),
+        ("ssh h make **", "ssh -p 2 h make", False),
+        ("ssh h **", "ssh h make", False),
+        ("eval 'make $x'", "x=evil; eval 'make $x'", False),
+        ("env FOO=1 npm test", "env FOO=1 npm test", True),
+        ("env FOO=1 npm **", "env FOO=1 npm test", True),
+        ("env A='x*' npm test", "env A='x*' npm test", True),
+        ("env FOO=1 npm test", "env FOO=2 npm test", False),
+        ("env FOO=1 npm test", "FOO=1 npm test", False),
+        ("env FOO=1 npm test", "BAR=1 env FOO=1 npm test", False),
+        ("env FOO=* npm test", "env FOO=1 npm test", False),
+        ("env A='x*' npm test", "env A=xy npm test", False),
+        ("{env FOO=1,timeout 5} npm test", "FOO=1 timeout 5 npm test", False),
+        ("make FOO=1", "FOO=1 make FOO=1", False),
     ],
 )
 def test_an_allow_that_writes_out_a_wrapper_and_what_it_runs_holds_for_both(
@@ -108,6 +148,26 @@ def test_an_allow_that_writes_out_a_wrapper_and_what_it_runs_holds_for_both(
 ) -> None:
     found = read(text, cwd=("/w",), home=HOME).commands
     assert all(compiled(pattern).sure(one) for one in found if not (one.idle or one.chdir)) is holds
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "word"),
+    [
+        ("ssh h uptime **", "ssh h uptime -p", "allow"),
+        ("ssh h 'uptime && make test'", "ssh h 'uptime && make test'", "allow"),
+        ("ssh h 'uptime && make test'", "bash -lc \"ssh h 'uptime && make test'\"", "allow"),
+        ("ssh h uptime **", "cd /tmp && ssh h uptime", "ask"),
+        ("ssh h uptime **", 'cd "$X" && ssh h uptime', "ask"),
+        ("ssh h cat **", "ssh h cat notes", "ask"),
+        ("{ssh **,uptime}", "ssh h uptime", "ask"),
+        ("bash -c 'make test'", 'cd "$X" && bash -c "make test"', "ask"),
+    ],
+)
+def test_an_allow_that_writes_out_another_machine_asks_nothing_of_the_directory_there(
+    pattern: str, text: str, word: str
+) -> None:
+    policy = f'version = 1\n[[rule]]\neffect = "allow"\ncommand = ["cd **", """{pattern}"""]\n'
+    assert decide(policy, text).effect.word == word
 
 
 def test_a_variable_around_the_command_must_be_tolerated() -> None:

@@ -214,6 +214,9 @@ COMMANDS = (
     "python -m http.server",
     "kubectl get secrets",
     "'odd word' x",
+    "ssh h uptime **",
+    "bash -c 'make && git push'",
+    "xargs git push **",
 )
 TEXTS = (
     "git push",
@@ -242,6 +245,8 @@ TEXTS = (
     "bash -c 'git push --force'",
     "python -m http.server",
     "kubectl -n a get secrets",
+    "ssh h uptime -p",
+    "bash -c 'make && git push'",
 )
 
 

@@ -113,6 +113,8 @@ def add_command(row: Row, command: SimpleCommand, cwd: Sequence[str] = ()) -> Ro
         if items := getattr(command, name):
             row.update(assigned(name, items))
     row.update({name: list(words) for name in ("via", "behind") if (words := getattr(command, name))})
+    if command.texts:
+        row["texts"] = [list(words) for words in command.texts]
     if command.cwd != tuple(cwd):
         row["runs_in"] = list(command.cwd)
     for name in ("tainted", "fed", "chdir"):

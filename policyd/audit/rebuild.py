@@ -73,6 +73,7 @@ class CommandRow(msgspec.Struct):
     taint_marks: list[Marks] = []
     via: list[str] = []
     behind: list[str] = []
+    texts: list[list[str]] = []
     runs_in: list[str] | None = None
     tainted: str = ""
     fed: str = ""
@@ -99,6 +100,7 @@ class CommandRow(msgspec.Struct):
             strict_only=self.strict_only,
             fed=self.fed,
             behind=tuple(self.behind),
+            texts=tuple(map(tuple, self.texts)),
         )
 
 

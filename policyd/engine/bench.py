@@ -159,7 +159,7 @@ class Bench(Struct):
     def command_floors(self, action: Action, allows: list[Rule]) -> list[str]:
         """Return where an allow would let a command run, read or write where no word of it says."""
         found: list[str] = []
-        if not action.cwd_inside and not any(rule.places for rule in allows):
+        if not action.cwd_inside and not any(rule.resource == "command" for rule in allows):
             found.append("it runs outside the workspace" if action.cwd else "where it runs is not known")
         if action.command is not None and action.command.strict_only and not any(rule.opaque for rule in allows):
             found.append("it may be read in more than one way")

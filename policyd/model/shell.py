@@ -73,6 +73,8 @@ class SimpleCommand(Struct, frozen=True, gc=False, cache_hash=True):
     """
     behind: tuple[str, ...] = ()
     """The words of the wrappers in front of it (`uv run`, `sudo -u kim`), where it and all of them stand as written."""
+    texts: tuple[tuple[str, ...], ...] = ()
+    """All words of each wrapper that was given a text it stands in (`bash -c 'make test'`), innermost first."""
 
 
 class FileUse(Struct, frozen=True, gc=False):

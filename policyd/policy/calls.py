@@ -188,9 +188,8 @@ class Commands:
 
     def _find(self, command: SimpleCommand, found: set[int]) -> None:
         seen = every(command)
-        if command.behind:  # an allow rule may speak of it by the words in front of it
-            front, *rest = map(Word, command.behind)
-            seen = (*seen, View(front, (*rest, *command.argv), command.cwd))
+        for front, *rest in spoken(command):  # an allow rule may speak of it by the wrapper it runs in
+            seen = (*seen, View(front, tuple(rest), command.cwd))
         names = names_of(seen)
         self.alone.find(names, found)
         if names is None:
@@ -207,6 +206,14 @@ class Commands:
                 found.update(uses.strict)
             if uses.options and doubted(seen, name) and any(map(is_short, words)):
                 found.update(number for each in uses.options.values() for _, number in each)
+
+
+def spoken(command: SimpleCommand) -> Iterator[tuple[Word, ...]]:
+    """Yield the words of every wrapper, with the command or a text it stands in, by which an allow may speak of it."""
+    if command.behind:
+        yield (*map(Word, command.behind), *command.argv)
+    for text in command.texts:
+        yield tuple(map(Word, text))
 
 
 def program_of(words: tuple[PatternWord, ...]) -> str:

@@ -94,6 +94,9 @@ class CommandMatcher(Protocol):
     def maybe(self, cmd: SimpleCommand, *, widen: bool) -> Truth:
         """Say whether a strict rule must count it."""
 
+    def elsewhere(self, cmd: SimpleCommand) -> bool:
+        """Say whether it says itself that the command runs on another machine."""
+
     @property
     def text(self) -> str:
         """How a policy writes it."""
@@ -270,18 +273,23 @@ class CommandCondition(Struct, frozen=True, dict=True):
         for entry in self.about(cmd):
             if why := entry.short(cmd, self.env):
                 return f"`{entry.text}` does not hold: {why}"
-            if self.cwd is None and not action.cwd_inside and entry.sure(cmd, self.env):
+            if self.cwd is None and not (action.cwd_inside or self._elsewhere(action)) and entry.sure(cmd, self.env):
                 return f"`{entry.text}` holds inside the workspace only"
         return ""
 
     def in_place(self, action: Action, context: Context) -> bool:
         """Say whether every possible working directory fits `cwd`; without one, lies in the workspace."""
         if self.cwd is None:
-            return action.cwd_inside or self.place is Place.SPARE
+            return action.cwd_inside or self.place is Place.SPARE or self._elsewhere(action)
         if not action.cwd:
             return False
         ref = PathRef(action.cwd[0], action.cwd, inside=action.cwd_inside)
         return surely(self.cwd, ref, context.workspace)
+
+    def _elsewhere(self, action: Action) -> bool:
+        """Say whether a command runs on another machine, and an entry says so itself."""
+        cmd = action.command
+        return cmd is not None and not action.cwd and any(entry.elsewhere(cmd) for entry in self.about(cmd))
 
     def files_fit(self, action: Action, context: Context) -> bool:
         """Say whether every file the command names or writes lies `within`; of one that names none it cannot be told.

@@ -41,8 +41,6 @@ class Rule(Struct, frozen=True, eq=False, dict=True):
     """Also allows what could not be understood."""
     escalate: bool = False
     """Also allows what widens the agent's reach."""
-    places: bool = False
-    """Of a command rule: it says itself, by `cwd`, where commands may run."""
     encloses: bool = False
     """Of a command rule: it says itself, by `within`, which files commands may name."""
     delegate: bool = False

@@ -5,15 +5,18 @@ Rules of this module:
 1. `sure` believes what is constant: a word that is not constant is matched by `**` only, a bare program name is that
    program or its path in a system directory, a path with `..` is nothing, every variable set counts.
 2. `sure` looks at the command as written and as unwrapped by transparent wrappers. Of what another wrapper runs a
-   pattern speaks that writes out the wrapper, and by its name what it runs (`uv run pytest **`; not `uv run **`).
+   pattern speaks that writes out the wrapper, and by its name what it runs (`uv run pytest **`; not `uv run **`); of
+   what a text runs, one that is the wrapper with this very text, every word of it (`bash -c 'make test'`).
 3. `maybe` is the strict reading, in `strict.py`.
 """
 
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import takewhile
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -47,6 +50,9 @@ SYSTEM = frozenset(
     }
 )
 """Directories in which a program is what its name says."""
+_REMOTE = frozenset({"ssh", "mosh"})
+"""Wrappers that run a command on another machine."""
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=").match
 
 
 def levels(command: SimpleCommand) -> Iterator[SimpleCommand]:
@@ -97,7 +103,7 @@ def program_names(command: SimpleCommand) -> frozenset[str] | None:
     return views.names_of(views.every(command))
 
 
-class CommandPattern(Struct, frozen=True):
+class CommandPattern(Struct, frozen=True, dict=True):
     """A pattern over one simple command."""
 
     source: str
@@ -132,7 +138,7 @@ class CommandPattern(Struct, frozen=True):
 
     def sure(self, command: SimpleCommand, env: tuple[str, ...] = ()) -> bool:
         """Say whether an allow rule with this pattern (and `env`) holds for the command."""
-        if not trusted(command, env):
+        if not (trusted(command, env) or trusted(command, (*env, *self._sets))):
             return False
         here: SimpleCommand | None = command
         while here is not None:
@@ -140,7 +146,21 @@ class CommandPattern(Struct, frozen=True):
                 if exactly(words, here):
                     return True
             here = here.inner
-        return bool(command.behind) and any(_through(words, command) for words in self.alternatives)
+        if not (command.behind or command.texts):
+            return False
+        return any(_through(words, command) or _as_text(words, command) for words in self.alternatives)
+
+    @cached_property
+    def _sets(self) -> frozenset[str]:
+        """What it writes out that `env` sets, as the `env` of a rule would tolerate it."""
+        return frozenset.intersection(*map(_assigned, self.alternatives))
+
+    def elsewhere(self, command: SimpleCommand) -> bool:
+        """Say whether it writes out that the command runs on another machine: no directory here is its place."""
+        return any(
+            words[0].literal in _REMOTE and (_through(words, command) or _as_text(words, command))
+            for words in self.alternatives
+        )
 
     @property
     def text(self) -> str:
@@ -191,12 +211,30 @@ def exactly(words: tuple[PatternWord, ...], command: SimpleCommand) -> bool:
 def _through(words: tuple[PatternWord, ...], command: SimpleCommand) -> bool:
     """Say whether a pattern writes out the wrappers in front of a command, and the command's program."""
     at = len(command.behind)
-    if len(words) <= at or any(word.many for word in words[:at]):
+    if not at or len(words) <= at or any(word.many for word in words[:at]):
         return False
     named = words[at].literal is not None and (words[at].path or words[at].literal == command.argv[0].text)
     if not named:
         return False
     return exactly(words, replace(command, argv=(*map(Word, command.behind), *command.argv)))
+
+
+def _as_text(words: tuple[PatternWord, ...], command: SimpleCommand) -> bool:
+    """Say whether a pattern is, word for word, a wrapper with a text that the command stands in."""
+    return any(
+        len(words) == len(text)
+        and _program(words[0], Word(text[0]), command.cwd)
+        and all(one.literal is not None and one.text == word for one, word in zip(words, text, strict=True))
+        for text in command.texts
+    )
+
+
+def _assigned(words: tuple[PatternWord, ...]) -> frozenset[str]:
+    """Return the assignments that stand behind `env`."""
+    if words[0].literal != "env":
+        return frozenset()
+    found = takewhile(lambda word: word.literal is not None and _ASSIGNMENT(word.text), words[1:])
+    return frozenset([re.sub(r"[\\*]", r"\\\g<0>", word.text) for word in found])
 
 
 def _program(pattern: PatternWord, word: Word, cwd: tuple[str, ...]) -> bool:

@@ -93,7 +93,7 @@ class SetEntry(Struct, frozen=True, dict=True):
 
     def sure(self, command: SimpleCommand, env: tuple[str, ...] = ()) -> bool:
         """Say whether an allow rule with this entry (and `env`) holds for the command."""
-        if self._elsewhere(command):
+        if self._others(command):
             return False
         if not self._trusted(command, env) or (command.via and command.via[0] in foreign.SHELLS):
             return False
@@ -105,12 +105,16 @@ class SetEntry(Struct, frozen=True, dict=True):
 
     def short(self, command: SimpleCommand, env: tuple[str, ...] = ()) -> str:
         """Return why the entry does not hold for a command it is about; nothing where it is about others."""
-        if self._elsewhere(command):
+        if self._others(command):
             return ""
         found = [reason for level in levels(command) for form in self._forms(level) for reason in self._reasons(form)]
         return (min(found) or untrusted(command, (*self.env, *env))) if found else ""
 
-    def _elsewhere(self, command: SimpleCommand) -> bool:
+    def elsewhere(self, command: SimpleCommand) -> bool:
+        """Say whether it says itself that the command runs on another machine: no entry does."""
+        return False
+
+    def _others(self, command: SimpleCommand) -> bool:
         """Say whether the command certainly runs none of the entry's programs."""
         names = program_names(command)
         return names is not None and self.programs is not None and names.isdisjoint(self.programs)

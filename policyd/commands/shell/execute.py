@@ -21,7 +21,7 @@ from policyd.commands.lexing.run import WORDS, FullError, Run
 from policyd.commands.lexing.source import Input
 from policyd.commands.matching.patterns import plain_name
 from policyd.commands.nested import wrappers
-from policyd.commands.nested.inner import Inner, Unwrapped, Words, base, unknown_script
+from policyd.commands.nested.inner import MORE_INPUT, Inner, Unwrapped, Words, base, unknown_script
 from policyd.commands.nested.wrapper_programs import CONTAINERS
 from policyd.commands.nested.wrapper_table import SHELLS
 from policyd.commands.state import Cwd, Pair, State, builtins, enter
@@ -322,25 +322,41 @@ def _inner(run: Run, state: State, call: Call, level: _Level, inner: Inner, scri
             source = " ".join([word.text for word in inner.argv])
             env, fed = level.env + inner.env, "" if inner.alone else call.fed
             index, pair = listed(run, state, inner.argv, source, via, fed, env), (state.cwd, state.cwd)
-            behind = _behind(call, level, inner)
+            behind = _behind(call, level, inner.argv[:-1] if inner.argv[-1] is MORE_INPUT else inner.argv)
             if index < 0:
                 within = Call(inner.argv, source, env, via, fed, call.document, (), behind)
                 index, pair = simple(run, state, within, script)
             if behind:
                 run.commands[index] = replace(run.commands[index], behind=behind)
             return pair
-        return _script(run, state, level, inner, (cwd, via), script)
+        first = len(run.commands)
+        pair = _script(run, state, level, inner, (cwd, via), script)
+        if not (inner.here and "$" in call.source):  # what is set here would say what such a text means
+            _written_out(run, first, call, level)
+        return pair
     finally:
         run.strict = strict
         run.depth -= 1
 
 
-def _behind(call: Call, level: _Level, inner: Inner) -> tuple[str, ...]:
-    """Return the words in front of what a wrapper runs, none where the text does not stand as it is run."""
-    front = level.argv[: -len(inner.argv)]
-    if front + inner.argv != level.argv or any(word.kind is not CONST for word in front):
+def _behind(call: Call, level: _Level, argv: Words) -> tuple[str, ...]:
+    """Return the words in front of `argv`, which a wrapper runs; none where it does not stand as it is run."""
+    front = level.argv[: -len(argv)]
+    if front + argv != level.argv or any(word.kind is not CONST for word in front):
         return ()
     return call.behind + tuple([word.text for word in front])
+
+
+def _written_out(run: Run, first: int, call: Call, level: _Level) -> None:
+    """Note for the commands from `first` on, which a text runs, with which words that was given to a wrapper."""
+    if any(word.kind is not CONST for word in level.argv):
+        return
+    words = call.behind + tuple([word.text for word in level.argv])
+    alone = len(run.commands) == first + 1
+    for index in range(first, len(run.commands)):
+        found = run.commands[index]
+        behind = _behind(call, level, found.argv) if alone and not found.behind else found.behind
+        run.commands[index] = replace(found, behind=behind, texts=(*found.texts, words))
 
 
 def _script(
