@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import signal
 import subprocess
 import sys
 import time
@@ -250,11 +251,21 @@ def test_good_answers_keep_the_published_schema(name: str) -> None:
     jsonschema.validate(table, {**SCHEMA, "oneOf": [{"$ref": "#/$defs/answer"}]})
 
 
-def test_a_hook_sees_a_short_environment_and_no_open_files(
+@pytest.fixture
+def blocked() -> Iterator[None]:
+    """Signals are blocked in this thread, and in those that it starts."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@pytest.mark.usefixtures("blocked")
+def test_a_hook_sees_a_short_environment_no_open_files_and_every_signal(
     tmp_path: Path, hooks: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = tmp_path / "seen"
     facts = "{'env': dict(os.environ), 'cwd': os.getcwd(), 'fds': os.listdir('/proc/self/fd'), 'argv': len(sys.argv)}"
+    facts = facts[:-1] + ", 'blocked': list(signal.pthread_sigmask(signal.SIG_BLOCK, []))}"
     monkeypatch.setenv("LD_PRELOAD_OF_A_REPOSITORY", "x")
     hooks[0].environment = limited(os.environ)
     put_to(hooks, write(tmp_path / "hook", HEAD + f"open({str(seen)!r}, 'w').write(json.dumps({facts})); say(a)"))
@@ -262,6 +273,7 @@ def test_a_hook_sees_a_short_environment_and_no_open_files(
     assert "LD_PRELOAD_OF_A_REPOSITORY" not in found["env"]
     assert found["cwd"] == "/"
     assert found["argv"] == 1
+    assert found["blocked"] == []
     assert len(found["fds"]) <= 5, "0, 1, 2, the file written, the directory listed"
     assert "/nowhere" not in limited({"PATH": "/nowhere", "BASH_ENV": "x"})["PATH"]
 

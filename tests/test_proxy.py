@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import signal
 import subprocess
 import sys
+import termios
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from policyd.proxy import origin
+from policyd.proxy.pump import FORWARDED
 from tests.proxied import POLICYD, Client, Scene
 
-LINUX = pytest.mark.skipif(sys.platform != "linux", reason="Linux alone has this signal")
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="Linux alone tells")
 
 
 @pytest.fixture
@@ -236,15 +240,45 @@ def test_the_agents_end_is_seen_whatever_signals_meant_to_who_started_policyd(
         assert process.returncode == 3
 
 
-def test_signals_sent_to_policyd_reach_the_agent(scene: Scene) -> None:
-    client = Client(scene.start("signals"))
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, int]]:
+    """Both ends of a terminal."""
+    ends = os.openpty()
+    yield ends
+    for end in ends:
+        os.close(end)
+
+
+@LINUX
+def test_the_agent_gets_a_signal_once_whether_policyd_got_it_alone_or_both_did(
+    scene: Scene, terminal: tuple[int, int]
+) -> None:
+    keyboard, screen = terminal
+
+    def at_it() -> None:
+        os.setsid()
+        fcntl.ioctl(screen, termios.TIOCSCTTY, 0)
+
+    client = Client(scene.start("signals", preexec_fn=at_it, pass_fds=[screen]))
     client.until(method="ready")
-    for number in (signal.SIGINT, signal.SIGHUP):
-        client.process.send_signal(number)
-        assert client.until(method="signal")["params"]["n"] == number
+    for interrupt in (lambda: os.write(keyboard, b"\x03"), lambda: client.process.send_signal(signal.SIGINT)):
+        interrupt()
+        assert client.until(method="signal")["params"]["n"] == signal.SIGINT
+        client.process.send_signal(signal.SIGHUP)
+        assert client.until(method="signal")["params"]["n"] == signal.SIGHUP
     client.process.send_signal(signal.SIGTERM)
     assert client.until(method="signal")["params"]["n"] == signal.SIGTERM
     assert client.close() == 7
+
+
+@pytest.mark.parametrize("leads", [False, True])
+def test_only_what_the_kernel_sends_to_a_group_has_reached_the_agent(
+    leads: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getsid", lambda pid: os.getpid() if leads else 1)
+    shared = {number for number in FORWARDED if origin.to_all(number, origin.BY_KERNEL)}
+    assert shared == (FORWARDED - {signal.SIGHUP} if leads else FORWARDED)
+    assert not any(origin.to_all(number, code) for number in FORWARDED for code in (0, -1, -6))
 
 
 def gone(pid: int) -> bool:

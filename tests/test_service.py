@@ -592,7 +592,7 @@ def test_a_signal_that_comes_when_it_is_just_caught_is_not_lost(monkeypatch: pyt
         return found
 
     monkeypatch.setattr(signal, "signal", followed)
-    reading = catch([signal.SIGUSR1])
+    reading, _ = catch([signal.SIGUSR1])
     try:
         assert select.select([reading], [], [], 0)[0] and os.read(reading, 8) == bytes([signal.SIGUSR1])
     finally:

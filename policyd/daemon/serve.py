@@ -33,7 +33,8 @@ class Options(Struct, frozen=True):
 
 def serve(options: Options) -> int:
     """Serve until told to end; return the exit code."""
-    notifier, caught, note = Notifier(), catch({*ENDING, RELOADING}), Notes().write
+    notifier, note = Notifier(), Notes().write
+    caught, _ = catch({*ENDING, RELOADING})
     try:
         shared = Shared(options.choices, note)
         doors, made = open_doors(options, shared)

@@ -22,6 +22,7 @@ from typing import Protocol
 
 from policyd.acp import FrameLimitError, Lines
 from policyd.proxy.agent import PIPE_SIZE, Agent, close
+from policyd.proxy.origin import SHARED
 from policyd.proxy.pipes import Sink, Source
 from policyd.proxy.poller import GONE, WRITE, Poller
 from policyd.proxy.poller import READ as READABLE
@@ -224,12 +225,14 @@ class Pump:
             end.sink.kill()
 
     def _signalled(self, fd: int) -> None:
-        """Look whether the agent ended, and hand on what we were sent; with no agent left it means us."""
+        """Look whether the agent ended, and hand on what we alone were sent; with no agent left it means us."""
         self._changed = True
-        for number in os.read(fd, 4096):
+        for byte in os.read(fd, 4096):
+            number = byte & ~SHARED
             if number not in FORWARDED:
                 continue
             if self.agent.poll():
                 self.client_end.sink.kill()
-            self.agent.signal(number)
+            elif number == byte:
+                self.agent.signal(number)
         self.agent.poll()

@@ -10,7 +10,7 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
-from policyd.proxy import FAILED
+from policyd.proxy import FAILED, origin
 from policyd.proxy.agent import Agent, widen
 from policyd.proxy.options import Options
 from policyd.proxy.pump import FORWARDED, Pump
@@ -35,7 +35,8 @@ def run(agent: Agent, options: Options) -> int:
         return complain(error.problems)
     gc.freeze()  # a thousand rules need not be looked through again and again
     gc.enable()
-    signals = catch({*FORWARDED, signal.SIGCHLD})
+    signals, told = catch({*FORWARDED, signal.SIGCHLD})
+    origin.tell(FORWARDED, told)
     widen(client_in, client_out)
     pump = Pump(agent, client_in=client_in, client_out=client_out)
     service.connect(pump.send)

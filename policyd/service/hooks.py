@@ -235,6 +235,7 @@ def ask_hook(run: _Run, environment: Mapping[str, str]) -> bytes:
 def _spawn(path: str, real: str, checked: os.stat_result, environment: Mapping[str, str]) -> Popen[bytes]:
     from subprocess import PIPE, Popen
 
+    blocked = signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())  # a program begins as this thread is
     try:
         found = os.lstat(real)
         if (found.st_dev, found.st_ino) != (checked.st_dev, checked.st_ino):
@@ -252,6 +253,8 @@ def _spawn(path: str, real: str, checked: os.stat_result, environment: Mapping[s
         )
     except (OSError, ValueError) as error:
         raise HookError(f"it cannot be started: {error}") from error
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 def _talk(process: Popen[bytes], payload: bytes, end: float, stopped: threading.Event) -> tuple[bytes, bytes]:

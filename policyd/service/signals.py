@@ -8,8 +8,8 @@ from collections.abc import Collection
 from types import FrameType
 
 
-def catch(numbers: Collection[int]) -> int:
-    """Catch signals, those too that whoever started this process had blocked; return the descriptor to read.
+def catch(numbers: Collection[int]) -> tuple[int, int]:
+    """Catch signals, those too that whoever started this process had blocked; return the ends of the pipe.
 
     An ignored SIGCHLD is ignored no more: with it nobody learns how a child ended.
     """
@@ -21,7 +21,7 @@ def catch(numbers: Collection[int]) -> int:
     for number in numbers:
         signal.signal(number, noted)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
-    return reading
+    return reading, writing
 
 
 def noted(number: int, frame: FrameType | None) -> None:
