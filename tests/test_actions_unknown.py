@@ -53,6 +53,54 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
         {"kind": "execute", "rawInput": {"command": "make", "edits": [{"args": ["x"], "env": {"A": "b"}}]}},
         ["execute $ make", "execute opaque: no profile says what `rawInput.edits`"],
     ),
+    ("nobody", {"kind": "edit", "rawInput": {"command": "create", "path": "a", "file_text": "x"}}, [f"edit {HERE}/a"]),
+    ("nobody", {"kind": "read", "rawInput": {"command": "view", "path": "/etc/x"}}, ["read /etc/x"]),
+    (
+        "nobody",
+        {"kind": "execute", "rawInput": {"command": "view", "path": "a"}},
+        ["execute $ view", f"other {HERE}/a", "other opaque: the kind"],
+    ),
+    ("nobody", {"kind": "edit", "rawInput": {"command": "create"}}, ["edit+execute $ create"]),
+    (
+        "nobody",
+        {"kind": "edit", "rawInput": {"command": "rm x", "path": "a"}},
+        ["edit+execute $ rm x", f"delete {HERE}/x", f"edit {HERE}/a"],
+    ),
+    (
+        "nobody",
+        {
+            "kind": "edit",
+            "locations": [{"path": "src/a"}],
+            "content": [{"type": "diff", "path": f"{HERE}/src/a", "oldText": "x", "newText": "y"}],
+        },
+        [f"edit {HERE}/src/a"],
+    ),
+    (
+        "nobody",
+        {
+            "kind": "edit",
+            "locations": [{"path": "a"}, {"path": "same"}],
+            "content": [
+                {"type": "diff", "path": f"{HERE}/b", "oldText": "x", "newText": "y"},
+                {"type": "diff", "path": f"{HERE}/same", "oldText": "x", "newText": "y"},
+            ],
+        },
+        [f"edit+move {HERE}/a", f"edit {HERE}/same", f"edit+move {HERE}/b"],
+    ),
+    (
+        "nobody",
+        {"kind": "move", "rawInput": {"source_path": "a", "destination_path": "/b"}},
+        [f"move {HERE}/a", "move /b"],
+    ),
+    ("nobody", {"kind": "read", "rawInput": {"target_file": "/etc/x"}}, ["read /etc/x"]),
+    ("nobody", {"kind": "read", "rawInput": {"uri": "file:///etc/x"}}, ["read /etc/x"]),
+    ("nobody", {"kind": "fetch", "rawInput": {"url": "FILE:///etc/x"}}, ["fetch+read /etc/x"]),
+    ("nobody", {"kind": "fetch", "rawInput": {"url": "file://host/etc/x"}}, ["fetch+read opaque: "]),
+    (
+        "nobody",
+        {"kind": "execute", "rawInput": {"command": "make", "workingDirectory": "/srv"}},
+        ["execute $ make (in /srv)"],
+    ),
     (
         "docker agent",
         {"title": "Shell", "kind": "execute", "rawInput": {"cmd": "make", "cwd": "/srv", "timeout": 5}},

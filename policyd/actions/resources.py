@@ -19,6 +19,7 @@ from policyd.model import TABLE, WRITE_KINDS, Action, Reach, Role
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 EDIT = frozenset({"edit"})
+EDITOR = frozenset({"read", "edit"})
 WIDE = frozenset({"delete", "move", "search"})
 TOUCHING = frozenset({"read", "edit", "delete", "move"})
 VECTOR = frozenset({"command", "args", "env"})
@@ -29,7 +30,7 @@ STATED = {"delete": "delete", "remove": "delete", "deleted": "delete", "move": "
 
 def commands_of(build: Builder, spec: ToolSpec) -> None:
     """Add the actions of every command text and argument vector."""
-    found = build.said.get("command", ())
+    found = [item for item in build.said.get("command", ()) if not _is_sort(build, spec, item.value)]
     said: set[object] = set()
     for item in found:
         name = item.value if isinstance(item.value, str) else ("no text", repr(item.value))
@@ -50,6 +51,11 @@ def commands_of(build: Builder, spec: ToolSpec) -> None:
                 shell.text_actions(build, text, item.origin, cwd, known=known, strict=strict, stdin=spec.table.stdin)
     if found and build.kinds <= {"other"} and spec.table.kind != "execute":
         _unsaid(build)
+
+
+def _is_sort(build: Builder, spec: ToolSpec, value: object) -> bool:
+    """Say whether a `command` names only what an editor does to the path beside it: `view`, `str_replace`."""
+    return value in spec.table.sorts and build.kinds <= EDITOR and bool(build.said.get("path"))
 
 
 def _texts(build: Builder, spec: ToolSpec, text: object) -> tuple[object, ...]:
@@ -334,8 +340,7 @@ def _diffs(build: Builder, profile: Profile, targets: Targets) -> None:
     """Add what diffs state: an edit each, a delete or move where the diff says so or the profile infers it."""
     places = set(build.evidence.locations)
     names = {place.rsplit("/", 1)[-1]: place for place in places} if profile.data.bare else {}
-    shown = {diff.path for diff in build.evidence.diffs}
-    moved = (places ^ shown) if profile.data.moves and places - shown and shown - places else set()
+    moved = _moved(build, places, {diff.path for diff in build.evidence.diffs}) if profile.data.moves else set()
     for at, diff in enumerate(build.evidence.diffs):
         path = names.get(diff.path, diff.path) if len(names) == len(places) else diff.path
         known = targets.get(path) or Target(build.kinds & WIDE, f"content diff {at}")
@@ -343,6 +348,24 @@ def _diffs(build: Builder, profile: Profile, targets: Targets) -> None:
         targets[path] = replace(known, kinds=known.kinds - {"other"} | EDIT | stated)
     for text in moved & set(targets):
         targets[text] = replace(targets[text], kinds=targets[text].kinds | {"move"})
+
+
+def _moved(build: Builder, places: set[str], shown: set[str]) -> set[str]:
+    """Return both ends of a move, one of which is only named, the other only shown; a file spelled twice is neither."""
+    named = {_spelled_out(build, text) for text in places - shown}
+    seen = {_spelled_out(build, text) for text in shown - places}
+    if not (named - seen and seen - named):
+        return set()
+    return {text for text in places ^ shown if _spelled_out(build, text) in named ^ seen}
+
+
+def _spelled_out(build: Builder, text: str) -> str:
+    """Return the whole path that `text` is in the session's directory, as it is written; itself where it is none."""
+    cwd = build.around.workspace.cwd
+    try:
+        return build.ref(text, (cwd,) if cwd else (), Reach.ENTRY).forms[0]
+    except paths.OpaquePath:
+        return text
 
 
 def _half_shown(build: Builder) -> None:
@@ -379,10 +402,17 @@ def _here(build: Builder, spec: ToolSpec, base: tuple[str, ...]) -> None:
 
 
 def urls_of(build: Builder) -> None:
-    """Add the URL of a fetch; URLs inside text that is more than words and URLs are mentions beside an opaque fetch."""
-    kinds = frozenset({"fetch"}) | (build.kinds - {"other", "execute", "think"})
+    """Add the URL of a fetch, or the file it names.
+
+    URLs inside text that is more than words and URLs are mentions beside an opaque fetch.
+    """
+    stated = build.kinds - {"other", "execute", "think"}
+    kinds = frozenset({"fetch"}) | stated
     for found in build.said.get("url", ()):
-        build.url(found.value, kinds, found.origin)
+        if isinstance(found.value, str) and found.value[:5].lower() == "file:":
+            build.path(found.value, stated | {"read"}, found.origin)
+        else:
+            build.url(found.value, kinds, found.origin)
     for found in build.said.get("prose", ()):
         if isinstance(found.value, str):
             _prompted(build, found.value, kinds, found.origin)

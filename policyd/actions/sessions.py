@@ -33,7 +33,9 @@ FORGOTTEN = "what was said of the call before is not all known any more"
 MOVERS = frozenset({"cd", "chdir", "pushd", "popd"})
 SOURCES = frozenset({"source", "."})
 COMMANDS = ("command", "cmd", "commands")
-DIRECTORIES = ("cwd", "workdir", "working_directory", "directory", "dir_path")
+DIRECTORIES = (
+    *("cwd", "workdir", "working_directory", "working_dir", "workingDir", "workingDirectory", "directory", "dir_path"),
+)
 """Keys of `rawInput` under which agents state what a shell would run, and where."""
 _PLAIN = re.compile(r"[A-Za-z0-9_./=:,@+ -]{1,4096}").fullmatch
 QUOTES = str.maketrans("", "", "\\'\"")

@@ -20,6 +20,8 @@ class ToolTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The kind where the agent states none, or only `other`."""
     command: list[Reference] = []
     """Shell text, one command line a value; the first present field counts, the others may only tighten."""
+    sorts: list[str] = []
+    """Values of `command` that are no command beside a path, where a read or an edit is stated: the sort of edit."""
     argv: bool = False
     """`rawInput` may hold `args` and `env` beside `command`, as `terminal/create` does."""
     vectors: bool = False
