@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import threading
 import time
-from argparse import ArgumentParser
 from collections.abc import Generator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from policyd.cli import audit as command
+from policyd.cli import main
 from policyd.cli.audit import show
 from policyd.storage.auditlog import AuditLog
 
@@ -50,9 +49,7 @@ def log(tmp_path: Path) -> Path:
 
 def run(*words: str) -> int:
     """Run the command as `policyd audit` would."""
-    parser = ArgumentParser()
-    command.add_arguments(parser)
-    return command.run(parser.parse_args(words))
+    return main(["audit", *words])
 
 
 def test_show_tells_what_was_decided_by_which_rule_without_touching_the_terminal(

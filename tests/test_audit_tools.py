@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from argparse import ArgumentParser
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
@@ -20,7 +19,7 @@ from policyd.actions import Machine
 from policyd.audit import rebuild
 from policyd.audit.actionrows import action_row
 from policyd.authorizer import Authorizer
-from policyd.cli import audit as command
+from policyd.cli import main
 from policyd.cli.audit import cases, replay, show
 from policyd.cli.audit import stats as counted
 from policyd.cli.replay import Replay
@@ -73,9 +72,7 @@ until = 2026-11-02T10:00:00Z
 
 def run(log: Path, *words: str) -> int:
     """Run `policyd audit WORDS` on a log."""
-    parser = ArgumentParser()
-    command.add_arguments(parser)
-    return command.run(parser.parse_args([words[0], "--log", f"{log}/", "--home", HOME, *words[1:]]))
+    return main(["audit", words[0], "--log", f"{log}/", "--home", HOME, *words[1:]])
 
 
 def out(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:

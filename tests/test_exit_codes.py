@@ -40,6 +40,9 @@ CODES = """
 0  audit stats --log MINE                       left out 4 lines that no record is
 0  diff --requests 0 MINE OTHER                 not proved: none was tried
 0  check                                        no policy file was found
+0  init                                         starter policies
+0  schema settings                              "agent_mode"
+0  schema hook                                  "nonce"
 
 # the answer is no: what is named by its id is not there, or there is something to mend
 1  grants show g-1234                           no grant `g-1234`
@@ -73,6 +76,9 @@ CODES = """
 2  explain --path x --command y                 `path` and `command` in one example
 2  explain --kind execute                       names no resource
 2  decide gone                                  gone: No such file
+2  decide --label team                          `team` is no label; write KEY=VALUE
+2  decide --prompt nobody                       `nobody` is no prompt; write none, client
+2  decide --policy-digest sha256:0              `sha256:0` is no digest; write sha256:
 2  check gone.toml                              gone.toml: cannot be read
 2  diff gone.toml gone.toml                     gone.toml: cannot be read
 2  diff --managed-old gone.toml MINE MINE       gone.toml: no policy lies here
@@ -92,6 +98,7 @@ CODES = """
 2  init zed                                     write `policyd init --client zed`
 2  init claude                                  write `policyd init --agent claude`
 2  init --agent nobody                          no agent `nobody` is known
+2  init --agent codex x                         a command behind `--` goes with `--client`
 2  doctor --client nobody                       no client `nobody` is known
 2  grants revoke                                name grants by id
 2  grants show                                  required: ID
@@ -201,6 +208,21 @@ def test_explain_says_that_nothing_was_read(
 @pytest.mark.parametrize("words", ["grants --home HOME list", "grants list --home HOME", "prompts list --home HOME"])
 def test_the_home_may_be_named_before_and_behind_a_subcommand(words: str, ground: Path) -> None:
     assert main([word.replace("HOME", str(ground / "home")) for word in words.split()]) == 0
+
+
+HOMELESS = (
+    "check\nstatus\ndoctor\ntrust\ngrants list\nprompts list\naudit show\ndecide x\nexplain --kind read --path x\n"
+    "diff x y\ninit default --write\ninit --client zed --agent claude"
+)
+
+
+@pytest.mark.parametrize("words", HOMELESS.splitlines())
+def test_without_a_home_nothing_is_done_and_the_option_is_named(
+    words: str, ground: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", "relative")
+    assert ended(words.split()) == 2
+    assert capsys.readouterr().err.startswith(f"policyd {words.split()[0]}: no home directory is known")
 
 
 def test_a_fault_of_policyd_itself_is_no_answer(

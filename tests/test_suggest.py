@@ -7,7 +7,7 @@ import random
 import subprocess
 import tomllib
 import zlib
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,6 @@ from msgspec.structs import replace
 from policyd import audit, engine
 from policyd.actions import Conversation, Machine
 from policyd.actions.examples import example_actions
-from policyd.cli import audit as command
 from policyd.cli import main
 from policyd.cli import suggest as suggesting
 from policyd.cli.audit.cases import Replayer
@@ -58,9 +57,7 @@ class Bench:
     def run(self, *words: str) -> int:
         """Run `policyd audit` on the log."""
         ours = () if words[0] in {"stats", "show"} else ("--policy", str(self.path / "user.toml"), "--no-managed")
-        parser = ArgumentParser()
-        command.add_arguments(parser)
-        return command.run(parser.parse_args([words[0], "--log", f"{self.path}/", "--home", HOME, *ours, *words[1:]]))
+        return main(["audit", words[0], "--log", f"{self.path}/", "--home", HOME, *ours, *words[1:]])
 
 
 def question(asked: object, agent: str, cwd: str, rules: Policy) -> tuple[Request, Context]:

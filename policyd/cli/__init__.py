@@ -1,6 +1,7 @@
 """The `policyd` command: looks at its first word and imports only that command's module.
 
-Each command lives in a module or package of this one with `add_arguments(parser)` and `run(args) -> int`.
+Each command lives in a module or package of this one with `add_arguments(parser)` and `run(args) -> int`; what keeps it
+from being done it raises (`ending.expected`), and here is where that is said.
 `proxy` is apart: its agent is started before anything heavy is imported, so it parses its own few options.
 Exit codes: 0 done; 2 usage or policy errors; others as the command documents.
 
@@ -86,11 +87,11 @@ def attempt(words: list[str]) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
-    except OSError as error:
-        from policyd.cli.ending import failed
+    except Exception as error:
+        from policyd.cli.ending import expected, failed
 
-        return failed(words[0] if words else "help", error)
-    except Exception:
+        if expected(error):
+            return failed(words[0] if words else "help", error)
         # Nobody's answer is in it: 1 would be read as one (`decide --exit-code`, `check --strict`).
         import traceback
 

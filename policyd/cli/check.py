@@ -24,14 +24,14 @@ import policyd
 from policyd.actions import Machine
 from policyd.authorizer import check_examples
 from policyd.cli import expand, loading, options
-from policyd.cli.ending import counted, failed
+from policyd.cli.ending import counted
 from policyd.cli.findings import Finding
 from policyd.cli.lint import lint
 from policyd.cli.saying import say, say_or_tell, tell
 from policyd.policy import Diagnostic, Policy, PolicyError, PolicySource
 from policyd.storage import places, policies, settings
 from policyd.storage.filesystem import RealFilesystem
-from policyd.storage.places import PlaceError, Places
+from policyd.storage.places import Places
 from policyd.storage.policies import Found
 from policyd.storage.settings import SettingsError
 from policyd.storage.trust import TrustStore
@@ -63,10 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check the layers the options name; return the exit code."""
-    try:
-        where = places.find(home=args.home)
-    except PlaceError as error:
-        return failed("check", error)
+    where = places.find(home=args.home)
     report = examine(args, where)
     if args.expand:
         rows = [*expand.rows(report.sources)]

@@ -16,14 +16,11 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from policyd.cli import loading, options
-from policyd.cli.ending import DONE, FAILED, UsageError, complain, failed
+from policyd.cli.ending import DONE, FAILED, complain
 from policyd.cli.facts import result_facts
 from policyd.cli.replay import Replay, Result
 from policyd.cli.saying import tell
 from policyd.model import Effect
-from policyd.policy import PolicyError
-from policyd.storage.places import PlaceError
-from policyd.storage.settings import SettingsError
 
 CODES = {Effect.ALLOW: 0, Effect.DENY: 1, Effect.ASK: 3}
 
@@ -41,13 +38,10 @@ def run(args: argparse.Namespace) -> int:
     """Print a line for each decision."""
     effects: list[Effect] = []
     left_out: list[str] = []
-    try:
-        for result in results(args, left_out):
-            tell(result_facts(result))
-            sys.stdout.flush()
-            effects.append(Effect.DENY if result.error else result.answer.effect)
-    except (PolicyError, PlaceError, SettingsError, UsageError, OSError) as error:
-        return failed("decide", error)
+    for result in results(args, left_out):
+        tell(result_facts(result))
+        sys.stdout.flush()
+        effects.append(Effect.DENY if result.error else result.answer.effect)
     return exit_code(effects, left_out) if args.exit_code else DONE
 
 

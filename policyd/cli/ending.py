@@ -37,6 +37,17 @@ def complain(command: str, text: object) -> None:
     say(f"policyd {command}: {text}", error=True)
 
 
+def expected(error: Exception) -> bool:
+    """Say whether an error is about what a command was given or found, and says in words what."""
+    from policyd.policy import PolicyError
+    from policyd.storage.inbox import InboxError
+    from policyd.storage.places import PlaceError
+    from policyd.storage.settings import SettingsError
+    from policyd.storage.sockets import SocketError
+
+    return isinstance(error, OSError | UsageError | PolicyError | SettingsError | PlaceError | SocketError | InboxError)
+
+
 def failed(command: str, error: Exception | str) -> int:
     """Say on stderr why nothing was done; return the exit code.
 
@@ -45,8 +56,6 @@ def failed(command: str, error: Exception | str) -> int:
     from policyd.policy import PolicyError
     from policyd.storage.settings import SettingsError
 
-    if isinstance(error, BrokenPipeError):
-        raise error  # it is of our own output; `main` knows what that means
     if isinstance(error, FileNotFoundError) and not error.filename:  # nothing but `getcwd` names none
         error = "the directory it runs in is gone"
     if isinstance(error, PolicyError | SettingsError):

@@ -20,7 +20,6 @@ from policyd.storage.filesystem import RealFilesystem
 from policyd.storage.places import Places
 from policyd.storage.policies import Found
 from policyd.storage.settings import Loaded, SettingsError
-from policyd.storage.strictfile import InsecureFileError
 from policyd.storage.trust import TrustStore, read_project
 
 
@@ -128,7 +127,7 @@ def look_at_trust(state: InForce) -> None:
     """Say whether the project's policy, if it has one, is trusted."""
     try:
         project = read_project(state.root)
-    except (InsecureFileError, OSError) as error:
+    except OSError as error:
         state.problems.append(str(error))
         return
     if project.files:

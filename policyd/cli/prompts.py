@@ -20,8 +20,8 @@ from policyd.cli.saying import say, say_or_tell
 from policyd.cli.shapes import listed, table, tables
 from policyd.display import safe
 from policyd.storage import places, sockets
-from policyd.storage.inbox import Inbox, InboxError
-from policyd.storage.places import PlaceError, Places
+from policyd.storage.inbox import Inbox
+from policyd.storage.places import Places
 from policyd.storage.sockets import SocketError
 
 
@@ -38,10 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run one subcommand."""
-    try:
-        return int(args.run(args, places.find(home=args.home)))
-    except (PlaceError, InboxError, SocketError) as error:
-        return failed("prompts", error)
+    return int(args.run(args, places.find(home=args.home)))
 
 
 def run_list(args: argparse.Namespace, where: Places) -> int:

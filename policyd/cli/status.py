@@ -14,13 +14,11 @@ import json
 import policyd
 from policyd.cli import daemonstate, inforce, options
 from policyd.cli.daemonstate import Running
-from policyd.cli.ending import counted, failed
+from policyd.cli.ending import counted
 from policyd.cli.inforce import InForce
 from policyd.cli.saying import say_or_tell
 from policyd.model import Layer
-from policyd.storage.places import PlaceError
 from policyd.storage.settings import Loaded
-from policyd.storage.sockets import SocketError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,11 +37,8 @@ def add_place(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what is in force; return the exit code."""
-    try:
-        state = inforce.gather(args.cwd or options.directory("."), args.home, args.policy)
-        running = daemonstate.find(state.places, args.socket)
-    except (PlaceError, SocketError) as error:
-        return failed("status", error)
+    state = inforce.gather(args.cwd or options.directory("."), args.home, args.policy)
+    running = daemonstate.find(state.places, args.socket)
     said = [*lines(state), *(daemonstate.lines(running) if running else ())]
     say_or_tell([{**inforce.facts(state), "daemon": daemon_facts(running)}], said, as_json=args.json)
     sound = state.holds and not state.broken and not state.mute

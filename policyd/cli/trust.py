@@ -21,11 +21,9 @@ from policyd.cli.ending import DONE, FAILED, NO, counted, failed
 from policyd.cli.saying import say, say_or_tell
 from policyd.display import safe
 from policyd.model import Effect, Layer
-from policyd.policy import PolicyError
 from policyd.storage import places, policies
 from policyd.storage.filesystem import RealFilesystem
-from policyd.storage.places import PlaceError, Places
-from policyd.storage.strictfile import InsecureFileError
+from policyd.storage.places import Places
 from policyd.storage.trust import ProjectFiles, TrustStore, read_project
 
 
@@ -42,11 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Show, trust or distrust; return the exit code."""
     root = os.path.abspath(os.path.expanduser(args.project))
-    try:
-        where = places.find(home=args.home)
-        project = read_project(root)
-    except (PlaceError, InsecureFileError, OSError) as error:
-        return failed("trust", error)
+    where = places.find(home=args.home)
+    project = read_project(root)
     store = TrustStore(where.trust)
     if args.remove:
         return removed(args, store, root)
@@ -85,10 +80,7 @@ def asked(args: argparse.Namespace, where: Places, store: TrustStore, project: P
     """Show what would be trusted, ask, and write it down."""
     if not project.files:
         return failed("trust", f"there is no policy in {project.root}/.policyd")
-    try:
-        lines, broken = summary(where, project)
-    except PolicyError as error:
-        return failed("trust", error)
+    lines, broken = summary(where, project)
     if broken:
         say(broken, error=True)
         return FAILED

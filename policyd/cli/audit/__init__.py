@@ -67,10 +67,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Do what was asked; return the exit code."""
-    try:
-        log = auditchain.log_path(args.log or log_in_force(args.home))
-    except (places.PlaceError, settings.SettingsError) as error:
-        return failed("audit", error)
+    log = auditchain.log_path(args.log or log_in_force(args.home))
     if not auditchain.log_files(log):
         return failed("audit", NO_LOG.format(log))
     if args.what == "verify":

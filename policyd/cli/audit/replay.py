@@ -17,13 +17,11 @@ from msgspec import Struct, field
 from policyd.audit.rebuild import Undecidable
 from policyd.cli.audit.cases import Case, Redecided, Replayer, cases
 from policyd.cli.audit.filters import Record, chosen, wanted
-from policyd.cli.ending import counted, failed
+from policyd.cli.ending import counted
 from policyd.cli.saying import say_or_tell, shown
 from policyd.cli.shapes import listed, values
 from policyd.model import Effect
-from policyd.policy import PolicyError
 from policyd.policy.compile import EFFECTS
-from policyd.storage.places import PlaceError
 
 LOOKED = "rests on what a directory holds now"
 
@@ -70,10 +68,7 @@ class Outcome(Struct):
 
 def run(args: Namespace, log: str) -> int:
     """Print which decisions change."""
-    try:
-        outcome = replay(args, log)
-    except (PolicyError, PlaceError, OSError) as error:
-        return failed("audit replay", error)
+    outcome = replay(args, log)
     say_or_tell(facts(outcome), lines(outcome), as_json=args.json)
     return int(args.exit_code and bool(outcome.changes or outcome.undecidable))
 

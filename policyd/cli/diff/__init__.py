@@ -20,16 +20,16 @@ import policyd
 from policyd.cli import options
 from policyd.cli.diff.changes import MOST_REQUESTS, Change, Changes, changes, memory, try_recorded, where
 from policyd.cli.diff.recorded import Log
-from policyd.cli.ending import UsageError, counted, failed
+from policyd.cli.ending import counted
 from policyd.cli.loading import managed_in
 from policyd.cli.saying import say_or_tell
 from policyd.cli.trials.tree import Tree
 from policyd.cli.trials.trial import Trial
 from policyd.display import safe
 from policyd.model import Decision, Effect, Layer, RuleRef
-from policyd.policy import Policy, PolicyError
+from policyd.policy import Policy
 from policyd.storage import policies
-from policyd.storage.places import PlaceError, Places, find
+from policyd.storage.places import Places, find
 
 WIDTH = 200
 MOST_STRICTER = 10
@@ -54,13 +54,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compare; return the exit code."""
-    try:
-        here = find(home=args.home)
-        old = loaded(args.old, args.managed_old, args.layer, here)
-        new = loaded(args.new, args.managed_new or args.managed_old, args.layer, here)
-        found = tried(args, old, new, here)
-    except (PolicyError, PlaceError, UsageError, OSError) as error:
-        return failed("diff", error)
+    here = find(home=args.home)
+    old = loaded(args.old, args.managed_old, args.layer, here)
+    new = loaded(args.new, args.managed_new or args.managed_old, args.layer, here)
+    found = tried(args, old, new, here)
     say_or_tell(facts(found, old, new), lines(found, old, new), as_json=args.json)
     return 1 if found.loosenings or (args.prove and not found.proved) else 0
 

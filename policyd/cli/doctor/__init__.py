@@ -23,7 +23,6 @@ from policyd.cli.saying import say_or_tell
 from policyd.prompts import clients
 from policyd.service.steps import faults
 from policyd.storage import grants
-from policyd.storage.places import PlaceError
 
 
 class Findings(Struct):
@@ -61,10 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Look, print, and return the exit code."""
     cwd = args.cwd or options.directory(".")
-    try:
-        state = inforce.gather(cwd, args.home, args.policy)
-    except PlaceError as error:
-        return failed("doctor", error)
+    state = inforce.gather(cwd, args.home, args.policy)
     if args.client and args.client not in clients.shipped():
         return failed("doctor", f"no client `{args.client}` is known; write one of {', '.join(clients.shipped())}")
     found = findings(state, args.agent, args.client, cwd)

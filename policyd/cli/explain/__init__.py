@@ -22,16 +22,13 @@ from policyd.authorizer import Authorizer, Claims
 from policyd.cli import colour, loading, options, shapes
 from policyd.cli.audit.replay import said
 from policyd.cli.decide import opened, replaying, source
-from policyd.cli.ending import DONE, UsageError, complain, failed
+from policyd.cli.ending import DONE, UsageError, complain
 from policyd.cli.explain import asked
 from policyd.cli.explain.text import explain, nearly
 from policyd.cli.facts import result_facts
 from policyd.cli.replay import Result
 from policyd.cli.saying import give, tell
 from policyd.model import Effect, Source
-from policyd.policy import PolicyError
-from policyd.storage.places import PlaceError
-from policyd.storage.settings import SettingsError
 
 NOTHING = (
     'explain what? Write `--example "execute git push"`, `--record N` for what `policyd audit show` '
@@ -63,15 +60,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print an explanation of each decision."""
-    try:
-        for each in explained(args):
-            if args.json:
-                tell(facts(each))
-            else:
-                give(f"{in_words(each)}\n")
-            sys.stdout.flush()
-    except (PolicyError, SettingsError, PlaceError, UsageError, OSError) as error:
-        return failed("explain", error)
+    for each in explained(args):
+        if args.json:
+            tell(facts(each))
+        else:
+            give(f"{in_words(each)}\n")
+        sys.stdout.flush()
     return DONE
 
 

@@ -32,10 +32,9 @@ from policyd.grants.rules import policy_text, unwritable
 from policyd.model import Effect
 from policyd.storage import clock as clocks
 from policyd.storage import places, settings
-from policyd.storage.grantfile import Change, GrantFile, GrantFileError
+from policyd.storage.grantfile import Change, GrantFile
 from policyd.storage.grants import files, merged, shelf_in
 from policyd.storage.readings import Readings
-from policyd.storage.sockets import SocketError
 
 PROMOTED = ".policyd/promoted.toml"
 ID = "a grant's id as `policyd grants list` shows it, or four letters of its beginning or more"
@@ -98,11 +97,8 @@ def _add_add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run one subcommand."""
-    try:
-        args.where = found = places.find(home=args.home)
-        return int(args.run(args, Kept(found.grants, shelf_in(found.cache), longest(found))))
-    except (GrantFileError, places.PlaceError, SocketError) as error:
-        return failed("grants", error)
+    args.where = found = places.find(home=args.home)
+    return int(args.run(args, Kept(found.grants, shelf_in(found.cache), longest(found))))
 
 
 def longest(where: places.Places) -> timedelta:

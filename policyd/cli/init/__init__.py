@@ -26,7 +26,7 @@ from policyd.cli.init.merging import MergeError
 from policyd.cli.init.recipes import CLIENTS, Recipe
 from policyd.cli.saying import give, say
 from policyd.storage import places
-from policyd.storage.places import PlaceError, Places
+from policyd.storage.places import Places
 from policyd.storage.private import make_directory
 
 
@@ -46,15 +46,12 @@ def run(args: argparse.Namespace) -> int:
     """Print or write what was asked for; return the exit code."""
     if args.agent and not known(args.agent):
         return failed("init", f"no agent `{args.agent}` is known; write one of {', '.join(sorted(profiles.shipped()))}")
-    try:
-        if not (args.client or args.agent):
-            return preset(args.words, args.home, write=args.write)
-        where = places.find(home=args.home)
-        if args.client:
-            return client(args.client, args.agent, args.words, where, write=args.write)
-        return agent(args.agent, args.words, where, write=args.write)
-    except (PlaceError, OSError) as error:
-        return failed("init", error)
+    if not (args.client or args.agent):
+        return preset(args.words, args.home, write=args.write)
+    where = places.find(home=args.home)
+    if args.client:
+        return client(args.client, args.agent, args.words, where, write=args.write)
+    return agent(args.agent, args.words, where, write=args.write)
 
 
 def known(name: str) -> str:

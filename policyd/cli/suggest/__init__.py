@@ -17,15 +17,13 @@ from msgspec import Struct
 
 from policyd.cli.audit.cases import Replayer
 from policyd.cli.audit.filters import chosen, wanted
-from policyd.cli.ending import DONE, counted, failed
+from policyd.cli.ending import DONE, counted
 from policyd.cli.saying import give, say_or_tell, tell
 from policyd.cli.suggest.log import Answers, collect, echoed
 from policyd.cli.suggest.proof import Before, Proof
 from policyd.cli.suggest.rules import Candidate, asked, candidates
 from policyd.cli.suggest.text import Page, evidence
 from policyd.model import Effect
-from policyd.policy import PolicyError
-from policyd.storage.places import PlaceError
 
 
 class Suggestions(Struct, frozen=True):
@@ -40,14 +38,11 @@ class Suggestions(Struct, frozen=True):
 
 def run(args: Namespace, log: str) -> int:
     """Print suggestions, or what is not used."""
-    try:
-        answers = collect(chosen(log, lambda record: True), wanted(args))
-        replayer = Replayer(args)
-        if args.unused:
-            return unused(replayer, answers, as_json=args.json)
-        found = suggest(args, answers, replayer)
-    except (PolicyError, PlaceError, OSError) as error:
-        return failed("audit suggest", error)
+    answers = collect(chosen(log, lambda record: True), wanted(args))
+    replayer = Replayer(args)
+    if args.unused:
+        return unused(replayer, answers, as_json=args.json)
+    found = suggest(args, answers, replayer)
     if args.json:
         tell(*facts(found))
     else:
