@@ -1,5 +1,7 @@
 """The same command in other words: `docker container rm x` is `docker rm x`, `make a deploy` makes `deploy` too.
 
+Which words mean the same is in `kin.toml`, beside what is said of each table there.
+
 Rules of this module:
 
 1. It is for strict rules only: what a program does under several names, or beside something else, is seen as each.
@@ -12,154 +14,64 @@ Rules of this module:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from typing import Any
 
 from policyd.commands.argv import programs
 from policyd.commands.nested.inner import MORE_INPUT
 from policyd.model import CONST, Word
 
+Table = Mapping[str, Any]
 Words = tuple[Word, ...]
 _Phrase = tuple[str, ...]
-
-_TWINS = """
-make gmake
-node nodejs
-gradle gradlew
-mvn mvnw
-fly flyctl
-terraform tofu opentofu
-nc ncat netcat nc.openbsd nc.traditional
-7z 7za 7zz 7zr
-mysql mariadb
-python py
-powershell pwsh
-apt apt-get
-"""
-_GNU = frozenset(
-    """
-    cat chgrp chmod chown cp date dd df du echo grep head install kill ln ls mkdir mktemp mv od readlink realpath rm
-    rmdir sed shred sort stat tac tail tar tee touch truncate uniq unlink wc
-    """.split()  # noqa: SIM905
-)
-"""Programs that systems with tools of their own install with a `g` in front."""
-_ALIKE = """
-docker podman nerdctl: ps container.ls container.list container.ps
-docker podman nerdctl: rm container.remove container.rm
-docker podman nerdctl: images image.ls image.list
-docker podman nerdctl: rmi image.rm image.remove
-docker podman nerdctl: build image.build builder.build buildx.build buildx.b
-helm: uninstall delete del un
-brew: uninstall rm remove
-dnf yum: remove erase rm
-dnf yum: install in
-zypper: install in
-zypper: remove rm
-conda mamba micromamba: remove uninstall
-cargo: build b
-cargo: check c
-cargo: doc d
-cargo: run r
-cargo: test t
-cargo: remove rm
-npm: test t tst run.test
-yarn: publish npm.publish
-docker podman nerdctl: volume.rm volume.remove
-docker podman nerdctl: network.rm network.remove
-git: remote.remove remote.rm
-pnpm bun: remove rm un uninstall
-pnpm bun: install i
-bun: add a
-svn: commit ci
-svn: checkout co
-svn: switch sw
-svn: update up
-svn: delete del remove rm
-svn: move mv rename ren
-hg: commit ci
-hg: update up checkout co
-terraform tofu: destroy apply.-destroy apply.--destroy
-kill pkill killall: -9 -KILL -SIGKILL -s.9 -s.KILL -s.SIGKILL -n.9 --signal.9 --signal.KILL --signal=9 --signal=KILL
-"""
-"""Programs, and words of theirs that mean the same; a dot stands for a blank."""
-_FAMILIES = """
-docker podman nerdctl: container: attach commit cp create diff exec export kill logs pause port rename restart
-docker podman nerdctl: container: run start stats stop top unpause update wait
-docker podman nerdctl: image: history import load pull push save tag
-npm pnpm yarn bun: run: test start stop restart
-"""
-"""Programs with a word that may stand before some of their subcommands, or not."""
-_LEADING = """
-gcloud: alpha beta
-pnpm: recursive multi m run exec
-composer: global
-yarn: run exec
-bun: run
-"""
-"""Programs with words that say how, not what: what stands behind them is the subcommand."""
-_NAMING = {("yarn", "workspace")}
-"""Those behind which a name comes first."""
-_SHORT = """
-npx: npm exec
-pnpx: pnpm dlx
-bunx: bun x
-uvx: uv tool run
-rgrep: grep -r
-"""
-"""Programs that are another with its first words."""
-_PROGRAMS = {("uv", "pip"): "pip", ("docker", "compose"): "docker-compose", ("podman", "compose"): "podman-compose"}
-"""Programs with a subcommand that is another program."""
-_GOALS = frozenset("make rake gradle mvn ant just task inv invoke gulp grunt sbt scons ninja mage jake fab".split())  # noqa: SIM905
-"""Programs that do each of the things they are told, in turn."""
-ABBREVIATES = frozenset("npm composer artisan gradle hg ip tmux gem bundle nmcli vagrant".split())  # noqa: SIM905
-"""Programs that take the beginning of a subcommand for it."""
-_TOOLCHAINED = frozenset("cargo rustc rustdoc".split())  # noqa: SIM905
-"""Programs before whose words a toolchain may be named (`cargo +nightly`)."""
-_BINARIES = frozenset("yarn pnpm bun".split())  # noqa: SIM905
-"""Programs that run a program of the project by its bare name."""
-_OWN = frozenset("rm ls ln link unlink env test install set patch import info search pack exec".split())  # noqa: SIM905
-"""Their own subcommands that are called as programs are."""
+_Same = Mapping[_Phrase, tuple[_Phrase, ...]]
 _DEEP = 8
 _MOST = 64
 """Goals that are looked at one by one."""
 
 
-def _named(text: str) -> Iterator[tuple[list[str], list[str]]]:
-    for line in text.strip().splitlines():
-        names, _, words = line.partition(": ")
-        yield names.split(), words.split()
+def _classes(table: Table) -> Iterator[tuple[str, list[_Phrase]]]:
+    """Yield programs, each with phrases of it that mean the same."""
+    for family in table["family"]:
+        pairs = [[(sub,), (family["word"], sub)] for sub in family["before"].split()]
+        yield from ((name, pair) for name in family["programs"].split() for pair in pairs)
+    for alike in table["alike"]:
+        lists = [[tuple(phrase.split()) for phrase in phrases.split(", ")] for phrases in alike["phrases"]]
+        yield from ((name, phrases) for name in alike["programs"].split() for phrases in lists)
 
 
-def _alike() -> Mapping[str, Mapping[str, Sequence[tuple[_Phrase, tuple[_Phrase, ...]]]]]:
+def _same(table: Table) -> Mapping[str, Mapping[str, _Same]]:
     """Return, for each program and first word, phrases with those that mean the same."""
-    found: dict[str, dict[_Phrase, tuple[_Phrase, ...]]] = {}
-    families = _named(_FAMILIES)
-    classes = [(names, [(sub,), (head.rstrip(":"), sub)]) for names, (head, *subs) in families for sub in subs]
-    classes += [(names, [tuple(word.split(".")) for word in words]) for names, words in _named(_ALIKE)]
-    for names, words in _named(_LEADING):
-        for name in names:
-            found.setdefault(name, {}).update({(word,): ((),) for word in words})
-    for names, phrases in classes:
-        for name in names:
-            table = found.setdefault(name, {})
-            table.update({one: tuple(other for other in phrases if other != one) for one in phrases})
-    filed: dict[str, dict[str, list[tuple[_Phrase, tuple[_Phrase, ...]]]]] = {}
-    for name, table in found.items():
-        for phrase, others in table.items():
-            filed.setdefault(name, {}).setdefault(phrase[0], []).append((phrase, others))
-    return filed
+    found: dict[str, dict[str, dict[_Phrase, tuple[_Phrase, ...]]]] = {}
+    for name, words in table["leading"].items():
+        found[name] = {word: {(word,): ((),)} for word in words.split()}
+    for name, phrases in _classes(table):
+        for one in phrases:
+            others = tuple(other for other in phrases if other != one)
+            found.setdefault(name, {}).setdefault(one[0], {})[one] = others
+    return found
 
 
-_SAME = _alike()
-_NAMES = {name: names for names in map(str.split, _TWINS.strip().splitlines()) for name in names}
-_LONG = {name: (first, tuple(map(Word, rest))) for (name,), (first, *rest) in _named(_SHORT)}
+def _set(key: str) -> frozenset[str]:
+    return frozenset(_TABLE[key].split())
+
+
+_TABLE: Table = tomllib.loads((resources.files("policyd.commands.matching") / "kin.toml").read_text("utf-8"))
+ABBREVIATES = _set("abbreviates")
+_GNU, _GOALS, _TOOLCHAINED, _BINARIES, _OWN = map(_set, ("gnu", "goals", "toolchained", "binaries", "own"))
+_NAMES = {name: names for names in map(str.split, _TABLE["twins"]) for name in names}
+_LONG = {name: text.split() for name, text in _TABLE["short"].items()}
+_PROGRAMS = {tuple(text.split()): other for text, other in _TABLE["programs"].items()}
+_NAMING = {tuple(text.split()) for text in _TABLE["naming"]}
+_SAME = _same(_TABLE)
 _MODE = re.compile(r"0*[0-7]?([0-7]{3})|([augo]*)([+=])([rwx]+)").fullmatch
 _BITS = {"r": 4, "w": 2, "x": 1}
 KNOWN = (
-    frozenset(_SAME)
-    | frozenset({"chmod", "redis-cli"})
+    frozenset({"chmod", "redis-cli", *_SAME, *_LONG})
     | _GOALS
     | _TOOLCHAINED
-    | _LONG.keys()
     | {name for name, _ in (*_NAMING, *_PROGRAMS)}
 )
 """Programs that have kin."""
@@ -176,8 +88,8 @@ def kin(name: str, words: Words) -> Iterator[tuple[str, Words]]:
         yield name, words[1:]
         return
     if name in _LONG:
-        first, rest = _LONG[name]
-        yield first, (*rest, *words)
+        first, *rest = _LONG[name]
+        yield first, (*map(Word, rest), *words)
     if name == "git":
         yield from ((name, other) for other in _git(words))
     if name == "chmod":
@@ -192,7 +104,7 @@ def kin(name: str, words: Words) -> Iterator[tuple[str, Words]]:
             yield _PROGRAMS[name, text], words[at + 1 :]
         if (name, text) in _NAMING:
             yield name, (*words[:at], *words[at + 2 :])
-        for phrase, others in _SAME.get(name, {}).get(text, ()):
+        for phrase, others in _SAME.get(name, {}).get(text, {}).items():
             if _is_phrase(words[at : at + len(phrase)], phrase):
                 rest = words[at + len(phrase) :]
                 yield from ((name, (*words[:at], *map(Word, other), *rest)) for other in others)
