@@ -422,7 +422,7 @@ def home(tmp_path: Path) -> places.Places:
 
 
 def compose(found: policies.Found, home: places.Places) -> tuple[int, str]:
-    loaded, broken = policies.compose(found, home, fs=RealFilesystem(), version="0.1.0")
+    loaded, broken = policies.compose(found, home, RealFilesystem())
     return len(loaded.rules), broken
 
 

@@ -286,7 +286,7 @@ def put(places: Places, name: str, text: str) -> Path:
 
 def book(places: Places, *, tighten: bool = False) -> PolicyBook:
     """Return a started book."""
-    made = PolicyBook(places, version="0.1.0", tighten=tighten)
+    made = PolicyBook(places, tighten=tighten)
     made.start()
     return made
 
@@ -332,7 +332,7 @@ def test_a_session_that_opened_before_a_change_means_nothing_in_it_keeps_what_it
     sets, main = tmp_path / "work/sets.toml", put(places, "main.toml", DENY)
     sets.parent.mkdir()
     sets.write_text('version = 1\n[sets]\nx = ["ls"]\n')
-    made = PolicyBook(places, version="0.1.0", files=(str(main), str(sets)))
+    made = PolicyBook(places, files=(str(main), str(sets)))
     made.start()
     put(places, "main.toml", ALLOW_LS.replace('"ls"', '"@x"'))
     change, roots = made.look(), (str(tmp_path / "work"),)
@@ -567,7 +567,7 @@ def test_a_policy_inside_the_workspace_only_tightens(places: Places, tmp_path: P
     path = tmp_path / "work/ci.toml"
     path.parent.mkdir()
     path.write_text("version = 1\n" + ALLOW_LS + DENY)
-    made = PolicyBook(places, version="0.1.0", files=[str(path)])
+    made = PolicyBook(places, files=[str(path)])
     made.start()
     assert ids(made.policy, Effect.ALLOW) == {"a"}
     inside = made.of((str(tmp_path / "work"),)).policy

@@ -216,7 +216,7 @@ def test_no_variable_and_no_option_moves_the_home_that_managed_rules_hold_for(mo
     monkeypatch.setattr(pwd, "getpwuid", lambda uid: DEV)
     deny = b'version = 1\n[[rule]]\neffect = "deny"\npath = "~/.ssh"'
     for found in (where.find(environ={"HOME": "/fake"}), where.find(home="/fake", environ={})):
-        rules = policies.loaded_at(found, [PolicySource("/m", deny, Layer.MANAGED)], None, "1").rules
+        rules = policies.loaded_at(found, [PolicySource("/m", deny, Layer.MANAGED)], None).rules
         (condition,) = rules[0].conditions
         assert isinstance(condition, PathCondition)
         assert [each.places for each in condition.patterns[0].alternatives] == [("/fake/.ssh",), ("/home/dev/.ssh",)]

@@ -20,7 +20,6 @@ from datetime import UTC, datetime
 
 from msgspec import Struct, field
 
-import policyd
 from policyd.actions import Machine
 from policyd.authorizer import check_examples
 from policyd.cli import expand, loading, options
@@ -80,11 +79,13 @@ def run(args: argparse.Namespace) -> int:
 def examine(args: argparse.Namespace, where: Places) -> Report:
     """Read and load every layer, then try the examples."""
     found, mistakes = policies.together(
-        lambda: loading.managed(args, where), lambda: loading.user(args, where), lambda: project(args, where)
+        lambda: loading.managed(args, where),
+        lambda: policies.user(where.user_policies, args.policy),
+        lambda: project(args, where),
     )
     report, fs = Report(found.sources, mistakes, found.notes), RealFilesystem()
     try:
-        report.policy = policies.loaded_at(where, found.sources, fs, policyd.__version__)
+        report.policy = policies.loaded_at(where, found.sources, fs)
     except PolicyError as error:
         report.mistakes += error.diagnostics
     else:

@@ -74,7 +74,7 @@ def gather(root: str, home: str | None, files: list[str]) -> InForce:
     where = places.find(home=home)
     found, mistakes = policies.together(
         lambda: policies.managed(where.managed_policies),
-        lambda: policies.given(files) if files else policies.user(where.user_policies),
+        lambda: policies.user(where.user_policies, files),
         lambda: policies.project(root, TrustStore(where.trust)),
     )
     state = InForce(where, root, found, mistakes=mistakes)
@@ -91,7 +91,7 @@ def compose(state: InForce) -> None:
     space = open_workspace(state.root, (), home=where.home, fs=fs, tmpdir=where.tmpdir, reserved=where.reserved)
     state.unsound = space.unsound
     try:
-        state.policy, state.broken = policies.compose(state.found, where, fs=fs, version=policyd.__version__)
+        state.policy, state.broken = policies.compose(state.found, where, fs)
         wrong = broken_by(check_examples(state.policy, Machine(where.home, fs, where.tmpdir)))
         state.broken = state.broken or wrong
     except PolicyError as error:

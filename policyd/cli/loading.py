@@ -14,7 +14,6 @@ from datetime import timedelta
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-import policyd
 from policyd.actions import Machine, Session
 from policyd.authorizer import Authorizer, Claims, Grants, broken_by, check_examples
 from policyd.policy import Diagnostic, Policy, PolicyError
@@ -74,7 +73,7 @@ class Loaded(Struct):
             found += policies.project(root, TrustStore(self.places.trust))
         sources = policies.demoted(found.sources, roots, self.args.policy_digest)
         found = Found(tuple(sources), found.notes, found.broken)
-        policy, broken = policies.compose(found, self.places, fs=self.fs, version=policyd.__version__)
+        policy, broken = policies.compose(found, self.places, self.fs)
         wrong = broken_by(check_examples(policy, self.machine()))
         return policy, broken or wrong
 
@@ -87,7 +86,9 @@ def load(args: argparse.Namespace) -> Loaded:
         PlaceError: no home directory is known.
     """
     where = places.find(home=args.home)
-    found, faults = policies.together(lambda: managed(args, where), lambda: user(args, where))
+    found, faults = policies.together(
+        lambda: managed(args, where), lambda: policies.user(where.user_policies, args.policy)
+    )
     if faults:
         raise PolicyError(faults)
     loaded = Loaded(args, where, RealFilesystem(steady=True), found)
@@ -116,11 +117,6 @@ def managed_in(directory: str) -> Found:
         said = "no policy lies here; name the directory that holds the *.toml files itself"
         raise PolicyError([Diagnostic(folder, 0, "", said)])
     return found
-
-
-def user(args: argparse.Namespace, where: Places) -> Found:
-    """Return the user layer: the files given, else the user's own."""
-    return policies.given(args.policy) if args.policy else policies.user(where.user_policies)
 
 
 def authorizer(args: argparse.Namespace, loaded: Loaded) -> Authorizer:

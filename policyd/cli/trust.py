@@ -15,7 +15,6 @@ import argparse
 import os
 from datetime import UTC, datetime
 
-import policyd
 from policyd.cli import options, presence
 from policyd.cli.ending import DONE, FAILED, NO, counted, failed
 from policyd.cli.saying import say, say_or_tell
@@ -113,7 +112,7 @@ def summary(where: Places, project: ProjectFiles) -> tuple[list[str], str]:
         PolicyError: the files hold mistakes.
     """
     found = policies.managed(where.managed_policies) + policies.as_project(project, trusted=True)
-    policy, broken = policies.compose(found, where, fs=RealFilesystem(), version=policyd.__version__)
+    policy, broken = policies.compose(found, where, RealFilesystem())
     lines: list[str] = []
     for name, data in project.files:
         lines += [f"--- {project.path(name)}", *(safe(line) for line in data.decode("utf-8", "replace").splitlines())]

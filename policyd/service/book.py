@@ -90,7 +90,6 @@ class PolicyBook:
         self,
         places: Places,
         *,
-        version: str,
         files: Sequence[str] = (),
         vouched: Sequence[str] = (),
         fs: Filesystem | None = None,
@@ -110,7 +109,6 @@ class PolicyBook:
         """Whether files are to be looked at again soon: they were not steady."""
         self._steady = Steady()
         self._places = places
-        self._version = version
         self._files = tuple(files)
         self._vouched = tuple(vouched)
         self._fs = fs
@@ -228,8 +226,7 @@ class PolicyBook:
         """Find managed and user files; all faults of both at once."""
         places, files = self._places, self._files
         found, faults = policies.together(
-            lambda: policies.managed(places.managed_policies),
-            lambda: policies.given(files) if files else policies.user(places.user_policies),
+            lambda: policies.managed(places.managed_policies), lambda: policies.user(places.user_policies, files)
         )
         if faults:
             raise PolicyError(faults)
@@ -245,7 +242,7 @@ class PolicyBook:
     def _compose(self, found: Found, home: str) -> tuple[Policy, str]:
         """Load files and check their examples; PolicyError unless only a project's are at fault."""
         places = replace(self._places, home=home) if home else self._places
-        policy, broken = policies.compose(found, places, fs=self._fs, version=self._version)
+        policy, broken = policies.compose(found, places, self._fs)
         wrong = self._check(policy, places.home)
         if home:  # the others came out at start, in the home they were written for
             wrong = [one for one in wrong if one.layer is Layer.PROJECT]

@@ -130,7 +130,6 @@ def prepare(choices: Choices) -> Ground:
     )
     book = PolicyBook(
         places,
-        version=policyd.__version__,
         files=choices.policies,
         vouched=choices.digests,
         fs=fs,

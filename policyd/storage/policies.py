@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from policyd import __version__
 from policyd.digest import sha256
 from policyd.model import Filesystem, Layer
 from policyd.policy import Diagnostic, Policy, PolicyError, PolicySource, load
@@ -88,12 +89,14 @@ def managed(directories: Iterable[str], owners: Owners = ROOT, *, start: str = "
     return found
 
 
-def user(directory: str) -> Found:
-    """Return the user's policy files from `directory`; none where it does not exist.
+def user(directory: str, files: Sequence[str] = ()) -> Found:
+    """Return the user's policy files: `files`, where some are named, else those of `directory`, if it is there.
 
     Raises:
         PolicyError: one is not the user's own, or cannot be read.
     """
+    if files:
+        return given(files)
     owners = own_owners()
     return checked(
         directory,
@@ -266,7 +269,7 @@ def unmatched(sources: Iterable[PolicySource], vouched: Iterable[str]) -> Iterat
 
 
 def loaded_at(
-    places: Places, sources: Iterable[PolicySource], fs: Filesystem | None, version: str, shelf: Readings | None = None
+    places: Places, sources: Iterable[PolicySource], fs: Filesystem | None, shelf: Readings | None = None
 ) -> Policy:
     """Load policies as they are meant in these places.
 
@@ -274,20 +277,19 @@ def loaded_at(
         PolicyError: every mistake of every file.
     """
     home, tmpdir, account = places.home, places.tmpdir, places.account
-    return load(sources, home=home, tmpdir=tmpdir, fs=fs, version=version, shelf=shelf, account=account)
+    return load(sources, home=home, tmpdir=tmpdir, fs=fs, version=__version__, shelf=shelf, account=account)
 
 
-def compose(found: Found, places: Places, *, fs: Filesystem | None, version: str) -> tuple[Policy, str]:
+def compose(found: Found, places: Places, fs: Filesystem | None) -> tuple[Policy, str]:
     """Load a session's policy; also return why everything in it is at least ask, empty where nothing is broken.
 
     Raises:
         PolicyError: a managed or user file is invalid.
     """
-
     shelf = Readings(f"{places.cache}/policies")
 
     def loaded(sources: Iterable[PolicySource]) -> Policy:
-        return loaded_at(places, sources, fs, version, shelf)
+        return loaded_at(places, sources, fs, shelf)
 
     try:
         return loaded(found.sources), found.broken

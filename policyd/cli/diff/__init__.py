@@ -16,7 +16,6 @@ import argparse
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-import policyd
 from policyd.cli import options
 from policyd.cli.diff.changes import MOST_REQUESTS, Change, Changes, changes, memory, try_recorded, where
 from policyd.cli.diff.recorded import Log
@@ -71,7 +70,7 @@ def loaded(name: str, managed: str | None, layer: str, here: Places) -> Policy:
     found, disk = policies.given([name], Layer.MANAGED if layer == "managed" else Layer.USER), Tree()
     if managed:
         found += managed_in(managed)
-    return policies.loaded_at(here, found.sources, disk, policyd.__version__)
+    return policies.loaded_at(here, found.sources, disk)
 
 
 def tried(args: argparse.Namespace, old: Policy, new: Policy, here: Places) -> Changes:

@@ -246,7 +246,6 @@ def run_add(args: argparse.Namespace, kept: Kept) -> int:
 
 def locked(home: str | None) -> str:
     """Return why a remembered yes would not count, empty where it would."""
-    import policyd
     from policyd.policy import PolicyError
     from policyd.storage import policies
     from policyd.storage.filesystem import RealFilesystem
@@ -254,7 +253,7 @@ def locked(home: str | None) -> str:
     where, fs = places.find(home=home), RealFilesystem()
     try:
         found = policies.managed(where.managed_policies)
-        policy = policies.loaded_at(where, found.sources, fs, policyd.__version__)
+        policy = policies.loaded_at(where, found.sources, fs)
     except PolicyError as error:
         return f"the managed policy cannot be read: {error}"
     return "the managed policy refuses remembered answers" if policy.lock.grants else ""
