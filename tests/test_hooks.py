@@ -274,7 +274,7 @@ def test_a_hook_sees_a_short_environment_no_open_files_and_every_signal(
     assert found["cwd"] == "/"
     assert found["argv"] == 1
     assert found["blocked"] == []
-    assert len(found["fds"]) <= 5, "0, 1, 2, the file written, the directory listed"
+    assert len(found["fds"]) <= 6, "0, 1, 2, the file written, the directory listed, the end of a leash"
     assert "/nowhere" not in limited({"PATH": "/nowhere", "BASH_ENV": "x"})["PATH"]
 
 

@@ -295,16 +295,6 @@ def gone(pid: int) -> bool:
     return False
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="Linux alone kills an orphan")
-def test_an_agent_that_ignores_everything_dies_with_a_policyd_that_was_killed(scene: Scene) -> None:
-    client = Client(scene.start("stubborn"))
-    pid = client.until(method="pid")["params"]["pid"]
-    client.process.kill()
-    client.process.wait()
-    assert gone(pid)
-    client.close()
-
-
 def test_an_agent_that_was_killed_leaves_no_zombie_and_ends_policyd(scene: Scene) -> None:
     client = Client(scene.start("stubborn"))
     pid = client.until(method="pid")["params"]["pid"]

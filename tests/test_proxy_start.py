@@ -69,6 +69,7 @@ def test_nothing_but_the_agents_starter_is_imported_before_the_agent_runs() -> N
         "policyd.proxy",
         "policyd.proxy.agent",
         "policyd.proxy.options",
+        "policyd.leash",
     }
 
 

@@ -2,14 +2,10 @@
 
 Rules of this module:
 
-1. Nothing but `os`, `sys` and C modules of the interpreter is imported here: the agent boots while policyd still loads.
+1. Nothing but `os`, C modules of the interpreter and the `leash` is imported here: the agent boots while policyd loads.
 2. Standard error is the agent's own: policyd never stands between.
-3. The agent does not outlive policyd, not even a policyd that was killed. `posix_spawn` cannot set Linux's
-   parent-death signal, and the ways that can (a fork with Python in the child, an interpreter in between) delay the
-   agent. So the agent is kept on a *leash*: it inherits the reading end of a pipe whose writing end only policyd has,
-   and which is told (`F_SETOWN`, `F_SETSIG`, `O_ASYNC`) to kill the agent when it changes: when policyd is gone, by
-   whatever cause, the kernel closes the other end. Where the kernel has no `F_SETSIG` (macOS), the end of its input
-   is all that tells an orphan.
+3. The agent does not outlive policyd, not even a policyd that was killed: it is kept on a `leash`. The ways to set
+   Linux's parent-death signal (a fork with Python in the child, an interpreter in between) delay the agent.
 4. The agent gets the signal dispositions it would have had without policyd (Python ignores SIGPIPE and SIGXFSZ), but
    for an ignored SIGCHLD: with that nobody learns how a child ended.
 """
@@ -18,7 +14,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import sys
 from _signal import (  # type: ignore[import-not-found]  # what `signal` wraps, which would cost the agent milliseconds
     SIG_DFL,
     SIGCHLD,
@@ -29,7 +24,8 @@ from _signal import (  # type: ignore[import-not-found]  # what `signal` wraps, 
     signal,
 )
 
-LINUX = sys.platform == "linux"
+from policyd.leash import LINUX, Leash
+
 PIPE_SIZE = 256 * 1024
 
 
@@ -38,8 +34,8 @@ class Agent:
 
     __slots__ = ("_leash", "name", "pid", "status", "stdin", "stdout")
 
-    def __init__(self, name: str, pid: int, stdin: int, stdout: int, leash: int | None) -> None:
-        """Take over the descriptors: the agent's input to write, its output to read, the end of the leash."""
+    def __init__(self, name: str, pid: int, stdin: int, stdout: int, leash: Leash) -> None:
+        """Take over the descriptors: the agent's input to write, its output to read, the leash it is on."""
         self.name = name
         self.pid = pid
         self.stdin = stdin
@@ -84,10 +80,10 @@ def start(command: list[str]) -> Agent:
     """
     their_in, our_out = os.pipe()
     our_in, their_out = os.pipe()
-    leash = os.pipe() if LINUX else None
+    leash = Leash()
     actions = [(os.POSIX_SPAWN_DUP2, their_in, 0), (os.POSIX_SPAWN_DUP2, their_out, 1)]
-    if leash:
-        os.set_inheritable(leash[0], True)
+    for end in leash.ends:
+        os.set_inheritable(end, True)
     widen(our_out, our_in)
     signal(SIGCHLD, SIG_DFL)
     try:
@@ -99,23 +95,15 @@ def start(command: list[str]) -> Agent:
             setsigdef=[SIGPIPE, SIGXFSZ],
         )
     except OSError:
-        for fd in (our_out, our_in, *(leash or ())):
-            os.close(fd)
+        leash.let_go()
+        os.close(our_out)
+        os.close(our_in)
         raise
     finally:
         os.close(their_in)
         os.close(their_out)
-    if leash:
-        hold(pid, leash[0])
-    return Agent(command[0], pid, our_out, our_in, leash[1] if leash else None)
-
-
-def hold(pid: int, end: int) -> None:
-    """Have the kernel kill the agent when the other end of its leash is closed."""
-    fcntl.fcntl(end, fcntl.F_SETOWN, pid)
-    fcntl.fcntl(end, fcntl.F_SETSIG, SIGKILL)
-    fcntl.fcntl(end, fcntl.F_SETFL, fcntl.fcntl(end, fcntl.F_GETFL) | os.O_ASYNC)
-    os.close(end)
+    leash.hold(pid)
+    return Agent(command[0], pid, our_out, our_in, leash)
 
 
 def widen(*pipes: int) -> None:

@@ -10,7 +10,7 @@ Rules of this module:
 3. An answer is exit status 0 and exactly one JSON object of at most 64 KiB with no key twice. Everything else is a
    failure in words, never an answer; whether the answer counts is for `policyd.prompts` to say.
 4. Each hook leads a process group of its own. When it is over, withdrawn or late, what is left of the group is ended:
-   TERM, two seconds later KILL.
+   TERM, two seconds later KILL. It is on a `leash`: a policyd that is killed takes the group along.
 5. At most 16 run at once, in threads; at most 1,000 wait; more fail at once. The traffic never waits for a hook.
 """
 
@@ -32,6 +32,7 @@ from typing import IO, TYPE_CHECKING
 from msgspec import Struct, field
 
 from policyd import acp
+from policyd.leash import Leash
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -219,20 +220,25 @@ def ask_hook(run: _Run, environment: Mapping[str, str]) -> bytes:
     Raises:
         HookError: it may not be run, could not be started, failed, or was ended.
     """
-    run.process = process = _spawn(run.path, *check(run.path), environment)
+    leash = Leash()
     try:
+        run.process = process = _spawn(run.path, *check(run.path), environment, leash.ends)
+        leash.hold(-process.pid)
         end = time.monotonic() + run.seconds + GRACE
         printed, complaint = _talk(process, run.payload, end, run.stopped)
         status = _wait(process, end, run.stopped)
     finally:
-        _end_group(process)
+        _end_group(run.process)
+        leash.let_go()
     if status:
         how = f"ended by signal {-status}" if status < 0 else f"exited with {status}"
         raise HookError(f"it {how}{_last_line(complaint)}")
     return printed
 
 
-def _spawn(path: str, real: str, checked: os.stat_result, environment: Mapping[str, str]) -> Popen[bytes]:
+def _spawn(
+    path: str, real: str, checked: os.stat_result, environment: Mapping[str, str], inherited: tuple[int, ...]
+) -> Popen[bytes]:
     from subprocess import PIPE, Popen
 
     blocked = signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())  # a program begins as this thread is
@@ -249,6 +255,7 @@ def _spawn(path: str, real: str, checked: os.stat_result, environment: Mapping[s
             cwd="/",
             env=dict(environment),
             process_group=0,
+            pass_fds=inherited,
             bufsize=0,
         )
     except (OSError, ValueError) as error:
@@ -338,8 +345,10 @@ def _exited(process: Popen[bytes]) -> bool:
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-def _end_group(process: Popen[bytes]) -> None:
-    """End what is left of the hook's group, reap it, and close its pipes."""
+def _end_group(process: Popen[bytes] | None) -> None:
+    """End what is left of the hook's group, if it was started, reap it, and close its pipes."""
+    if process is None:
+        return
     if process.returncode is None:
         _signal(process, signal.SIGTERM)
         until = time.monotonic() + KILL_AFTER
