@@ -195,7 +195,7 @@ def test_a_programs_answer_comes_back_as_a_reply(tmp_path: Path) -> None:
     assert here.script.events == [Reply(7, {"decision": "allow"})]
 
 
-@pytest.mark.parametrize("step", ["inbox", "callable", "command:relative", "command:/nowhere/at/all"])
+@pytest.mark.parametrize("step", ["inbox", "other", "command:relative", "command:/nowhere/at/all"])
 def test_a_step_that_cannot_be_run_has_failed(tmp_path: Path, step: str) -> None:
     here = bench(tmp_path, [replace(asked(""), step=step)])
     performer = here.performer()
@@ -286,7 +286,8 @@ def put(places: Places, name: str, text: str) -> Path:
 
 def book(places: Places, *, tighten: bool = False) -> PolicyBook:
     """Return a started book."""
-    made = PolicyBook(places, tighten=tighten)
+    made = PolicyBook(places)
+    made.tighten = tighten
     made.start()
     return made
 

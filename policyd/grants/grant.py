@@ -61,7 +61,7 @@ class Grant(Struct, frozen=True, gc=False):
     run: str = ""
     """Of a session grant: the policyd process, a random word."""
     by: str = ""
-    """Who answered: `client`, `command`, `inbox`, `callable`, or `cli`."""
+    """Who answered: `client`, `command`, `inbox`, or `cli`."""
     client: str = ""
     """Name of the client the answer came through, for people."""
     project: str = ""

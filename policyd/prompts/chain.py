@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from policyd.prompts.clients import Client
 
-TIMEOUTS: Mapping[str, float] = {"client": 600.0, "command": 120.0, "inbox": 600.0, "callable": 120.0}
+TIMEOUTS: Mapping[str, float] = {"client": 600.0, "command": 120.0, "inbox": 600.0}
 LONGEST_TIMEOUT = 24 * 3600.0
 
 
@@ -16,7 +16,7 @@ class Step(Struct, frozen=True):
     """One step of the chain."""
 
     road: str
-    """`client`, `command`, `inbox` or `callable`."""
+    """`client`, `command` or `inbox`."""
     path: str = ""
     """Of a command: its absolute path."""
     timeout: float = 120.0
@@ -46,7 +46,7 @@ def usable(steps: Sequence[Step], client: Client) -> tuple[Step, ...]:
 def _step(word: str, timeouts: Mapping[str, float]) -> Step:
     road, colon, path = word.partition(":")
     if road not in TIMEOUTS or (colon and road != "command"):
-        raise ValueError(f"unknown prompt step `{word}`; write client, command:/absolute/path, inbox or callable")
+        raise ValueError(f"unknown prompt step `{word}`; write client, command:/absolute/path or inbox")
     if road == "command" and not path.startswith("/"):
         raise ValueError(f"prompt step `{word}` needs an absolute path: command:/absolute/path")
     timeout = float(timeouts.get(word, timeouts.get(road, TIMEOUTS[road])))

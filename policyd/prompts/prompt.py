@@ -36,7 +36,7 @@ class ToStep(Struct, frozen=True):
 
     step: int
     name: str
-    """`command:/path`, `inbox`, `callable`."""
+    """`command:/path` or `inbox`."""
     payload: Mapping[str, object]
     deadline: float
 
@@ -55,7 +55,7 @@ class Outcome(Struct, frozen=True):
 
     effect: Effect
     by: str
-    """`client`, `command`, `inbox`, `callable`; `machine`: faster than a person; `policyd`: nobody answered."""
+    """`client`, `command`, `inbox`; `machine`: faster than a person; `policyd`: nobody answered."""
     reason: str
     """For the model and the record."""
     option: str = ""

@@ -94,7 +94,6 @@ class PolicyBook:
         vouched: Sequence[str] = (),
         fs: Filesystem | None = None,
         check: Callable[[Policy, str], Sequence[Diagnostic]] = lambda policy, home: (),
-        tighten: bool = False,
     ) -> None:
         """Look at nothing yet.
 
@@ -102,9 +101,9 @@ class PolicyBook:
             files: given with `--policy`; they stand in for the user layer.
             vouched: digests of `--policy-digest`.
             check: finds examples of rules that do not come out for whom a home is of.
-            tighten: whether a reload may only tighten.
         """
-        self.tighten = tighten
+        self.tighten = False
+        """Whether a reload may only tighten; the settings say so, once they are known."""
         self.waits = False
         """Whether files are to be looked at again soon: they were not steady."""
         self._steady = Steady()

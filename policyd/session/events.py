@@ -122,7 +122,7 @@ class Remember(Struct, frozen=True):
 
 
 class Ask(Struct, frozen=True):
-    """Ask a step of the prompt chain other than the client (`command:/path`, `inbox`, `callable`)."""
+    """Ask a step of the prompt chain other than the client (`command:/path` or `inbox`)."""
 
     id: int
     step: str

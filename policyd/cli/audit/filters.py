@@ -116,7 +116,7 @@ def kinds(action: object) -> list[object]:
 
 # ---- who decided -----------------------------------------------------------------------------------
 
-PEOPLE = frozenset({"client", "inbox", "callable", "command"})
+PEOPLE = frozenset({"client", "inbox", "command"})
 
 
 def answered(record: Record) -> bool:
