@@ -154,13 +154,6 @@ class Authorizer:
         except Exception as error:
             return failed(error, self.policy)
 
-    def door(self, method: str, params: Mapping[str, object], *, now: datetime | None = None) -> Decision:
-        """Decide a call of the client's `fs/*` or `terminal/create`; never raises for what it holds."""
-        try:
-            return self.settle(self.side_door(method, params), now=now)
-        except Exception as error:
-            return failed(error, self.policy)
-
     def settle(self, request: Request, *, now: datetime | None = None) -> Decision:
         """Decide a request that is understood; never raises."""
         try:

@@ -10,7 +10,7 @@ import pytest
 
 from policyd.actions import Machine, Session
 from policyd.authorizer import BLIND, NOWHERE, Authorizer, Claims, check_examples
-from policyd.model import Context, Decision, Effect, Judged, Layer, Request, Source
+from policyd.model import Context, Effect, Judged, Layer, Request, Source
 from policyd.policy import Policy, PolicySource, load
 from tests.fakes import FakeFilesystem
 
@@ -100,7 +100,7 @@ def test_examples_are_texts_for_bash_whatever_shell_agents_use() -> None:
         assert check_examples(ruled, Machine("/home/dev", FILES, "/tmp", shell)) == []
 
 
-@pytest.mark.parametrize("broken", ["request", "settle", "context"])
+@pytest.mark.parametrize("broken", ["request", "settle", "context", "grants"])
 def test_a_failure_is_a_denial(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: Any, **__: Any) -> Any:
         raise RuntimeError("boom")
@@ -182,7 +182,7 @@ def test_a_side_door_is_judged_by_the_same_rules() -> None:
         ("fs/unheard_of", {"path": "/home/dev/project/a.py"}, Effect.ASK),
     ]
     for method, fields, effect in doors:
-        decision: Decision = authorizer.door(method, {"sessionId": "s", **fields})
+        decision = authorizer.settle(authorizer.side_door(method, {"sessionId": "s", **fields}))
         assert decision.effect is effect, (method, fields)
 
 

@@ -327,6 +327,13 @@ def test_what_is_not_said_in_words_asks(rule: str, action: Action, want: str) ->
     assert effect(load(f'[[rule]]\neffect="allow"\n{rule}'), action) == want
 
 
+def test_a_deny_of_what_lies_outside_is_of_nothing_else() -> None:
+    loaded = load(ALLOW_ALL, '[[rule]]\neffect="deny"\npath="@outside"')
+    assert effect(loaded, read("/etc/passwd")) == "deny"
+    assert effect(loaded, read("link/passwd")) == "deny"
+    assert effect(loaded, read("src/a.py")) == "allow"
+
+
 def test_an_outside_word_is_covered_by_within_or_by_a_path_rule() -> None:
     stray = replace(run("make -f /etc/m"), strays=("/etc/m",), within=(ref("/etc/m"),))
     make = '[[rule]]\neffect="allow"\ncommand="make **"\n'
@@ -334,6 +341,8 @@ def test_an_outside_word_is_covered_by_within_or_by_a_path_rule() -> None:
     assert effect(load(make + 'within="/etc/**"'), stray) == "allow"
     assert effect(load(make + '[[rule]]\neffect="allow"\nkind=["read","edit"]\npath="/etc/m"'), stray) == "allow"
     assert effect(load(make + '[[rule]]\neffect="allow"\nkind="read"\npath="/etc/m"'), stray) == "ask"
+    twice = (stray, replace(stray, within=(None, ref("/etc/m"))))
+    assert effect(load(make + '[[rule]]\neffect="allow"\nkind=["read","edit"]\npath="/etc/m"'), *twice) == "allow"
     assert effect(load(make + '[[rule]]\neffect="allow"\nkind=["read","edit"]'), stray) == "ask"
     assert effect(load(make + '[[rule]]\neffect="allow"\nkind=["read","edit"]'), stray) == "ask"
     known = Action(frozenset({"read"}), Role.OPERAND, path=ref("/etc/m"), cwd=("/w",), cwd_inside=True)

@@ -62,6 +62,11 @@ def test_rules_know_their_line_and_have_an_id_without_one() -> None:
     assert [(rule.ref.line, rule.ref.label) for rule in loaded.rules] == [(5, "user:mistakes.toml:5")]
 
 
+def test_an_entry_of_defaults_has_its_line_behind_a_long_text_that_looks_like_one() -> None:
+    (ground,) = load(source('name = """\n[defaults]\nread = 1"""\n[defaults]\nread = "deny"\n')).defaults
+    assert [entry.ref.line for entry in ground.entries.values()] == [5]
+
+
 def test_a_policy_in_a_log_is_one_line() -> None:
     loaded = load(source('[[rule]]\neffect = "deny"\ncommand = "rm"\n'))
     assert repr(loaded) == f"Policy(1 rules, revision '{loaded.revision}')"
@@ -96,6 +101,7 @@ def test_a_file_that_is_empty_or_no_plain_utf8_is_told_so() -> None:
         "x.toml:1: it is empty; write `version = 1` if it is to say nothing"
     ]
     assert "x.toml:2: not UTF-8" in mistakes(PolicySource("x.toml", b"version = 1\n# \xff", Layer.USER))[0]
+    assert "x.toml: nested too deeply" in mistakes(PolicySource("x.toml", b"a = " + 9000 * b"[", Layer.USER))[0]
 
 
 def test_a_number_beyond_all_numbers_is_named() -> None:

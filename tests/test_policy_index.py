@@ -14,7 +14,7 @@ from policyd.commands.sets import SetEntry, shipped
 from policyd.model import Action, Context, Tool, Truth
 from policyd.paths import open_workspace
 from policyd.policy import Policy
-from policyd.policy.calls import synonyms
+from policyd.policy.calls import join, last, synonyms
 from policyd.policy.conditions import CommandCondition
 from policyd.service.passing import free
 from tests.fakes import FakeFilesystem
@@ -121,6 +121,7 @@ def test_no_command_rule_that_may_hold_is_left_out(seed: int, effect: str) -> No
         ("mytool --xyz", "MYTOOL -x"),
         ("mytool --Xyz", "mytool -vx"),
         ("mytool -x", "mytool --Xyz"),
+        ("python -m pip", f"python -{70 * 'v'}mpip"),
         ("npm publish", "npm publ"),
         ("gradlew publish", "./gradlew publ"),
         ("npm run publish", "npm run --silent publ"),
@@ -210,6 +211,10 @@ def test_of_a_set_few_entries_are_asked_about_a_command() -> None:
 
 def test_names_of_a_subcommand_at_any_depth_stand_for_one() -> None:
     assert synonyms("npm").get("i") == synonyms("npm").get("install", "install")
+    found: dict[str, str] = {}
+    for one, other in (("a", "b"), ("b", "c"), ("c", "a")):
+        join(found, one, other)
+    assert len({last(found, word) for word in "abc"}) == 1
 
 
 @settings(max_examples=60, deadline=None)
@@ -242,10 +247,12 @@ def test_a_glob_of_tools_is_filed_by_the_longest_text_in_it(glob: str) -> None:
 
 
 def test_a_policy_is_let_go_of_in_parts_that_others_may_still_use() -> None:
-    first = written("deny", ["git push", "make x"])
+    many = '[[rule]]\neffect = "deny"\ncommand = ["git push", "make", "a", "b", "c"]\n'
+    first = load(source(f'{many}[[rule]]\neffect = "deny"\npath = [".env", "*.pem"]\n'))
+    assert [id(each) for each in first.parts()] == [id(each) for each in first.rules]
     first.ready()
     rule, parts = first.rules[0], list(first.parts())
-    assert {id(each) for each in first.rules} <= {id(each) for each in parts}
+    assert {id(each) for each in first.rules} < {id(each) for each in parts}
     free([first])
     assert missing(first, "git push origin") == []
     assert rule.conditions

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import marshal
 import os
 import re
+from hashlib import sha256
 from pathlib import Path
 from random import Random
 
@@ -102,8 +104,9 @@ def test_a_file_with_a_mistake_is_refused_each_time(wrong: bytes) -> None:
 def test_what_is_damaged_is_read_anew(data: bytes) -> None:
     shelf = Memory()
     first = loaded(TEXT, shelf)
-    whole = next(iter(shelf.held.values()))
-    for bad in (data, whole[:-1], whole[:40] + b"?" + whole[41:], whole + b"?"):
+    (name, whole), foreign = next(iter(shelf.held.items())), marshal.dumps(1)
+    vouched = sha256(bytes.fromhex(name) + foreign).digest() + foreign
+    for bad in (data, whole[:-1], whole[:40] + b"?" + whole[41:], whole + b"?", vouched):
         shelf.held = dict.fromkeys(shelf.held, bad)
         assert said(loaded(TEXT, shelf)) == said(first)
 

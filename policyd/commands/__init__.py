@@ -1,7 +1,7 @@
 """Shell text to simple commands, files and URLs; command patterns; the sets that ship.
 
-This is the package's one door: `read`, `read_argv`, `CommandPattern`, `PatternError`, `shipped`. The sets and the
-grammar are loaded when they are first asked for. A text goes up the stairs; each folder knows those below it:
+This is the package's one door: `read`, `read_argv`, `CommandPattern`, `PatternError`; each is loaded when it is
+first asked for. A text goes up the stairs; each folder knows those below it:
 
     reading    the whole way of a text, or of an argument vector, to everything it would do
     sets       the sets that ship, and whether the table of programs can vouch for a command
@@ -17,14 +17,12 @@ grammar are loaded when they are first asked for. A text goes up the stairs; eac
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from policyd.commands.matching.patterns import CommandPattern, PatternError
     from policyd.commands.reading import read, read_argv
-    from policyd.commands.sets import ShippedSet
 
 HOMES = {
     "read": "reading",
@@ -36,7 +34,7 @@ HOMES = {
 FOREIGN = frozenset({"powershell", "pwsh", "cmd"})
 """Shells whose texts are read at their plainest only (`dialects.foreign`); commands there are reached through one."""
 
-__all__ = ["FOREIGN", "CommandPattern", "PatternError", "read", "read_argv", "shipped"]
+__all__ = ["FOREIGN", "CommandPattern", "PatternError", "read", "read_argv"]
 
 
 def __getattr__(name: str) -> object:
@@ -46,10 +44,3 @@ def __getattr__(name: str) -> object:
     found: object = getattr(import_module(f"{__name__}.{HOMES[name]}"), name)
     globals()[name] = found
     return found
-
-
-def shipped() -> Mapping[str, ShippedSet]:
-    """Return the sets that ship, by name without `@`."""
-    from policyd.commands.sets import shipped as load
-
-    return load()

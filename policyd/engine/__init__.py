@@ -52,9 +52,8 @@ REMEMBERED = "a remembered answer allows it"
 Grants = Callable[[Judged], Effect | None]
 
 
-def no_grants(judged: Judged) -> Effect | None:
+def no_grants(judged: Judged) -> None:
     """Nothing is remembered."""
-    return None
 
 
 def decide(

@@ -298,8 +298,11 @@ def example_mistake(key: str, value: object) -> Mistake | None:
         return Mistake("an example is a text or a table", 'write `"execute git status"`', key=key)
     from policyd.policy import shape
 
-    if shape.fits(value, shape.ExampleTable):
-        return table_mistake(key, value)
+    return table_mistake(key, value) if shape.fits(value, shape.ExampleTable) else misshapen(key, value)
+
+
+def misshapen(key: str, value: Table) -> Mistake | None:
+    """Return what is wrong with the shape of an example, or what is wrong with it beside that."""
     from pydantic import ValidationError
 
     from policyd.policy.file import ExampleTable
@@ -312,7 +315,7 @@ def example_mistake(key: str, value: object) -> Mistake | None:
         mistake = in_words(detail, str(detail["loc"][0]), list(ExampleTable.model_fields), {})
         mistake.key, mistake.text = key, longest(value)
         return mistake
-    return None
+    return table_mistake(key, value)
 
 
 def longest(value: object) -> str:

@@ -285,8 +285,7 @@ def synonyms(program: str) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for table in tables(program):
         for word, sub in table.subs.items():
-            if word != sub.name:
-                join(found, word, sub.name)
+            join(found, word, sub.name)
     return {word: last(found, word) for word in found}
 
 

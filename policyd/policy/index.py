@@ -87,11 +87,8 @@ class Tools:
             else:
                 self.words.file(number, [f"{first}/{rest}" if slash else first])
 
-    def find(self, action: Action, found: set[int]) -> None:
-        """Add the rules that may hold for the action's tool to `found`."""
-        tool = action.tool or action.name
-        if tool is None:
-            return
+    def find(self, tool: Tool, found: set[int]) -> None:
+        """Add the rules that may hold for a tool to `found`."""
         self.words.find(name_words(tool), found)
         for server, name in tool.splits:
             globs = self.globs.get(server.casefold())
@@ -128,9 +125,9 @@ class Index:
                     self.hosts.file(number, hosts(condition))
                 case ToolCondition() as condition:
                     self.tools.file(number, condition)
-                case KindCondition() as condition:
-                    self.kinds.file(number, None if condition.every else condition.kinds)
-                case _:
+                case KindCondition() as condition if not condition.every:
+                    self.kinds.file(number, condition.kinds)
+                case _:  # every kind: what is filed nowhere never holds
                     self.kinds.file(number, None)
         self.by_kind, self.by_host, self.by_tool = bool(self.kinds), bool(self.hosts), bool(self.tools)
         self.commands = Commands(commands) if commands else None
@@ -168,8 +165,9 @@ class Index:
         if action.role is Role.MENTION:
             found.update(self.named if action.opaque else ())
         else:
-            if self.by_tool and (action.tool is not None or action.name is not None):
-                self.tools.find(action, found)
+            tool = action.tool or action.name
+            if self.by_tool and tool is not None:
+                self.tools.find(tool, found)
             if self.by_kind:
                 self.kinds.find(wide_kinds(action), found)
         return [every[number] for number in sorted(found)] if found else []
