@@ -33,7 +33,7 @@ NEAR = {
     "one behind it in the background": "{} & rm -rf src",
 }
 
-WITHOUT = {"pi", "deepagents", "hermes", "vibe-2.19"}
+WITHOUT = {"pi", "cursor", "deepagents", "hermes", "vibe-2.19"}
 """Captures without one plain command that is asked about."""
 Found = tuple[Request, Decision, Context]
 
@@ -69,12 +69,13 @@ def respelled(value: Any, old: str, new: str) -> Any:
     return {key: respelled(item, old, new) for key, item in value.items()} if isinstance(value, dict) else value
 
 
+SAYS_WHO = r'"agentInfo": \{[^}]*\}|"authMethods": \[[^]]*\]'
+
+
 def by_another(lines: list[Any]) -> list[Any]:
     """Return the transcript with another agent's name in the answer to `initialize`."""
     text = json.dumps(lines)
-    return list(
-        json.loads(re.sub(r'"agentInfo": \{[^}]*\}', '"agentInfo": {"name": "somebody", "version": "1"}', text))
-    )
+    return list(json.loads(re.sub(SAYS_WHO, '"agentInfo": {"name": "somebody", "version": "1"}', text)))
 
 
 def near(lines: list[Any], command: str, place: str) -> Iterator[tuple[str, list[Any]]]:
