@@ -162,11 +162,30 @@ def test_remembered_answers_are_asked_for_each_request() -> None:
     assert (decision.effect, decision.source) == (Effect.ALLOW, Source.GRANT)
 
 
-def test_labels_and_the_person_reach_the_policy() -> None:
-    text = READS + '[[rule]]\neffect = "allow"\ncommand = "make"\nlabel = { env = "ci" }\n'
-    assert point(text).decide(params("execute", command="make")).effect is Effect.ASK
-    claims = Claims({"env": "ci"})
-    assert point(text, claims=claims).decide(params("execute", command="make")).effect is Effect.ALLOW
+@pytest.mark.parametrize(
+    ("effect", "condition", "claims", "decided"),
+    [
+        ("allow", 'label = { env = "ci" }', Claims(), Effect.ASK),
+        ("allow", 'label = { env = "ci" }', Claims({"env": "ci"}), Effect.ALLOW),
+        ("deny", 'label = { env = "ci" }', Claims({"env": "ci"}), Effect.DENY),
+        ("deny", "interactive = true", Claims(), Effect.ASK),
+        ("deny", "interactive = true", Claims(interactive=True), Effect.DENY),
+        ("deny", 'user = "dev"', Claims(user="other"), Effect.ASK),
+        ("deny", 'user = "dev"', Claims(user="dev"), Effect.DENY),
+        ("deny", 'group = "team"', Claims(groups=("team",)), Effect.DENY),
+        ("deny", 'agent = "claude"', Claims(), Effect.DENY),
+        ("deny", 'mode = "plan"', Claims(), Effect.DENY),
+    ],
+)
+def test_what_is_true_of_process_and_person_reaches_the_policy(
+    effect: str, condition: str, claims: Claims, decided: Effect
+) -> None:
+    authorizer = point(
+        f'{READS}[[rule]]\neffect = "{effect}"\ncommand = "make"\n{condition}\n', claims=claims, agent="claude"
+    )
+    update = {"sessionId": "s", "update": {"sessionUpdate": "current_mode_update", "currentModeId": "plan"}}
+    authorizer.observe("a2c", {"method": "session/update", "params": update})
+    assert authorizer.decide(params("execute", command="make")).effect is decided
 
 
 def test_a_side_door_is_judged_by_the_same_rules() -> None:
