@@ -106,8 +106,8 @@ def test_each_file_is_written_as_its_own_diff_shows() -> None:
     texts = {f"{at}a": "A", f"{at}b": "B", f"{at}link": "L"}
     shown = [{"type": "diff", "path": path, "oldText": None, "newText": text} for path, text in texts.items()]
     wire.allow(wire.request(kind="edit", content=shown))
-    for path, text in zip(texts, "BLA", strict=True):
-        assert methods(wire.door(WRITE, path=path, content=text), "client") == ["session/request_permission"]
+    for ident, (path, text) in enumerate(zip(texts, "BLA", strict=True), 20):
+        assert methods(wire.door(WRITE, ident, path=path, content=text), "client") == ["session/request_permission"]
     for path, text in texts.items():
         assert methods(wire.door(WRITE, path=path, content=text), "client") == [WRITE]
 

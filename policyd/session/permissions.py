@@ -6,6 +6,7 @@
 3. Whatever a person or a step answers is judged again: under the policy of that moment, by all that was told meanwhile
    and by where links lead then. What an update shows while a question is open is judged too; a denial wins.
 4. An answer that comes late, twice, from the wrong side, or names an option that was not offered, allows nothing.
+5. Of two requests that are open under one id both are rejected: either answer could be taken for the other's.
 """
 
 from __future__ import annotations
@@ -67,6 +68,10 @@ class Permissions:
         self._core.held[held.number] = held
         if self._core.closed or len(self._core.held) > HELD_MOST:
             self._cancel(held, "a side is gone" if self._core.closed else "too many requests are open", by="policyd")
+            return
+        if len(twins := self._under(held.key)) > 1:
+            for one in twins:  # whichever answer it takes for whichever request, none allows
+                self._cancel(one, "two requests are open under one id", by="policyd", tell=True)
             return
         held.wait_until = self._core.now.mono + self._core.settings.details_after_ms / 1000.0
         self._try(held, self._judge_if_complete)
@@ -281,12 +286,12 @@ class Permissions:
             self._cancel(held, "the turn was cancelled", by=by, tell=by != "client")
 
     def uses(self, key: object) -> bool:
-        """Say whether the client is being asked under this id of the agent's."""
-        return self._asker.asks(key)
+        """Say whether a request of the agent is open under this id, or the client is being asked under it."""
+        return self._asker.asks(key) or bool(self._under(key))
 
     def cancel_request(self, key: object) -> bool:
         """The agent no longer wants an answer; True if such a request was held."""
-        found = [held for held in self._core.held.values() if held.key == key]
+        found = self._under(key)
         for held in found[:1]:
             self._cancel(held, "the agent withdrew the request", by="agent", tell=True)
         return bool(found)
@@ -399,6 +404,9 @@ class Permissions:
         self._core.send(Side.AGENT, line)
         if not held.door:
             self._observe_answer(held, option)
+
+    def _under(self, key: object) -> list[Held]:
+        return [held for held in self._core.held.values() if held.key == key]
 
     def _of(self, session: Session) -> list[Held]:
         return [held for held in self._core.held.values() if held.session is session]
