@@ -85,7 +85,7 @@ def outcome(text: str, stubs: Path, scratch: Path, shell: Sequence[str] = BASH) 
     log.write_text("")
     if not work(scratch).exists():
         _laid_out(scratch)
-    env = {"PATH": str(stubs), "LOG": str(log), "HOME": str(home(scratch))}
+    env = {"PATH": str(stubs), "LOG": str(log), "HOME": str(home(scratch)), "OLDPWD": str(work(scratch).parent)}
     _run(["/bin/sh", "-c", _LIMITS, "_", *shell, "-c", text], work(scratch), env)
     records = log.read_bytes().decode(errors="replace").split("\x1e")
     runs = [record.removeprefix("\x1f").split("\x1f")[:-1] for record in records if record.strip("\x1f")]

@@ -25,6 +25,7 @@ from policyd.commands.nested.inner import MORE_INPUT, Inner, Unwrapped, Words, b
 from policyd.commands.nested.wrapper_programs import CONTAINERS
 from policyd.commands.nested.wrapper_table import SHELLS
 from policyd.commands.state import Cwd, Pair, State, builtins, enter
+from policyd.commands.state.moving import MOVERS, leads
 from policyd.commands.state.taint import TAINTS_ALL, loose
 from policyd.commands.state.variables import HARMLESS
 from policyd.model import CONST, UNKNOWN, Assignment, SimpleCommand, Word
@@ -172,15 +173,13 @@ def simple(run: Run, state: State, call: Call, script: Script) -> tuple[int, Pai
 
 def _builtin(run: Run, state: State, call: Call, name: str) -> tuple[int, Pair]:
     """Add a builtin that runs nothing, `cd` once for every directory it may lead to; do what it does to the shell."""
-    here, moves = state.cwd, name in builtins.MOVES
-    there = builtins.directory(call.argv[1:], call.env, state) if moves else None
     idle, places = False, _UNSHOWN
     if _is_clean(run, state, call.env):
-        idle, places = builtins.is_idle(name, call.argv), _shown(there)
+        idle, places = builtins.is_idle(name, call.argv), _shown(state, name, call.argv, call.env)
     first = len(run.commands)
     for place in places:
         _ordinary(run, state, call, place, idle)
-    pair = builtins.moved(there, here) if moves else builtins.apply(name, call.argv, call.env, state, run.opaque)
+    pair = builtins.apply(name, call.argv, call.env, state, run.opaque)
     _prefixed(state, name, call.env)
     return first, pair
 
@@ -267,8 +266,7 @@ def _add(run: Run, state: State, call: Call, levels: list[_Level], builtin: str,
     idle, places = False, _UNSHOWN
     if _is_clean(run, state, last.env):
         idle = builtins.is_idle(builtin, last.argv) if builtin else alike
-        if builtin in builtins.MOVES:
-            places = _shown(builtins.directory(last.argv[1:], last.env, state))
+        places = _shown(state, builtin, last.argv, last.env)
     first = -1
     for place in places:
         if len(levels) == 1:
@@ -304,7 +302,9 @@ def _is_clean(run: Run, state: State, env: tuple[Assignment, ...]) -> bool:
     return not env or all(one.name == "IFS" or loose(one.name) or one.name in HARMLESS for one in env)
 
 
-def _shown(places: Cwd | None) -> tuple[str | None, ...]:
+def _shown(state: State, name: str, argv: Words, env: tuple[Assignment, ...]) -> tuple[str | None, ...]:
+    """Return every directory that `cd` may lead to, if it is one."""
+    places = leads(name, argv[1:], env, state) if name in MOVERS else None
     return places if places and len(places) <= _PLACES_SHOWN else _UNSHOWN
 
 

@@ -21,7 +21,8 @@ from policyd.commands.shell import redirects
 from policyd.commands.shell.redirects import REDIRECTS
 from policyd.commands.shell.statements import call, command, conditional, declaration
 from policyd.commands.shell.words import Scanner
-from policyd.commands.state import Pair, builtins, then
+from policyd.commands.state import Pair, then
+from policyd.commands.state.moving import MOVERS
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -33,7 +34,7 @@ Step = tuple[str, "Node", list["Node"]]
 """What joins a statement to the one before, the statement, its redirections."""
 
 _JOINED = frozenset({"list", "pipeline"})
-_MOVERS = re.compile(rf"\b(?:{'|'.join(builtins.MOVES | builtins.STACK)})\b").finditer
+_MOVERS = re.compile(rf"\b(?:{'|'.join(MOVERS)})\b").finditer
 _OPERATORS = frozenset({"&&", "||", "|", "|&"})
 
 

@@ -26,6 +26,9 @@ from policyd.model import CONST, GLOB, UNKNOWN, Assignment, Word
 Cwd = tuple[str, ...]
 Pair = tuple[Cwd, Cwd]
 """The directories after success and after failure."""
+Trail = tuple[str, Cwd]
+"""The directory before (empty: not known), and those on the stack, from its top as far down as they are known."""
+LOST: Trail = ("", ())
 
 PLACES = 16
 _VARIABLES = 256
@@ -123,6 +126,8 @@ class State(Struct):
     """How often a loop was left, or its next value taken, so far."""
     physical: bool = False
     """`..` leads out of what a link points to: this shell did not come here by the name of the link."""
+    trails: dict[str, Trail] = field(default_factory=dict)
+    """By directory, what is remembered there; all ways through a text share it (see `moving`)."""
     start: Cwd = ()
     above: Cwd = ()
     """Every directory that `cd "$(git rev-parse --show-toplevel)"` may lead to from `start`; none: not looked for."""

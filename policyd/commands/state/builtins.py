@@ -11,12 +11,12 @@ Rules of this module:
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Callable, Iterator
 
 from policyd.commands.lexing.plain import constant
-from policyd.commands.state import Cwd, Pair, State, enter
+from policyd.commands.state import Pair, State
+from policyd.commands.state.moving import MOVERS, forget_stack, move
 from policyd.commands.state.taint import TAINTS_ALL
 from policyd.model import CONST, UNKNOWN, Assignment, Word
 
@@ -29,6 +29,7 @@ IDLE = frozenset(
         "break",
         "continue",
         "declare",
+        "dirs",
         "exit",
         "export",
         "false",
@@ -49,14 +50,6 @@ IDLE = frozenset(
 _LISTING = frozenset({"declare", "export", "local", "readonly", "typeset"})
 """Builtins that print every variable where they are given none: secrets may be among them."""
 _FLAGS = re.compile(r"[-+][a-zA-Z]*|").fullmatch
-MOVES = frozenset({"cd", "chdir"})
-STACK = frozenset({"pushd", "popd"})
-"""Builtins that move by the stack of directories, which nobody follows."""
-_LEADS = frozenset({"CDPATH", "HOME", "OLDPWD", "PWD"})
-"""Variables that say where `cd` leads."""
-_STEPS_ONLY = frozenset({"", ".", ".."})
-_TOPLEVEL = frozenset(Word(f'"$(git rev-parse --show-toplevel{quiet})"', UNKNOWN) for quiet in ("", " 2>/dev/null"))
-"""Where the repository begins, in quotes: where there is none, `cd` stays where it is."""
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=)(.*)", re.DOTALL)
 _ACTIVATE = re.compile(r"(?:\./)?\.?venv/bin/activate").fullmatch
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
@@ -73,54 +66,11 @@ def subscripted(name: str) -> str:
     return f"the subscript in `{name[:40]}` is evaluated, which may run something"
 
 
-def directory(words: Words, env: tuple[Assignment, ...], state: State) -> Cwd | None:
-    """Return every directory that `cd`, `env` in front of it, may lead to; None where it cannot be told."""
-    if env and not _LEADS.isdisjoint([assignment.name for assignment in env]):
-        return None
-    if state.physical and [word for word in words if ".." in word.text]:
-        return None
-    if len(words) == 1 and words[0].kind is CONST and words[0].text[:1] != "-":
-        known = not state.tainted and "CDPATH" not in state.names
-        return _entered(state, words[0].text) if known else None
-    rest = list(words)
-    while rest and rest[0].kind is CONST and re.fullmatch(r"-[LPe@]+", rest[0].text):
-        if "P" in rest.pop(0).text:  # a later `..` leads out of what a link points to
-            return None
-    if rest and rest[0].kind is CONST and rest[0].text == "--":
-        rest.pop(0)
-    if state.tainted or "CDPATH" in state.names:
-        return None
-    if not rest:
-        home = state.lookup("HOME")
-        return enter(state.cwd, home.text) if home is not None and home.kind is CONST else None
-    target = rest[0]
-    if target in _TOPLEVEL and len(words) == 1 and state.cwd == state.start and not state.taint:
-        return state.above or None
-    if len(rest) > 1 or target.kind is not CONST or target.text == "-":
-        return None
-    return _entered(state, target.text)
-
-
-def _entered(state: State, text: str) -> Cwd | None:
-    """Return where `cd` leads that is spelled so; if that is not there, it goes back by the directories themselves."""
-    parts = text.split("/") if ".." in text else []
-    if ".." in parts and not _STEPS_ONLY.issuperset(parts[parts.index("..") :]):
-        state.backs.update(dict.fromkeys(posixpath.join(place, text) for place in state.cwd))
-    return enter(state.cwd, text) or None
-
-
-def moved(there: Cwd | None, here: Cwd) -> Pair:
-    """Return where a `cd` to `there` leaves the shell: one that tells where it went may fail at that."""
-    return (there, here) if there else ((), ())
-
-
 def apply(name: str, argv: Words, env: tuple[Assignment, ...], state: State, opaque: Opaque) -> Pair:
     """Change `state` as the builtin `name` does, `env` in front of it; return where success and failure leave it."""
     here = state.cwd
-    if name in MOVES:
-        return moved(directory(argv[1:], env, state), here)
-    if name in STACK:
-        return moved(None, here)
+    if name in MOVERS:
+        return move(name, argv[1:], env, state)
     if name in {"break", "continue"}:
         state.jumps += 1
     step = _STEPS.get(name)
@@ -141,7 +91,13 @@ def is_idle(name: str, argv: Words) -> bool:
     """Say whether the builtin changes nothing but the shell, and prints no variables."""
     if name in _LISTING and not [word for word in argv[1:] if not _FLAGS(word.text)]:
         return False
+    if name == "dirs" and not _shows_stack(argv[1:]):
+        return False
     return name in IDLE and (name != "set" or (len(argv) > 1 and _safe_set(argv[1:])))
+
+
+def _shows_stack(words: Words) -> bool:
+    return all(word.kind is CONST and word.text in {"-l", "-p", "-v"} for word in words)
 
 
 def _safe_set(words: Words) -> bool:
@@ -247,6 +203,11 @@ def _test(words: Words, state: State, opaque: Opaque) -> None:
             opaque(subscripted(word.text))
 
 
+def _dirs(words: Words, state: State, opaque: Opaque) -> None:
+    if not _shows_stack(words):
+        forget_stack(state)
+
+
 def _runs_text(words: Words, state: State, opaque: Opaque) -> None:
     for word in words:
         if word.kind is CONST and re.match(r"-[A-Za-z]*[CFx]", word.text):
@@ -310,6 +271,7 @@ _STEPS: dict[str, Callable[[Words, State, Opaque], None]] = {
     "compgen": _runs_text,
     "complete": _runs_text,
     "declare": _declare,
+    "dirs": _dirs,
     "export": _export,
     "getopts": _getopts,
     "let": _let,
@@ -324,5 +286,5 @@ _STEPS: dict[str, Callable[[Words, State, Opaque], None]] = {
     "unset": _unset,
     "wait": _wait,
 }
-BUILTINS = frozenset(_STEPS) | frozenset(TAINTS_ALL) | IDLE | MOVES | STACK
+BUILTINS = frozenset(_STEPS) | frozenset(TAINTS_ALL) | IDLE | MOVERS
 """Names whose commands do something to the shell, or need no rule."""
