@@ -683,6 +683,10 @@ def test_a_url_rule() -> None:
     assert effect(load('[[rule]]\neffect="allow"\nurl="docs.python.org"'), url) == "allow"
     assert effect(load('[[rule]]\neffect="allow"\nurl="*.python.org"'), url) == "allow"
     assert effect(load('[defaults]\nfetch="allow"', '[[rule]]\neffect="deny"\nurl="docs.python.org"'), url) == "deny"
+    hidden = replace(url, url=parse("https://a.test/docs/%2e%2e/admin"))
+    assert effect(load('[[rule]]\neffect="allow"\nurl="a.test/docs/**"'), hidden) == "ask"
+    assert effect(load('[[rule]]\neffect="allow"\nurl=["a.test/docs/**", "a.test/admin"]'), hidden) == "ask"
+    assert effect(load('[defaults]\nfetch="allow"', '[[rule]]\neffect="deny"\nurl="a.test/admin"'), hidden) == "deny"
 
 
 def test_a_deny_of_what_one_of_several_readings_holds_asks() -> None:
