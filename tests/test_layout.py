@@ -23,6 +23,7 @@ TOP = {
     ".gitignore",
     "CHANGELOG.md",
     "LICENSE",
+    "PROTOCOL.md",
     "README.md",
     "examples",
     "policies",

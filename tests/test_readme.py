@@ -18,14 +18,17 @@ from policyd.cli import COMMANDS, ending, parser_of
 from policyd.cli.suite import read as read_suite
 from policyd.cli.trials.tree import Tree
 from policyd.commands.sets import shipped
+from policyd.daemon import wire
 from policyd.model import Layer
 from policyd.policy import PolicySource, load
 from policyd.prompts.chain import TIMEOUTS
 from policyd.proxy import options as proxy_options
+from policyd.service import relayed
 from policyd.storage import settings
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
+PROTOCOL = (ROOT / "PROTOCOL.md").read_text()
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCKS = [(match[1], match[2].strip(), match[3]) for match in BLOCK.finditer(README)]
 
@@ -189,10 +192,18 @@ def test_every_command_in_a_shell_block_exists() -> None:
     assert set(shown) <= set(COMMANDS)
 
 
-def test_every_file_named_exists() -> None:
-    names = re.findall(r"`((?:examples|policies|systemd|tests)/[\w./-]+)`", README)
+@pytest.mark.parametrize("text", [README, PROTOCOL], ids=["README", "PROTOCOL"])
+def test_every_file_named_exists(text: str) -> None:
+    names = re.findall(r"`((?:examples|policies|policyd|systemd|tests)/[\w./-]+)`", text)
+    names += [target for target in re.findall(r"\]\(([^)]*)\)", text) if ":" not in target]
     assert names
     assert [name for name in names if not (ROOT / name).exists()] == []
+
+
+def test_the_protocol_names_every_method_of_embedders() -> None:
+    methods = {value for room in (wire, relayed) for value in vars(room).values() if str(value).startswith("_policyd/")}
+    told = set(re.findall(r'"method":"(_policyd/\w+)"', PROTOCOL))
+    assert methods - {relayed.RELAY, relayed.RELAYED} == told
 
 
 def test_the_python_shown_runs(tmp_path: Path) -> None:
