@@ -330,11 +330,48 @@ def test_a_request_about_two_things_is_opaque_beside_what_is_understood() -> Non
     assert lines == ["read /home/dev/project/a.py", "other opaque: it speaks of two things at once"]
 
 
-def test_an_unknown_shape_is_one_opaque_action() -> None:
-    params = {"sessionId": "s", "subject": {"type": "command", "command": "ls"}, "options": OPTIONS}
-    (action,) = talk().request(params).actions
+@pytest.mark.parametrize(
+    "subject",
+    [
+        {"type": "command", "command": "ls"},
+        {"type": "command", "command": "ls", "cwd": "sub"},
+        {"type": "command", "command": ["ls"], "cwd": "/srv"},
+        {"type": "command", "command": "ls", "cwd": "/srv", "toolCallId": 5},
+        {"type": "script", "command": "ls", "cwd": "/srv"},
+    ],
+)
+def test_an_unknown_shape_is_one_opaque_action(subject: dict[str, Any]) -> None:
+    (action,) = talk().request({"sessionId": "s", "subject": subject, "options": OPTIONS}).actions
     assert action.opaque
     assert action.role is Role.PRIMARY
+
+
+@pytest.mark.parametrize(
+    ("named", "more"),
+    [({}, []), ({"toolCallId": None}, []), ({"toolCallId": "c"}, ["edit /etc/x"])],
+)
+def test_a_command_of_version_2_runs_where_it_says(named: dict[str, Any], more: list[str]) -> None:
+    conversation = talk("claude")
+    update(conversation, sessionUpdate="tool_call_update", content=[{"type": "diff", "path": "/etc/x"}])
+    subject = {"type": "command", "command": "make", "cwd": "/srv", **named}
+    params = {"sessionId": "s", "title": "Run?", "subject": subject, "options": OPTIONS}
+    conversation.observe("a2c", {"id": 5, "method": "session/request_permission", "params": params})
+    lines = [told(action) for action in conversation.request(params).actions]
+    assert lines == ["execute $ make (in /srv)", *more]
+
+
+def test_what_a_block_of_content_shows_that_comes_alone_counts_like_the_others() -> None:
+    conversation = talk()
+    update(conversation, kind="edit", content=[{"type": "diff", "path": "a", "oldText": "x", "newText": "y"}])
+    blocks: list[Any] = [
+        {"type": "content", "content": {"type": "text", "text": "/etc/z"}},
+        {"type": "diff", "changes": [{"operation": "delete", "path": "/etc/x"}]},
+    ]
+    for block in blocks:
+        update(conversation, sessionUpdate="tool_call_content_chunk", content=block)
+    assert ask(conversation) == ["edit /home/dev/project/a", "delete+edit /etc/x to content"]
+    update(conversation, sessionUpdate="tool_call_content_chunk", content={"type": "patch"})
+    assert ask(conversation)[0].startswith("edit opaque: `content` holds something")
 
 
 # ---- an agent that nobody described ----------------------------------------------------------------

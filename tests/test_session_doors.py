@@ -227,9 +227,20 @@ def outcomes(sent: list[dict[str, object]]) -> list[object]:
     return [result["outcome"] for result in results if isinstance(result, dict)]
 
 
-def test_what_is_denied_by_what_is_told_later_is_rejected_while_the_question_is_open() -> None:
+CHANGED = {"type": "diff", "changes": [{"operation": "modify", "path": "/etc/hosts"}]}
+
+
+@pytest.mark.parametrize(
+    "later",
+    [{"locations": [{"path": "/etc/hosts"}]}, {"sessionUpdate": "tool_call_content_chunk", "content": CHANGED}],
+)
+def test_what_is_denied_by_what_is_told_later_is_rejected_while_the_question_is_open(
+    later: dict[str, object],
+) -> None:
     wire = asked_about()
-    sent = tell(wire, locations=[{"path": "/etc/hosts"}])
+    block = {"type": "content", "content": {"type": "text", "text": "/etc/hosts"}}
+    assert outcomes(tell(wire, sessionUpdate="tool_call_content_chunk", content=block)) == []
+    sent = tell(wire, **later)
     assert outcomes(sent) == [{"outcome": "selected", "optionId": "n"}]
     assert "$/cancel_request" in methods(sent, "client")
     assert wire.client(id=5, result={"outcome": {"outcome": "selected", "optionId": "y"}}) == []

@@ -20,11 +20,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from policyd import paths
-from policyd.actions import profiles
+from policyd.actions import messages, profiles
 from policyd.actions.builder import Surroundings
 from policyd.actions.derive import shifted
 from policyd.actions.doors import door_actions
-from policyd.actions.evidence import Call, Evidence, contradicted, merge, says_more
+from policyd.actions.evidence import TELLING, Call, Evidence, contradicted, merge, says_more
 from policyd.actions.identity import identify
 from policyd.actions.messages import allows, current_mode, id_key, listed, name_version, options_of, tool_call
 from policyd.actions.profiles import Profile
@@ -273,7 +273,7 @@ class Conversation:
             self._stated(session, current_mode(update, self.profile.data.mode.option))
         elif sort == "subagent_update":
             self._adopt(session, update)
-        elif sort in ("tool_call", "tool_call_update") and not session.replaying:
+        elif sort in TELLING and not session.replaying:
             call_id = update.get("toolCallId")
             if isinstance(call_id, str):
                 if self.profile.data.sticky_cwd:
@@ -343,7 +343,7 @@ class Conversation:
         found = [self._merged(call, asked, options, covers=covers) for call in calls]
         since = [(call, told) for call in calls if call.later and (told := contradicted(call, asked)) is not None]
         found += [self._merged(call, told, options, covers=covers) for call, told in since]
-        if covers and asked.get("toolCallId") not in [call.call_id for call in calls]:
+        if (covers or "toolCallId" not in asked) and asked.get("toolCallId") not in [call.call_id for call in calls]:
             found += [merge(Call(""), asked, options)] if says_more(asked) else []
         return found
 
@@ -358,7 +358,8 @@ class Conversation:
         """Return what a `session/request_permission` stands for."""
         asked, fault = tool_call(params)
         ident, options = str(params.get("sessionId", "")), listed(params.get("options"))
-        profile, session = self._reader(options), self.session(ident)
+        profile = profiles.generic() if messages.is_command(params) else self._reader(options)
+        session = self.session(ident)
         actions: list[Action] = []
         before: list[str] = []
         evidence = self._found([] if fault else self._named(session, asked), asked, options)

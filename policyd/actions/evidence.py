@@ -37,6 +37,10 @@ from policyd.model import EMPTY, KINDS, TABLE
 NONE: frozenset[str] = frozenset()
 OTHER, KNOWN = frozenset({"other"}), frozenset(KINDS)
 FINISHED = ("completed", "failed", "cancelled")
+CHUNK = "tool_call_content_chunk"
+"""What version 2 calls one more block of a call's content."""
+TELLING = ("tool_call", "tool_call_update", CHUNK)
+"""Updates that say something of a call."""
 COLLECTIONS = ("locations", "content")
 REPLACED = ("rawInput", "locations", "content")
 ADDED = ("title", "kind", "_meta")
@@ -132,7 +136,10 @@ class Call(Struct, gc=False):
         return self.status in FINISHED
 
     def update(self, update: Mapping[str, object]) -> None:
-        """Take in one `tool_call` or `tool_call_update`."""
+        """Take in one `tool_call` or `tool_call_update`, or one more block of its content."""
+        if update.get("sessionUpdate") == CHUNK:
+            self._more(update.get("content"))
+            return
         if self.announced and update.get("sessionUpdate") == "tool_call":
             self._again(update)
         self.announced = True
@@ -144,6 +151,15 @@ class Call(Struct, gc=False):
             self.status = status
             if status in FINISHED:
                 self.settle()
+
+    def _more(self, block: object) -> None:
+        """Take in one more block of the content: of what it shows, only a diff says what the call does."""
+        if fault := strange("content", [block]):
+            self.odd["content"] = fault
+        if diffs := content_diffs([block]):
+            self.announced = True
+            self.diffs += diffs
+            self.sizes["content"] = self.sizes.get("content", 0) + weight(block)
 
     def _again(self, update: Mapping[str, object]) -> None:
         """Take in that the call is announced once more, perhaps as another one, or after it had finished."""

@@ -25,13 +25,28 @@ def listed(value: object) -> list[object]:
 
 
 def tool_call(params: Mapping[str, object]) -> tuple[Mapping[str, object], str]:
-    """Return the `toolCall` of a request, of protocol version 2 inside `subject`, and why there is none."""
+    """Return the `toolCall` of a request, of protocol version 2 inside `subject`, and why there is none.
+
+    A command that version 2 asks about is the call that runs it, which it need not name.
+    """
     asked, subject = params.get("toolCall"), params.get("subject")
     if asked is None and isinstance(subject, TABLE) and subject.get("type") == "tool_call":
         asked = subject.get("toolCall")
     if isinstance(asked, TABLE) and isinstance(asked.get("toolCallId"), str):
         return asked, ""
+    if is_command(params) and isinstance(subject, TABLE):
+        named = {"toolCallId": subject["toolCallId"]} if subject.get("toolCallId") else {}
+        return {**named, "kind": "execute", "rawInput": {"command": subject["command"], "cwd": subject["cwd"]}}, ""
     return {}, "the request has a shape that is not known"
+
+
+def is_command(params: Mapping[str, object]) -> bool:
+    """Say whether a request is about a command in a directory, as version 2 spells one out."""
+    subject = params.get("subject")
+    if not isinstance(subject, TABLE) or subject.get("type") != "command" or params.get("toolCall") is not None:
+        return False
+    named = isinstance(subject.get("toolCallId"), str | None)
+    return named and isinstance(subject.get("command"), str) and absolute(subject.get("cwd"))
 
 
 def allows(params: Mapping[str, object], message: Mapping[str, object]) -> bool:

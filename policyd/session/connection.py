@@ -27,7 +27,9 @@ from policyd.session.settings import Settings
 from policyd.session.state import OPENINGS, PERMISSION, Session
 from policyd.session.tripwire import Tripwire
 
-CALLS = frozenset({"tool_call", "tool_call_update"})
+CHUNK = "tool_call_content_chunk"
+"""One more block of a call's content, as version 2 streams them."""
+CALLS = frozenset({"tool_call", "tool_call_update", CHUNK})
 WATCHED = CALLS | SWITCHES | {"?"}
 UNDERSTOOD = OPENINGS | CHANGES | CLOSINGS | {"initialize"}
 """Requests of the client whose response is read too."""
@@ -311,6 +313,8 @@ class Connection:
             self._call(session, update)
 
     def _call(self, session: Session, update: Mapping[str, object]) -> None:
+        if update.get("sessionUpdate") == CHUNK:
+            update = {**update, "content": [update.get("content")]}
         call_id = text_of(update, "toolCallId")
         shown = diff_digests(update)
         if shown:

@@ -156,7 +156,7 @@ def call_named(params: Mapping[str, object]) -> str:
     """Return the tool call that params of a request name, `""` if none."""
     call, subject = params.get("toolCall"), params.get("subject")
     if call is None and isinstance(subject, TABLE):
-        call = subject.get("toolCall")
+        call = subject.get("toolCall", subject)
     ident = call.get("toolCallId") if isinstance(call, TABLE) else None
     return ident if isinstance(ident, str) else ""
 
