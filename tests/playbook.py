@@ -186,9 +186,9 @@ class ScriptedDecider:
         decision = Decision(effect, Source.RULE, f"{word} it", (rule,), (rule,), actions, "r1")
         return Verdict(request, decision, self.context(request.session_id, now))
 
-    def servers(self, method: str, params: Mapping[str, object], now: Moment) -> Verdict | None:
+    def servers(self, method: str, params: Mapping[str, object], now: Moment) -> Verdict:
         self._may_fail("servers")
-        return None
+        return self._verdict(Request("", "", method, (), ()), method, now)
 
     def switch(self, method: str, params: Mapping[str, object], now: Moment) -> Verdict | None:
         self._may_fail("switch")

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from policyd.session import Command, Connection, Frame, Record, Send, Settings, Side, Tick
+from policyd.session import Command, Connection, Frame, Note, Record, Send, Settings, Side, Tick
 from policyd.session.connection import MOST_LISTED
 from tests.playbook import MACROS, Play, ScriptedDecider, moment
 
@@ -109,6 +109,53 @@ def test_what_is_kept_of_unknown_sessions_is_bounded() -> None:
         update = {"sessionUpdate": "tool_call", "toolCallId": "c", "title": "x"}
         frame(connection, Side.AGENT, {"method": "session/update", "params": {"sessionId": f"s{at}", "update": update}})
     assert len(connection._core.sessions) <= 2000
+
+
+def test_what_is_kept_of_calls_is_bounded() -> None:
+    play = Play(ScriptedDecider({"make": "allow", "rm": "deny"}), Settings(calls_kept=3))
+    play.event("client", "new 1")
+    play.event("agent", "opened 1 default")
+    for at in range(9):
+        play.event("agent", f"permission {at} a{at} make")
+        play.event("agent", f"permission {at} d{at} rm")
+        diff = {"type": "diff", "path": f"/w/{at}", "newText": "x"}
+        play.event("agent", f"update c{at} 'content={json.dumps([diff, {'type': 'diff', 'path': '/w/odd'}])}'")
+    session = play.connection._core.sessions["s"]
+    assert [len(kept) for kept in (session.approved, session.diffs, session.reported)] == [3, 3, 3]
+    assert [*session.diffs] == ["c6", "c7", "c8"]
+
+
+def test_what_is_kept_of_requests_and_answers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policyd.session.core.PASSING_KEPT", 3)
+    monkeypatch.setattr("policyd.session.permissions.RECORDED_KEPT", 3)
+    play = Play(ScriptedDecider({"make": "allow"}))
+    for at in range(9):
+        play.message("agent", id=f"x{at}", method="_other", params={})
+        play.event("agent", f"permission {at} a{at} make")
+        play.event("agent", f"permission {at} d{at} ask")
+        asked = sent(play.commands, Side.CLIENT)[-1]["id"]
+        play.message("client", **MACROS["chose"]("0", "no") | {"id": asked})
+    core = play.connection._core
+    kept = (core.passing, core.spent, play.connection._permissions._recorded)
+    assert all(1 < len(each) <= 3 for each in kept)
+
+
+def test_what_waits_for_a_mode_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policyd.session.modes.QUEUE_LINES", 3)
+    monkeypatch.setattr("policyd.session.modes.PROMPTS_KEPT", 3)
+    play = Play()
+    play.event("client", "new 1")
+    play.event("agent", "opened 1 auto")
+    for at in range(4):
+        play.event("client", f"prompt {10 + at}")
+    refused = sent(play.commands, Side.CLIENT)
+    assert [one["id"] for one in refused if "error" in one] == [13]
+    play.commands.clear()
+    for at in range(4):
+        play.event("agent", f"says {at}")
+    assert any("too much came" in one.text for one in play.commands if isinstance(one, Note))
+    passed = [one.data for one in play.commands if isinstance(one, Send) and one.side is Side.CLIENT]
+    assert [at for at in range(4) if f'"text":"{at}"'.encode() in b"".join(passed)] == [0, 1, 2, 3]
 
 
 def test_an_own_id_tells_nothing_of_the_secret_of_a_prompt() -> None:

@@ -72,6 +72,7 @@ STARTS: list[tuple[str, dict[str, object], tuple[tuple[str, dict[str, object]], 
     ("Copilot", {**modes(f"{COPILOT_MODE}autopilot", f"{COPILOT_MODE}agent")}, (set_mode(f"{COPILOT_MODE}agent"),)),
     ("Copilot", {**modes(f"{COPILOT_MODE}agent"), "configOptions": ALLOW_ALL}, (set_option("allow_all", "off"),)),
     ("cline", {**modes("act", "plan"), "configOptions": AUTO_APPROVE}, (set_option("auto_approve", False),)),
+    ("cline", {"configOptions": [{"id": "mode", "currentValue": "yolo"}]}, (set_option("mode", "act"),)),
     ("OpenCode", {"configOptions": [{"id": "mode", "currentValue": "build", "options": []}]}, ()),
     ("Kimi Code CLI", modes("default"), ()),
     ("nobody-knows", modes("architect", "code"), ()),
@@ -187,6 +188,27 @@ def test_names_that_mean_no_asking_are_known_in_any_spelling(name: str) -> None:
 )
 def test_other_names_are_not(name: str) -> None:
     assert not means_no_asking(name)
+
+
+@pytest.mark.parametrize(
+    ("kind", "option", "leads"),
+    [
+        ("switch_mode", "exit-plan-default", []),
+        ("switch_mode", "exit-plan-auto", ["auto"]),
+        ("switch_mode", "acceptEdits", ["acceptEdits"]),
+        ("switch_mode", "nobody-knows-once", []),
+        ("switch_mode", "nobody-knows-always", ["nobody-knows-always"]),
+        ("execute", "exit-plan-auto", []),
+    ],
+)
+def test_the_mode_that_an_answer_leads_to_is_judged_by_its_name(kind: str, option: str, leads: list[str]) -> None:
+    decider = judge(ASK_ALL, CLAUDE)
+    kinds = {option: "allow_always" if option.endswith("always") else "allow_once", "n": "reject_once"}
+    options = [{"optionId": ident, "name": ident, "kind": kind} for ident, kind in kinds.items()]
+    call = {"toolCallId": "t", "kind": kind, "title": "Ready to code?"}
+    asked = decider.permission({"sessionId": "s", "toolCall": call, "options": options}, moment(0.0))
+    found = decider.chosen(asked, option, moment(0.0))
+    assert [action.mode.name for action in (found.request.actions if found else ()) if action.mode] == leads
 
 
 def test_a_rule_allows_a_mode_by_name_and_no_other() -> None:

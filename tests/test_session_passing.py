@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from policyd.acp import Lines
 from policyd.session import Command, Connection, Frame, Send, Settings, Side
-from tests.playbook import ScriptedDecider, moment
+from tests.playbook import MACROS, Play, ScriptedDecider, moment
+from tests.test_session_bounds import sent
 
 SPELLINGS: list[Callable[[object], str]] = [
     lambda value: json.dumps(value, separators=(",", ":"), ensure_ascii=False),
@@ -132,3 +133,35 @@ def test_ids_of_both_sides_do_not_mix(side: Side) -> None:
     connection.handle(Frame(side, ask), moment(0.0))
     own = connection.handle(Frame(side, b'{"jsonrpc":"2.0","id":1,"result":{}}'), moment(0.0))
     assert not [one for one in own if isinstance(one, Send)]
+
+
+# ---- what came before, and what waits -------------------------------------------------------------------
+
+
+def test_a_request_of_before_is_known_by_its_answer() -> None:
+    play = Play()
+    for side, macro in ((Side.CLIENT, MACROS["new"]("1")), (Side.AGENT, MACROS["read"]("7", "/w/a"))):
+        play.connection.adopt(side, json.dumps({"jsonrpc": "2.0", **macro}).encode(), moment(0.0))
+    assert [one["method"] for one in sent(play.event("agent", "opened 1 auto")[0], Side.AGENT)] == ["session/set_mode"]
+    assert sent(play.event("client", "ok 7")[0], Side.AGENT)
+
+
+def test_no_prompt_passes_in_a_session_whose_opening_of_before_cannot_be_read() -> None:
+    play = Play(ScriptedDecider(fail=frozenset({"observe"})))
+    play.connection.adopt(Side.CLIENT, json.dumps({"jsonrpc": "2.0", **MACROS["new"]("1")}).encode(), moment(0.0))
+    assert sent(play.event("agent", "opened 1 default")[0], Side.CLIENT)
+    assert [one["id"] for one in sent(play.event("client", "prompt 2")[0], Side.CLIENT) if "error" in one] == [2]
+
+
+def test_what_is_held_says_until_when() -> None:
+    play = Play(settings=Settings(hold_s=7.0))
+    assert play.connection.deadline() is None
+    play.event("agent", "permission 5 a make")
+    assert (play.connection.holds(b"5"), play.connection.holds(b"6"), play.connection.waiting) == (True, False, 1)
+    play.event("client", "new 1")
+    play.event("agent", "opened 1 auto")
+    assert play.connection.deadline() == 7.0
+    play.tick(7.0)
+    assert play.connection.deadline() == 600.0
+    play.tick(600.0)
+    assert (play.connection.deadline(), play.connection.waiting) == (None, 0)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from policyd.session import Command, Connection, Frame, Record, Send, Settings, Side
+from policyd.session import Command, Connection, Frame, Note, Record, Send, Settings, Side
 from tests.playbook import ScriptedDecider, moment
 from tests.test_session_judge import HOME, judge
 
@@ -87,3 +87,17 @@ def test_looking_at_servers_leaves_no_session_behind() -> None:
     connection = Connection(decider, Settings(), nonce="n")
     sent(connection, "session/new", [NPX])
     assert not decider.authorizer.conversation.sessions
+
+
+def test_a_server_that_would_be_asked_about_passes_with_a_note() -> None:
+    commands = opening('[[rule]]\nid = "careful"\neffect = "ask"\ncommand = "npx"', NPX)
+    assert not refusal(commands)
+    assert ["user:careful" in one.text for one in commands if isinstance(one, Note)] == [True]
+
+
+def test_a_decision_that_fails_starts_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> object:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr("policyd.engine.judge_all", fails)
+    assert "policyd failed" in refusal(opening('[defaults]\n"*" = "allow"', NPX))

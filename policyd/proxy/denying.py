@@ -43,10 +43,9 @@ class Denying(Judge):
         """Deny a call through a side door."""
         return self._denied(super().door(method, params, now))
 
-    def servers(self, method: str, params: Message, now: Moment) -> Verdict | None:
+    def servers(self, method: str, params: Message, now: Moment) -> Verdict:
         """Deny the MCP servers that a request to open a session starts."""
-        verdict = super().servers(method, params, now)
-        return None if verdict is None else self._denied(verdict)
+        return self._denied(super().servers(method, params, now))
 
     def unasked(self, session_id: str, update: Message, now: Moment) -> Verdict | None:
         """Say nothing: there is no policy to compare with."""

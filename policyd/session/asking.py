@@ -118,9 +118,6 @@ class Asker:
 
     def _to_client(self, talk: Talk, command: ToClient) -> None:
         held, talk.step = talk.first, command.step
-        if Side.CLIENT in self._core.closed:
-            self._perform(talk, talk.prompt.failed(command.step, "the client is gone", self._core.now.mono))
-            return
         changed = held.door or not (command.untouched or same_options(held, command)) or bool(command.note)
         if not changed and self._free(held):
             self._by_client[held.key], talk.asked = talk, held.ident

@@ -157,10 +157,8 @@ class Judge:
     def _verdict(self, request: Request, now: Moment) -> Verdict:
         return Verdict(request, *self.authorizer.settle_at(request, now.wall))
 
-    def servers(self, method: str, params: Message, now: Moment) -> Verdict | None:
-        """Decide the MCP servers that a request to open a session starts, as if it were open; None = it starts none."""
-        if params.get("mcpServers") in (None, []):
-            return None
+    def servers(self, method: str, params: Message, now: Moment) -> Verdict:
+        """Decide the MCP servers that a request to open a session starts, as if it were open."""
         talk = self.authorizer.conversation
         talk.open(UNOPENED, params)
         try:

@@ -336,7 +336,7 @@ class Modes:
         if isinstance(verdict, str):
             return verdict
         if self._core.settings.agent_mode == "warn" and verdict.decision.effect is not Effect.DENY:
-            self._core.note(f"{method}: the client switches the agent's asking off", loud=True)
+            self._core.note(f"{method}: the agent's asking is switched off", loud=True)
             return ""
         allowed = named(verdict)
         if not allowed:

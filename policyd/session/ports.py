@@ -86,8 +86,8 @@ class Decider(Protocol):
     def switch(self, method: str, params: Message, now: Moment) -> Verdict | None:
         """Decide a change that would switch asking off, from whichever door; None = it does not."""
 
-    def servers(self, method: str, params: Message, now: Moment) -> Verdict | None:
-        """Decide the MCP servers that a request to open a session starts; None = it starts none."""
+    def servers(self, method: str, params: Message, now: Moment) -> Verdict:
+        """Decide the MCP servers that a request to open a session starts."""
 
     def chosen(self, verdict: Verdict, option: str, now: Moment) -> Verdict | None:
         """Decide the mode an option of a `switch_mode` request leads to; None = to none that is unsafe."""

@@ -49,8 +49,6 @@ class Servers:
         except Exception as error:
             core.note(f"the MCP servers of {method} could not be judged: {type(error).__name__}", loud=True)
             return f"policyd failed: {type(error).__name__}"
-        if verdict is None:
-            return ""
         if verdict.decision.effect is Effect.DENY:
             self._records.decision(verdict, outcome="error", extra={"method": method})
             return verdict.decision.reason
