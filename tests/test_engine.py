@@ -514,6 +514,23 @@ def test_mentions_are_matched_only_through_their_resource(rule: str, want: str) 
     assert effect(loaded, run("tool .env"), mention(".env")) == want
 
 
+@pytest.mark.parametrize(
+    ("rule", "want"),
+    [
+        ('effect="deny"\npath=".env"', "deny"),
+        ('effect="deny"\nkind="edit"\npath=".env"', "deny"),
+        ('effect="deny"\nkind="@read"\npath=".env"', "allow"),
+        ('effect="deny"\nkind="edit"', "allow"),
+        ('effect="deny"\npath=".env"\nunless={ kind="edit" }', "allow"),
+        ('effect="allow"\nkind="edit"\npath=".env"', "ask"),
+    ],
+)
+def test_a_mention_of_which_it_is_said_what_is_done_is_judged_as_that_kind_only(rule: str, want: str) -> None:
+    loaded = load(f'[[rule]]\n{rule}\n[[rule]]\neffect="allow"\ncommand="tool **"')
+    told = replace(mention(".env"), kinds=frozenset({"edit"}))
+    assert effect(loaded, *([run("tool .env")] if want != "ask" else []), told) == want
+
+
 def test_the_exception_of_an_allow_on_kinds_is_tested_on_the_mentions_too() -> None:
     loaded = load('[[rule]]\neffect="allow"\nkind=["execute","read"]\nunless={ path=".env" }')
     assert effect(loaded, run("tool x"), mention("src/a.py")) == "allow"

@@ -242,7 +242,7 @@ def test_every_possible_directory_counts() -> None:
 
 
 # pattern, path, reach, widely
-CONTENT, ENTRY, NAMES = Reach.CONTENT, Reach.ENTRY, Reach.NAMES
+CONTENT, ENTRY, NAMES, UNTOLD = Reach.CONTENT, Reach.ENTRY, Reach.NAMES, Reach.UNTOLD
 REACHED = [
     ("secrets/**", ".", CONTENT, YES),
     ("secrets/**", "/home/dev", CONTENT, YES),
@@ -264,6 +264,13 @@ REACHED = [
     ("src/**/c.py", "src/sub", CONTENT, NO),
     ("*/k.pem", ".", CONTENT, MAYBE),
     ("*/k.pem", "/home/dev", CONTENT, MAYBE),
+    ("secrets/**", ".", UNTOLD, MAYBE),
+    ("secrets/**", "secrets", UNTOLD, YES),
+    ("secrets/**", "src", UNTOLD, NO),
+    (".env", "docs", UNTOLD, MAYBE),
+    (".env", "src/a.py", UNTOLD, NO),
+    ("src/**/c.py", "src/sub", UNTOLD, MAYBE),
+    ("~/.ssh/**", ".", UNTOLD, NO),
 ]
 
 

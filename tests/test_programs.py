@@ -20,13 +20,13 @@ from policyd.commands.files.operands import PLACES, uses
 from policyd.commands.matching import views
 from policyd.commands.matching.patterns import plain_name
 from policyd.commands.sets import closed
-from policyd.model import Reach, Role, SimpleCommand, Word
+from policyd.model import WRITE_KINDS, FileUse, Reach, Role, SimpleCommand, Word
 from tests.commandrows import table
 from tests.fakes import FakeFilesystem
 from tests.rowwise import in_groups
 from tests.words import command
 
-MARK = {Reach.ENTRY: "", Reach.NAMES: "//", Reach.CONTENT: "/**", Reach.FILES: "/*"}
+MARK = {Reach.ENTRY: "", Reach.NAMES: "//", Reach.CONTENT: "/**", Reach.FILES: "/*", Reach.UNTOLD: "/..."}
 
 
 def _all() -> Iterator[programs.Program]:
@@ -119,6 +119,10 @@ def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
         more |= {""}
         for option in program.syntax.options.values():
             assert set(option.value.split("+")) <= roles | more, (program.name, option)
+        if program.untold is not None:
+            assert set(program.untold.kinds) <= WRITE_KINDS, program.name
+            told = (program.untold.where, program.untold.when, program.untold.unless, program.untold.again)
+            assert all(name in program.syntax.options for names in told for name in names), program.name
         for names in (program.deep, program.shallow, program.hidden, program.instead, program.target, program.modes):
             assert all(name in program.syntax.options for name in names if names), (program.name, names)
 
@@ -133,13 +137,17 @@ def test_the_table_does_not_vouch_for(text: str) -> None:
     assert why(command(text)) != ""
 
 
+def _named_beside(use: FileUse) -> bool:
+    return use.role is Role.MENTION and use.reach is not Reach.UNTOLD
+
+
 @in_groups(_files())
 def test_what_is_done_to_which_file(text: str, expected: str) -> None:
     found, _, _ = uses(command(text), 0)
     named = [
-        f"{'mention' if use.role is Role.MENTION else use.kind} {use.word.text}{MARK[use.reach]}"
+        f"{'mention' if _named_beside(use) else use.kind} {use.word.text}{MARK[use.reach]}"
         for use in found
-        if use.role is not Role.MENTION or "mention" in expected
+        if not _named_beside(use) or "mention" in expected
     ]
     assert sorted(named) == sorted(expected.split(", ") if expected else [])
 
@@ -315,6 +323,33 @@ def test_paths_of_git_begin_where_it_is_told_to_run_and_at_the_top_of_the_reposi
     given = replace(command(text), cwd=("/w",))
     found = uses(given, 0, fs=FakeFilesystem({"/w/.git/HEAD": ""}))[0]
     assert path in {posixpath.normpath(posixpath.join(place, use.word.text)) for use in found for place in use.cwd}
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("git checkout main", {"/w"}),
+        ("git pull", {"/w"}),
+        ("git checkout a", {"/w/sub/a"}),
+        ("git checkout a gone", {"/w/sub/a", "/w/sub/gone"}),
+        ("git checkout gone", {"/w"}),
+        ("git checkout gone a", {"/w/sub/a"}),
+        ("git checkout -- gone", {"/w/sub/gone"}),
+        ("git checkout main --", {"/w"}),
+        ("git -C .. restore .", {"/w"}),
+        ("git -C /other stash", {"/other"}),
+        ("git --work-tree=/x checkout main", {"/w", "/x"}),
+        ("git apply x", {"/w/sub"}),
+        ("git restore '*.py'", {"/w"}),
+        ("git restore *.py", {"/w/sub/*.py"}),
+    ],
+)
+def test_a_command_that_changes_a_working_tree_changes_it_from_its_top(text: str, places: set[str]) -> None:
+    given = replace(command(text), cwd=("/w/sub",))
+    found = uses(given, 0, fs=FakeFilesystem({"/w/.git/HEAD": "", "/w/sub/a": ""}))[0]
+    below = [use for use in found if use.reach is Reach.UNTOLD]
+    assert {posixpath.normpath(posixpath.join(place, use.word.text)) for use in below for place in use.cwd} == places
+    assert {use.kind for use in below} == {"edit", "delete"}
 
 
 def test_behind_a_directory_of_git_that_is_not_known_no_place_is() -> None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from policyd.actions.builder import Surroundings
 from policyd.actions.running import runs_policyd
-from policyd.model import WRITE_KINDS, Action, Filesystem, PathRef, Reach
+from policyd.model import BELOW, WRITE_KINDS, Action, Filesystem, PathRef, Role
 
 MOST_FILES = 2_048
 """Files and directories below the reserved directories that are compared."""
@@ -41,7 +41,12 @@ def mark(actions: tuple[Action, ...], around: Surroundings) -> tuple[Action, ...
             changes = bool(action.kinds & WRITE_KINDS)
             if (changes or not action.kinds) and hard_linked(action.path):
                 return "files"
-            if changes and action.path.reach is Reach.CONTENT and holds(action.path, around):
+            if (
+                changes
+                and action.path.reach in BELOW
+                and action.role is not Role.MENTION
+                and holds(action.path, around)
+            ):
                 return "files"
         elif action.command is not None:
             return runs_policyd(action.command)

@@ -168,7 +168,7 @@ def _command(
 ) -> Action:
     forms, inside = _runs_in(build, command)
     told = [(use, ref) for use, ref in uses if isinstance(ref, PathRef)]
-    strays = tuple(use.word.text for use, ref in told if use.role is Role.MENTION and not ref.inside)
+    strays = tuple(use.word.text for use, ref in told if _names(use) and not ref.inside)
     if _foreign(command) and inside:
         strays = ()
     unknown = any(not isinstance(ref, PathRef) and use.role is not Role.MENTION for use, ref in uses)
@@ -223,6 +223,11 @@ def _stays(build: Builder, command: SimpleCommand) -> bool:
     return command.chdir is not None and _places(build, (command.chdir,))[1]
 
 
+def _names(use: FileUse) -> bool:
+    """Say whether the file is one that a word names beside the point, and nobody knows for what."""
+    return use.role is Role.MENTION and use.reach is not Reach.UNTOLD
+
+
 def _expands(use: FileUse, reading: Reading) -> bool:
     """Say whether the shell at hand puts existing names in place of a glob, and nothing is written under others.
 
@@ -271,7 +276,7 @@ def _file(
         if not mention:
             build.opaque(ref, frozenset({use.kind}), origin)
         return
-    kinds: frozenset[str] = frozenset() if mention else frozenset({use.kind})
+    kinds: frozenset[str] = frozenset() if _names(use) else frozenset({use.kind})
     build.add(
         Action(
             kinds,

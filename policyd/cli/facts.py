@@ -66,8 +66,8 @@ def resource(action: Action) -> dict[str, object]:
 
 
 def shown_kind(action: Action) -> str | None:
-    """Return the one kind that says most: of an MCP call `other`, of a mention none."""
-    if action.role is Role.MENTION:
+    """Return the one kind that says most: of an MCP call `other`, of a bare mention none."""
+    if action.role is Role.MENTION and not action.kinds:
         return None
     if action.mcp:
         return "other"

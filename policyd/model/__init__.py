@@ -11,7 +11,7 @@ Rules of this module:
 from __future__ import annotations
 
 from policyd.model.decisions import Decision, Judged, RuleRef
-from policyd.model.files import Filesystem, PathRef, Reach, Workspace
+from policyd.model.files import BELOW, Filesystem, PathRef, Reach, Workspace
 from policyd.model.requests import Action, Agent, Context, Mode, Option, Request, Tool, Url
 from policyd.model.shell import (
     CONST,
@@ -41,6 +41,7 @@ from policyd.model.words import (
 )
 
 __all__ = [
+    "BELOW",
     "CONST",
     "EFFECT_WORDS",
     "EMPTY",

@@ -55,6 +55,12 @@ class Reach(StrEnum):
     """Reads, copies, moves or removes what lies below (`grep -r`, `rm -r`, `tar`)."""
     FILES = "files"
     """Reads a file, or the files of a directory (`diff`): `ENTRY` or `CONTENT` once it is looked at what is there."""
+    UNTOLD = "untold"
+    """Changes, makes or removes files below that no word names: a patch, an archive or another commit does."""
+
+
+BELOW = frozenset({Reach.CONTENT, Reach.UNTOLD})
+"""What concerns the files below a directory."""
 
 
 class PathRef(Struct, frozen=True, gc=False):

@@ -52,7 +52,7 @@ class Action(Struct, frozen=True, gc=False):
     """One atomic thing a request would do: kinds and at most one resource."""
 
     kinds: frozenset[str]
-    """Every kind ever stated or found; empty for a mention (any kind)."""
+    """Every kind ever stated or found; empty for a mention of which nothing is said (any kind)."""
     role: Role = Role.PRIMARY
     path: PathRef | None = None
     command: SimpleCommand | None = None

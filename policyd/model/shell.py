@@ -81,7 +81,10 @@ class FileUse(Struct, frozen=True, gc=False):
     """A file a command names, and what is done to it."""
 
     kind: str
-    """read, edit, delete, move, search, or execute for code from elsewhere; for a mention the likeliest, not judged."""
+    """read, edit, delete, move, search, or execute for code from elsewhere; for a mention the likeliest.
+
+    Of a mention it is judged only where the reach is untold.
+    """
     word: Word
     role: Role
     command: int

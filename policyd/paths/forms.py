@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from policyd.model import Filesystem, PathRef, Reach, Workspace
+from policyd.model import BELOW, Filesystem, PathRef, Reach, Workspace
 from policyd.paths import globs
 from policyd.paths.drives import of_windows, spelled
 from policyd.paths.lexical import compose, fold, inside
@@ -82,7 +82,7 @@ def ref(
         forms = tuple(dict.fromkeys(compose(fold(each)) for each in spellings))
         error.written = PathRef(text, forms, reach, glob, folded=workspace.fold_case)
         raise
-    if reach is Reach.CONTENT and not glob and fs is not None and all(_is_file(each, fs) for each in spellings):
+    if reach in BELOW and not glob and fs is not None and all(_is_file(each, fs) for each in spellings):
         reach = Reach.ENTRY
     if reach is Reach.FILES:
         plain = fs is not None and not glob and all(_no_directory(each, fs) for each in spellings)

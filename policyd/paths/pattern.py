@@ -12,7 +12,8 @@ Rules of this module:
    An operation that skips hidden names reaches nothing behind a leading dot that it does not name; one that works on
    files whose names end in one of a few ways reaches no other. A name with an ending is taken for a file's, and so is
    `.env`, unless a directory of that name lies at the top.
-   `sure` then wants a pattern that covers everything below.
+   `sure` then wants a pattern that covers everything below. Where data decides what is written below, whatever lies
+   there, every pattern below is reached as MAYBE, and no look helps: the file may be made.
 4. A shell glob that may match is MAYBE, one whose every match is covered is YES. Where it is known what the glob
    expands to, a floating pattern is held against that; where it leads to any depth, against a look.
 """
@@ -24,7 +25,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, field
 
-from policyd.model import Filesystem, PathRef, Reach, Truth, Workspace
+from policyd.model import BELOW, Filesystem, PathRef, Reach, Truth, Workspace
 from policyd.paths import globs
 from policyd.paths.lexical import below, caseless, inside, resolved
 from policyd.paths.segments import DEEP, Segment, literal, meets
@@ -175,7 +176,7 @@ class PathPattern(Struct, frozen=True):
     def sure(self, ref: PathRef, workspace: Workspace) -> bool:
         """Say whether every form matches as written (allow rules; `unless` of deny and ask rules)."""
         places = self._places("sure", workspace)
-        if ref.reach is Reach.CONTENT:
+        if ref.reach in BELOW:
             places = tuple(place for place in places if place.tail.whole())
         if ref.glob:
             return all(any(_glob_covered(place, form) for place in places) for form in ref.forms)
@@ -227,7 +228,7 @@ def _some(ref: PathRef, texts: tuple[str, ...], places: tuple[Place, ...], fs: F
         for text in texts:
             if _matched(text, places):
                 return Truth.YES
-        if ref.reach is not Reach.CONTENT:
+        if ref.reach not in BELOW:
             return Truth.NO
     hit = _glob_hit if ref.glob else _reached
     pairs = tuple(zip(texts, ref.forms, strict=True))
@@ -247,7 +248,7 @@ def _reached(place: Place, text: str, form: str, ref: PathRef, fs: Filesystem | 
     if way is not None and ref.endings and place.tail.segments == (DEEP,) and _spared(way, place, form, ref, fs):
         return Truth.NO
     if way is not None and place.anchored:
-        return Truth.YES
+        return Truth.MAYBE if ref.reach is Reach.UNTOLD else Truth.YES
     rest = place.below(text)
     if rest is None:
         return Truth.NO if way is None else Truth.MAYBE
@@ -297,6 +298,8 @@ def _look(fs: Filesystem | None, directory: str, names: tuple[str, ...], ref: Pa
     """What is known of patterns below a directory: at most MAYBE, for the look is not the moment of the deed."""
     if not names:
         return Truth.NO
+    if ref.reach is Reach.UNTOLD:
+        return Truth.MAYBE
     if ref.filled_from:
         names = tuple(dict.fromkeys(each for name in names for each in _ends(name)))
     places = ref.filled_from or (directory,)
@@ -350,11 +353,12 @@ def _glob_hit(place: Place, text: str, form: str, ref: PathRef, fs: Filesystem |
             return Truth.MAYBE
         if any(_matched(path, (place,)) or (ref.folded and _matched(caseless(path), (place,))) for path in ref.found):
             return Truth.YES
-    if ref.reach is not Reach.CONTENT or not states:
+    if ref.reach not in BELOW or not states:
         return Truth.NO
     directory = globs.head(form)
     count = sum(map(bool, directory.split("/")))
     if place.anchored:
-        return Truth.YES if count == len(segments) and place.above(globs.head(text)) else Truth.MAYBE
+        sure = ref.reach is Reach.CONTENT and count == len(segments) and place.above(globs.head(text))
+        return Truth.YES if sure else Truth.MAYBE
     names = tail.residue(tail.run_glob(segments[:count], sure=False))
     return _look(fs, directory, _shown(names, ref, fs, directory), ref)

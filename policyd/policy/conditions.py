@@ -133,8 +133,8 @@ class KindCondition(Struct, frozen=True):
     name: str = "kind"
 
     def truth(self, action: Action, context: Context, fs: Filesystem | None) -> Truth:
-        """Loosening: each kind ever stated is named. Tightening: one of them is; a mention may be of any kind."""
-        place, mention = self.place, action.role is Role.MENTION
+        """Loosening: each kind ever stated is named. Tightening: one of them is; a bare mention may be any."""
+        place, mention = self.place, action.role is Role.MENTION and not action.kinds
         if place.loosens:
             kinds = action.kinds
             if action.mcp:

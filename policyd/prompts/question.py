@@ -191,7 +191,9 @@ def _verb(action: Action) -> str:
     if action.command is not None:
         return "run "
     kinds = " and ".join(sorted(action.kinds)) or "names"
-    return f"{safe(kinds, limit=LONGEST_NAME)} " if action.role is not Role.MENTION else "names "
+    if action.role is Role.MENTION:
+        return f"may {kinds} files below " if action.kinds else "names "
+    return f"{safe(kinds, limit=LONGEST_NAME)} "
 
 
 def _object(action: Action) -> str:

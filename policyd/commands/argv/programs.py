@@ -23,6 +23,7 @@ A table entry holds:
   `shallow` are then those of them that show names only; `modes`: options of which one takes another back, so that
   none of them is a `peek` beside another
 - `fixes`: options with which it also writes what it checks
+- `untold`: it changes files that no word names (see `Untold`)
 - `listing`: options without which an operand makes something (`git branch NAME`); `check`: a checker of `scripts.py`
 - `needs`: options one of which must be given, else it writes or runs something (`tsc --noEmit`, `bash -n`); `mixes`: on
   every system it takes options behind operands too
@@ -50,6 +51,25 @@ from policyd.model import Word, WordKind
 Entry = Mapping[str, object]
 
 
+class Untold(Struct, frozen=True):
+    """How a program changes files below a directory that its data names: a patch, an archive, a commit."""
+
+    kinds: tuple[str, ...] = ()
+    """What may be done to them."""
+    where: frozenset[str] = frozenset()
+    """The options whose value is the directory; without one it is where the command runs."""
+    when: frozenset[str] = frozenset()
+    """The options one of which must be given."""
+    unless: frozenset[str] = frozenset()
+    """The options with which it changes none, where none of `again` is given."""
+    again: frozenset[str] = frozenset()
+    operands: str = ""
+    """`paths`: only what they name is changed; `either`: they are paths, or a revision first; `file`: with one nothing
+    else is changed; `place`: the last is the directory; `needed`: without one nothing is changed, but for `when`."""
+    tree: bool = False
+    """It is a working tree, whose top may lie above; the command's allow is for that, whatever it holds."""
+
+
 class Program(Struct, frozen=True):
     """A program or one of its subcommands."""
 
@@ -69,6 +89,7 @@ class Program(Struct, frozen=True):
     hidden: frozenset[str] = frozenset()
     endings: tuple[str, ...] = ()
     fixes: frozenset[str] = frozenset()
+    untold: Untold | None = None
     instead: frozenset[str] = frozenset()
     target: frozenset[str] = frozenset()
     listing: frozenset[str] = frozenset()
@@ -122,6 +143,14 @@ def _names(entry: Entry, key: str) -> tuple[str, ...]:
     return tuple(_text(entry, key).split())
 
 
+def _untold(entry: Entry) -> Untold | None:
+    told = cast("Entry | None", entry.get("untold"))
+    if told is None:
+        return None
+    sets = {key: frozenset(_names(told, key)) for key in ("where", "when", "unless", "again")}
+    return Untold(_names(told, "kinds"), **sets, operands=_text(told, "operands"), tree=bool(told.get("tree")))
+
+
 def _syntax(entry: Entry, above: Mapping[str, Option], groups: Mapping[str, str], *, asks: bool) -> Syntax:
     table = dict(above)
     if asks:
@@ -158,6 +187,7 @@ def _program(name: str, entry: Entry, above: Program | None = None, groups: Mapp
         hidden=frozenset(_names(entry, "hidden")),
         endings=_names(entry, "endings"),
         fixes=frozenset(_names(entry, "fixes")),
+        untold=_untold(entry),
         instead=frozenset(_names(entry, "instead")),
         target=frozenset(_names(entry, "target")),
         listing=frozenset(_names(entry, "listing")),

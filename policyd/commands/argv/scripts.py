@@ -212,7 +212,7 @@ def _tar(called: Called, parsed: Parsed) -> Finding:
     else:
         uses = [Use("read", word) for word in archives]
         if parsed.has("-x") and not parsed.has("-O"):
-            uses += [Use("edit", word, Reach.CONTENT) for word in places or (Word("."),)]
+            uses += [Use("edit", word, Reach.UNTOLD) for word in places or (Word("."),)]
     runs = tuple(f"`{item.word.text}` of tar runs a program" for item in parsed.given if item.role == "run")
     away = any(word.kind is not WordKind.CONST or ":" in word.text for word in archives)
     harm = "it runs a program" if runs else "the archive may be on another machine" if away else ""
@@ -227,7 +227,7 @@ def _ar(called: Called, parsed: Parsed) -> Finding:
         return Finding(tuple(Use("read", word) for word in rest[:1]), True)
     taken_apart = "x" in letters and not letters.startswith("-")
     uses = [Use("read" if taken_apart else "edit", word) for word in rest[:1]]
-    uses += [Use("edit", Word("."), Reach.CONTENT)] if taken_apart else [Use("read", word) for word in rest[1:]]
+    uses += [Use("edit", Word("."), Reach.UNTOLD)] if taken_apart else [Use("read", word) for word in rest[1:]]
     return Finding(tuple(uses), True, "it changes the archive or takes it apart")
 
 
@@ -239,7 +239,7 @@ def _jar(called: Called, parsed: Parsed) -> Finding:
     if makes:
         uses += [Use("read", word, Reach.CONTENT) for word in parsed.operands]
     if parsed.has("-x"):
-        uses.append(Use("edit", Word("."), Reach.CONTENT))
+        uses.append(Use("edit", Word("."), Reach.UNTOLD))
     return Finding(tuple(uses), True, "" if known else "the archive is not known")
 
 
@@ -291,7 +291,7 @@ _SETS_NOTHING = re.compile(r"(?:V|VERBOSE)=[0-9]?").fullmatch
 def _unzip(called: Called, parsed: Parsed) -> Finding:
     uses = [Use("read", word) for word in parsed.operands[:1]]
     if not parsed.has("-l", "-v", "-p", "-t"):
-        uses += [Use("edit", word, Reach.CONTENT) for word in parsed.values("-d") or (Word("."),)]
+        uses += [Use("edit", word, Reach.UNTOLD) for word in parsed.values("-d") or (Word("."),)]
     return Finding(tuple(uses), True)
 
 

@@ -23,6 +23,9 @@ from policyd.commands.argv.programs import Called, called
 from policyd.commands.state import Cwd, enter
 from policyd.model import Filesystem, FileUse, Role, Word, WordKind
 
+_MARKS = (".git", ".hg", ".svn", ".jj")
+"""What the top of a working tree holds."""
+
 
 def placed(files: Sequence[FileUse], argv: tuple[Word, ...], cwd: Cwd, fs: Filesystem | None) -> list[FileUse]:
     """Return what a git command does to which files, each where it is meant."""
@@ -30,9 +33,24 @@ def placed(files: Sequence[FileUse], argv: tuple[Word, ...], cwd: Cwd, fs: Files
     if call is None:
         return list(files)
     moves = _moves(call)
-    place = _place(moves, cwd)
-    found = [replace(use, cwd=_either(cwd, place) if use.word in moves else place) for use in files] if moves else files
-    return [*found, *_from_top(call.after, place, fs)]
+    there = _place(moves, cwd)
+    found = [replace(use, cwd=_either(cwd, there) if use.word in moves else there) for use in files] if moves else files
+    return [*found, *_from_top(call.after, there, fs)]
+
+
+def place(argv: tuple[Word, ...], cwd: Cwd) -> Cwd:
+    """Return the directories a command works in: those of `-C` where it is git, else where it runs."""
+    call = called("git", argv[1:]) if argv[0].text.endswith("git") else None
+    return cwd if call is None else _place(_moves(call), cwd)
+
+
+def trees(argv: tuple[Word, ...], where: Cwd, fs: Filesystem | None) -> Iterator[tuple[Word, Cwd]]:
+    """Yield every working tree a command may change, as a path and where that begins: the tops, and what is named."""
+    tops = [(fs and _top(here, fs, _MARKS)) or here for here in where]
+    yield Word("."), tuple(dict.fromkeys(tops))
+    call = called("git", argv[1:]) if argv[0].text.endswith("git") else None
+    if call is not None and call.before:
+        yield from ((word, where) for word in parse(call.outer.syntax, call.before).values("--work-tree"))
 
 
 def embedded(argv: tuple[Word, ...], cwd: Cwd, fs: Filesystem) -> Iterator[str]:
@@ -101,10 +119,10 @@ def _paths(text: str) -> Iterator[str]:
     yield from (path for path in dict.fromkeys(found) if path and not path.startswith(("./", "../", "/")))
 
 
-def _top(place: str, fs: Filesystem) -> str:
+def _top(place: str, fs: Filesystem, marks: tuple[str, ...] = (".git",)) -> str:
     """Return the nearest directory from `place` up that holds a `.git`, nothing where there is none."""
     while True:
-        if _holds(posixpath.join(place, ".git"), fs):
+        if any(_holds(posixpath.join(place, mark), fs) for mark in marks):
             return place
         if place == "/":
             return ""

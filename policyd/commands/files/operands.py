@@ -14,8 +14,6 @@ Rules of this module:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from functools import lru_cache
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -24,8 +22,9 @@ from policyd.commands.argv import scripts
 from policyd.commands.argv.options import Given, Parsed, constant, is_long, key, parse, tail, unread
 from policyd.commands.argv.programs import Called, Program, called
 from policyd.commands.dialects import foreign
-from policyd.commands.files import gitplaces, mentions, ondisk, sentwords
+from policyd.commands.files import gitplaces, mentions, ondisk, sentwords, untold
 from policyd.commands.files.mentions import PIECES, file_url, mounted, one_piece
+from policyd.commands.files.roles import peeks, reach_of, slots
 from policyd.commands.files.targets import LINKED, Targets, fillers, made, targets
 from policyd.commands.matching import views
 from policyd.commands.matching.patterns import plain_name
@@ -35,7 +34,6 @@ FILE_ROLES = frozenset({"read", "search", "edit", "delete", "move"})
 PLACES = {**{role: role for role in FILE_ROLES}, "place": "search"}
 """Values of options that name files, and what is done to them; `place` is a directory to run in."""
 _NAMING = FILE_ROLES | LINKED
-_REACHES = {reach.value: reach for reach in Reach}
 _NO_FILE = re.compile(r"-?|/dev/(?:null|zero|tty|std(?:in|out|err)|fd/[0-9]+)").fullmatch
 """Operands that name no file: standard input, the null device, an open descriptor (`<(…)` becomes one)."""
 _NAMED = re.compile(r"(?![0-9,.-]+\Z).*\w", re.DOTALL).match
@@ -56,6 +54,9 @@ class _Uses(Struct):
     urls: list[UrlUse] = field(default_factory=list)
     opaque: list[str] = field(default_factory=list)
     targets: Targets | None = None
+    changed: untold.Changed | None = None
+    afar: bool = False
+    """What is copied comes from another machine."""
     rooted: list[str] = field(default_factory=list)
     """Strings of code that begin at the root: mentions where files may lie there."""
 
@@ -149,6 +150,9 @@ def uses(command: SimpleCommand, index: int, *, home: str = "", fs: Filesystem |
         placed = [replace(use, command=index, cwd=inner.cwd, filled_from=fillers(found.targets, use)) for use in files]
     if inner.argv[0].text.endswith("git") and [word for word in inner.argv if ":" in word.text or word.text == "-C"]:
         placed = [replace(use, command=index) for use in gitplaces.placed(placed, inner.argv, inner.cwd, fs)]
+    if found.changed is not None:
+        below = untold.below(found.changed, inner, found.carries("edit"), fs)
+        placed += [replace(use, command=index) for use in below]
     opaque = [*found.opaque, *(ondisk.lying(found.program, inner, fs) if fs is not None else ())]
     return placed, [replace(url, command=index) for url in urls] if index else urls, opaque
 
@@ -211,6 +215,7 @@ def _known(found: _Uses, call: Called) -> None:
     for use in finding.uses:
         found.skips_hidden = use.skips_hidden
         found.file(use.kind, use.word, use.reach)
+    found.changed = untold.changed(call, parsed)
     found.skips_hidden = bool(call.program.hidden) and not parsed.has(*call.program.hidden)
     if not finding.handled:
         found.endings = call.program.ended(parsed)
@@ -269,63 +274,6 @@ def _mount(found: _Uses, value: Word) -> None:
 
 
 # ---- operands --------------------------------------------------------------------------------------
-
-
-def slots(program: Program, parsed: Parsed) -> Iterable[tuple[str, Word]]:
-    """Pair each operand with its role; words beyond the roles are mentions."""
-    operands, count = program.operands, len(parsed.operands)
-    if operands and program.instead and parsed.has(*program.instead):
-        operands = operands[1:]
-    if program.target and parsed.has(*program.target) and len(operands) > 1:
-        operands = operands[:-1]
-    roles = _few_roles(operands, count) if count <= _FEW else _roles(operands, count)
-    if peeks(program, parsed):
-        roles = tuple("read" if role in {"edit", "delete"} else role for role in roles)
-    return zip(roles, parsed.operands, strict=False)
-
-
-def _roles(operands: tuple[str, ...], count: int) -> tuple[str, ...]:
-    """Return the roles of `count` words where the table gives `operands`."""
-    roles = list(operands)
-    repeat = next((place for place, role in enumerate(roles) if role.endswith("*")), None)
-    if repeat is not None:
-        before, after = roles[:repeat], roles[repeat + 1 :]
-        after = after[max(0, len(before) + len(after) - count) :] if count else []
-        middle = max(0, count - len(before) - len(after))
-        roles = [*before, *[roles[repeat].rstrip("*")] * middle, *after]
-    return (*roles, *["mention"] * (count - len(roles)))
-
-
-_FEW = 16
-_few_roles = lru_cache(1_024)(_roles)
-"""The same of so few words that what was found is kept."""
-
-
-def peeks(program: Program, parsed: Parsed) -> bool:
-    """Say whether its options make a program only show what it would do; a word nobody knows may undo or eat them."""
-    if not program.peek or parsed.unknown or parsed.loose or not parsed.has(*_peek(program, parsed)):
-        return False
-    return all(item.exact and not item.option.harms and item.word.kind is WordKind.CONST for item in parsed.given)
-
-
-def _peek(program: Program, parsed: Parsed) -> frozenset[str]:
-    """Return the options that make it only show; one of several modes does not, where another may take it back."""
-    modes = {item.option.names for item in parsed.given if not program.modes.isdisjoint(item.option.names)}
-    return program.peek - program.modes if len(modes) > 1 else program.peek
-
-
-def _names_only(program: Program, parsed: Parsed) -> bool:
-    """Say whether a program that only shows what it would do shows no more than names."""
-    return peeks(program, parsed) and not parsed.has(*(program.peek - program.shallow))
-
-
-def reach_of(program: Program, parsed: Parsed) -> Reach:
-    """Return how far the program reaches below its operands with these options."""
-    if program.shallow and parsed.has(*program.shallow) and (not program.peek or _names_only(program, parsed)):
-        return Reach.NAMES
-    if program.deep and parsed.has(*program.deep):
-        return Reach.CONTENT
-    return _REACHES[program.reach]
 
 
 def _operands(found: _Uses, program: Program, parsed: Parsed) -> None:
@@ -394,8 +342,16 @@ def _operand(found: _Uses, role: str, word: Word, reach: Reach) -> None:
         if "/" in host:
             found.mention(word)
         found.urls.append(UrlUse(f"ssh://{host}", Role.MENTION, 0))
-    elif role.startswith("remote-") and not _remote(found, word):
-        found.file(role.removeprefix("remote-"), word, reach)
+    elif role.startswith("remote-"):
+        _copied(found, role.removeprefix("remote-"), word, reach)
+
+
+def _copied(found: _Uses, kind: str, word: Word, reach: Reach) -> None:
+    """Note an operand that may be one of another machine; what comes from there fills a directory with any names."""
+    if _remote(found, word):
+        found.afar = True
+    else:
+        found.file(kind, word, Reach.UNTOLD if found.afar and kind == "edit" and reach is Reach.CONTENT else reach)
 
 
 def _code(found: _Uses, word: Word) -> None:

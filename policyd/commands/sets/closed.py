@@ -19,7 +19,7 @@ from policyd.commands.argv import programs, scripts
 from policyd.commands.argv.options import Given, Parsed, becomes_several, constant, may_be_option, parse, unread
 from policyd.commands.argv.programs import Called, Program
 from policyd.commands.argv.values import REFUSED, harmless_value
-from policyd.commands.files.operands import peeks, slots
+from policyd.commands.files.roles import peeks, slots
 from policyd.model import Word, WordKind
 
 WRITTEN = frozenset({"edit", "delete", "move", "url", "host", "remote-read", "remote-edit"})
