@@ -11,7 +11,7 @@ The map, from the bottom (a module imports only from rows below its own):
     engine | grants | audit      decide | remember | record
     policy | actions             load, validate, compile | evidence to actions, with agents/*.toml
     paths | commands | urls | tools   matchers; commands holds grammar and program knowledge
-    model | display | digest     the nouns | text made safe to show | hashes
+    model | display | digest | leash    the nouns | text made safe to show | hashes | nothing outlives policyd
 
 `Authorizer` and `load` are the library's door, `Effect` and `PolicyError` what they give and raise; importing this
 package touches no file and starts nothing.

@@ -102,6 +102,12 @@ def test_each_command_is_in_the_readme(name: str) -> None:
     assert f"policyd {name}" in (ROOT / "README.md").read_text()
 
 
+def test_the_readme_says_of_every_room_what_belongs_there() -> None:
+    said = set(re.findall(r"`(\w+)`", (ROOT / "README.md").read_text().split("## Developing")[1]))
+    stairs = {path.stem for path in (PACKAGE / "commands").iterdir() if not path.stem.startswith("__")}
+    assert {*ROOMS, *stairs} - said == set()
+
+
 def test_importing_the_package_imports_nothing_heavy() -> None:
     code = f"import sys, policyd; print([m for m in {[*HEAVY, 'msgspec', 'tomllib']} if m in sys.modules])"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
