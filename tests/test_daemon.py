@@ -164,7 +164,8 @@ def test_an_answer_nobody_asked_for_changes_nothing(peer: Peer) -> None:
     assert chosen(peer.result(ident)) == "cancelled"
 
 
-def test_an_always_is_remembered_for_the_session_of_that_connection_only(daemon: Daemon, peer: Peer) -> None:
+def test_an_always_is_remembered_for_the_session_of_that_connection_only(daemon: Daemon) -> None:
+    peer = daemon.peer(person=True)
     ident = peer.request(PERMISSION, params("npm test"))
     question = peer.until(method="_policyd/ask")
     always = next(one["optionId"] for one in question["params"]["options"] if one["kind"] == "allow_always")
@@ -174,6 +175,10 @@ def test_an_always_is_remembered_for_the_session_of_that_connection_only(daemon:
     assert chosen(peer.ask("npm test", call="c2")) == "yes"
     other = daemon.peer(person=False)
     assert chosen(other.ask("npm test")) == "no"
+    listed = [one["covers"] for one in other.call("_policyd/grants", {})["grants"]]
+    assert any("npm test" in covers for covers in listed)
+    peer.close()
+    until(lambda: not other.call("_policyd/grants", {})["grants"], "what was remembered for a session ends with it")
     other.close()
 
 

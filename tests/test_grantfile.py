@@ -18,9 +18,10 @@ import pytest
 from msgspec.structs import replace
 
 from policyd.grants import Clock, Grant
+from policyd.grants.grant import grant_id
 from policyd.model import Effect
 from policyd.storage import clock as clocks
-from policyd.storage import grantfile, locks
+from policyd.storage import grantfile, locks, processes
 from policyd.storage.grantfile import GrantFile, GrantFileError, name_of
 from policyd.storage.grants import Remembered, files, shelf_in
 from policyd.storage.readings import Readings
@@ -361,13 +362,21 @@ def given(project: Path, scope: str = "project", effect: Effect = Effect.ALLOW) 
     return replace(found, boot=None, boot_id="", run="", project=str(project))
 
 
+def for_session(project: Path, session: str, run_id: str = "", effect: Effect = Effect.ALLOW) -> Grant:
+    """A grant of `npm test` for one session."""
+    found = given(project, "session", effect)
+    ident = grant_id(effect, "session", found.agent, found.members, session)
+    return replace(found, id=ident, session=session, run=run_id)
+
+
 @pytest.mark.parametrize("effect", [Effect.ALLOW, Effect.DENY])
 def test_a_session_that_is_closed_takes_its_answers_with_it_and_no_others(project: Path, effect: Effect) -> None:
     process = remembered(project)
-    here = replace(given(project, "session", effect), session="s1")
-    process.remember([here, replace(here, id="x", session="s2")])
+    here = for_session(project, "s1", effect=effect)
+    process.remember([here, for_session(project, "s2", effect=effect)])
     assert settled(process, project) is settled(process, project, session="s2") is effect
     process.end("s1")
+    assert [one.session for one in file(project).current().grants] == ["s2"]
     assert settled(process, project) is None
     assert settled(process, project, session="s2") is effect
     process.remember([here])
@@ -458,6 +467,26 @@ def test_a_session_grant_is_listed_for_all_and_holds_for_one(project: Path) -> N
     assert settled(one, project, session="s2") is None
     assert settled(two, project) is None
     assert len(file(project).grants(CLOCK)) == 1
+
+
+def test_a_connection_that_ends_leaves_no_session_grant_of_its_own(project: Path) -> None:
+    one, two = remembered(project, "one"), remembered(project, "two")
+    one.remember([for_session(project, "s1"), given(project), for_session(project, "s2")])
+    two.remember([for_session(project, "s3")])
+    one.leave()
+    assert [(held.scope, held.run) for held in file(project).grants(CLOCK)] == [("project", ""), ("session", "two")]
+
+
+def test_what_was_for_a_session_of_a_process_that_was_killed_is_listed_no_more(project: Path) -> None:
+    words = "from policyd.storage.processes import run_word; print(run_word())"
+    theirs = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True).stdout.strip()
+    ours = processes.run_word()
+    runs = {theirs: sys.platform == "linux", ours: False, "a-word-of-old": False, theirs.replace("-", "-9", 2): False}
+    assert {word: processes.ended(word) for word in runs} == runs
+    put(project, *(for_session(project, f"s{at}", word) for at, word in enumerate(runs)))
+    left = [word for word, ended in runs.items() if not ended]
+    assert [held.run for held in file(project).grants(CLOCK)] == left
+    assert [held.run for held in put(project).current().grants] == left
 
 
 def test_a_session_grant_that_cannot_be_written_is_kept_in_memory_any_other_is_not(project: Path) -> None:

@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Mapping
 
 import policyd
@@ -26,6 +25,7 @@ from policyd.daemon.wire import WireError
 from policyd.service.performer import Performer
 from policyd.service.relayed import CHANGED, HELLO, RELAY, PieceError
 from policyd.session.state import PERMISSION
+from policyd.storage.processes import run_word
 
 FIRST = "`_policyd/hello` must be the first message"
 
@@ -100,7 +100,7 @@ class Peer:
         if self._role is not None:
             raise WireError("a second hello")
         hello = wire.read_hello(acp.strict_object(params or b"{}"))
-        run = secrets.token_hex(8)
+        run = run_word()
         kind = Relay if hello.relay else Embedder
         self._role = kind(self._shared, self._who, hello, run, self._out)
         self._out(messages.result(ident, self._control.welcome()))

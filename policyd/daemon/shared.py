@@ -99,6 +99,8 @@ class Shared:
         self._found: deque[object] = deque()
         self._performers: dict[Performer, Authorizer] = {}
         self._one_look = threading.Lock()
+        self._leaving: dict[Performer, Callable[[], None]] = {}
+        """What is to be done when a connection has ended."""
         self._relayed: dict[Performer, Connection] = {}
         """The connections of proxies."""
         self._grant_files: dict[int, Remembered] = {}
@@ -187,7 +189,7 @@ class Shared:
         made.append(performer)
         performer.steps = self.steps.of(performer, who)
         performer.durable = self.durability.of(performer) if self.durability else None
-        self._performers[performer] = judge.authorizer
+        self._performers[performer], self._leaving[performer] = judge.authorizer, remembered.leave
         if transport == "connect":
             self._relayed[performer] = connection
         return performer, connection
@@ -202,6 +204,7 @@ class Shared:
         """A connection has ended."""
         self._performers.pop(performer, None)
         self._relayed.pop(performer, None)
+        self._leaving.pop(performer, lambda: None)()
         if performer.steps:
             performer.steps.close()
 

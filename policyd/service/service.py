@@ -159,4 +159,5 @@ class Service:
     def finish(self) -> None:
         """End what runs beside the loop, once the sides are gone."""
         self._performer.finish()
+        self._remembered.leave()
         self._watcher.stop(0.0)

@@ -34,6 +34,7 @@ from policyd.storage.filesystem import RealFilesystem
 from policyd.storage.grants import Remembered, shelf_in
 from policyd.storage.places import PlaceError, Places
 from policyd.storage.policies import inside, unmatched
+from policyd.storage.processes import run_word
 from policyd.storage.settings import Loaded, SettingsError
 
 STEPS = ("client", "inbox", "none")
@@ -90,7 +91,7 @@ def open_service(choices: Choices, note: Callable[[str], None]) -> Service:
     ground = prepare(choices)
     settings = ground.loaded.settings
     places, longest = ground.places, timedelta(days=settings.grants_max_age)
-    remembered = Remembered(places.grants, os.urandom(8).hex(), longest=longest, shelf=shelf_in(places.cache))
+    remembered = Remembered(places.grants, run_word(), longest=longest, shelf=shelf_in(places.cache))
     authorizer = Authorizer(
         ground.book.policy,
         policies=lambda session: in_force(ground.book, session),

@@ -37,6 +37,7 @@ from policyd.model import Effect
 from policyd.storage import clock as clocks
 from policyd.storage.locks import lock
 from policyd.storage.private import flush_directory, make_directory, put
+from policyd.storage.processes import ended
 from policyd.storage.readings import Readings
 from policyd.storage.strictfile import own_owners, read_own, read_some
 
@@ -92,7 +93,7 @@ class GrantFile(Struct):
         view = loaded, self._same_place(loaded), _behind(loaded, clock)
         if self._view is None or view[0] is not self._view[0] or view[1:] != self._view[1:]:
             kept = (one for one in loaded.grants if _may_count(one, *view[1:], clock) and self._belongs(one))
-            self._view, self._grants = view, tuple(kept)
+            self._view, self._grants = view, tuple(lasting(kept))
         return self._grants
 
     def current(self) -> Loaded:
@@ -127,7 +128,7 @@ class GrantFile(Struct):
                 old, clock = self._loaded, self.clock()
                 place, behind = self._same_place(old), _behind(old, clock)
                 kept = (one for one in old.grants if _unspent(one, clock) and _may_count(one, place, behind, clock))
-                new = tuple(how(tuple(kept)))
+                new = tuple(how(tuple(lasting(kept))))
                 self._write(new, clock.wall if behind else max(clock.wall, old.seen or clock.wall))
                 return new
         except GrantFileError:
@@ -320,6 +321,16 @@ def _parse(data: bytes) -> Loaded:
 def denials(grants: Iterable[Grant]) -> tuple[Grant, ...]:
     """Return what is denied among grants."""
     return tuple(one for one in grants if one.effect is Effect.DENY)
+
+
+def lasting(grants: Iterable[Grant]) -> Iterator[Grant]:
+    """Yield grants but for those of sessions whose policyd has ended."""
+    over: dict[str, bool] = {}
+    for one in grants:
+        if one.run and one.run not in over:
+            over[one.run] = ended(one.run)
+        if not (one.run and over[one.run]):
+            yield one
 
 
 def _only_denials(loaded: Loaded, why: str) -> Loaded:

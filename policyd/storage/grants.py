@@ -3,14 +3,16 @@
 `Remembered` is what the core asks through: `bind(request, context)` gives `engine.decide` its `grant` argument. Every
 look is at the files as they are now (two `lstat`s where nothing changed), so a denial added by another process, or
 `policyd grants revoke`, counts at the next decision. A session that is closed takes with it what was answered for it
-until then, also what is written later; opened again under its id it begins with nothing. Where a grant cannot be
-written, a session grant is still kept in memory; any other is not, and the caller is told.
+until then, also what is written later; opened again under its id it begins with nothing. What counts no more since its
+session was closed, or its connection has ended, is taken out of the files. Where a grant cannot be written, a session
+grant is still kept in memory; any other is not, and the caller is told.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from msgspec import Struct, field
@@ -37,7 +39,7 @@ class Remembered(Struct):
     directory: str
     """`Places.grants`."""
     run: str
-    """A random word of this process."""
+    """A random word of this process (`processes.run_word`)."""
     clock: Callable[[], Clock] = clocks.now
     longest: timedelta = LONGEST
     """`grants.max_age`, of what was remembered before it was set too."""
@@ -51,6 +53,8 @@ class Remembered(Struct):
     """Session grants that could not be written, by project."""
     _closed: dict[str, datetime] = field(default_factory=dict)
     """Session -> when it was closed last: what was answered for it before counts no more."""
+    _written: set[str] = field(default_factory=set)
+    """The projects for whose sessions something was written."""
 
     def beside(self, run: str) -> Remembered:
         """Return the same files as another connection sees them: session grants are its own, under `run`."""
@@ -103,7 +107,24 @@ class Remembered(Struct):
         held = (grant for parts, _ in self._books.values() for part in parts for grant in part)
         given = [grant.created for grant in held if grant.run == self.run]
         self._closed[session] = max([now, *given])  # the wall clock may have been set back since
+        self._take_out({*self._books, *self._written}, session)
         self._books.clear()
+
+    def leave(self) -> None:
+        """Take in that the connection has ended, and with it all its sessions."""
+        self._take_out(self._written)
+        self._written.clear()
+
+    def _take_out(self, places: Iterable[str], session: str = "") -> None:
+        """Take what was for a session, or all, of this process out of files; it counts no more where that fails."""
+
+        def over(grant: Grant) -> bool:
+            return grant.scope == "session" and grant.run == self.run and session in ("", grant.session)
+
+        for file in [self._files[place] for place in {"", *places} if place in self._files]:
+            if any(map(over, file.current().grants)):
+                with suppress(GrantFileError):
+                    file.change(lambda old: [grant for grant in old if not over(grant)])
 
     def _over(self, grant: Grant) -> bool:
         at = self._closed.get(grant.session) if grant.scope == "session" and grant.run == self.run else None
@@ -126,6 +147,8 @@ class Remembered(Struct):
             self._add(place, new)
 
     def _add(self, place: str, new: list[Grant]) -> None:
+        if any(grant.scope == "session" for grant in new):
+            self._written.add(place)
         try:
             self._file(place).change(lambda old: merged(old, new))
         except GrantFileError:

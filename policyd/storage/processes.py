@@ -1,7 +1,8 @@
-"""What the kernel says of other processes: who started them, when, and with which words."""
+"""What the kernel says of other processes: who started them, when, with which words, whether they have ended."""
 
 from __future__ import annotations
 
+import os
 import sys
 
 PROC = "/proc"
@@ -15,6 +16,28 @@ def born(pid: int) -> int:
         return int(_stat(pid)[19])
     except (OSError, ValueError, IndexError):
         return 0
+
+
+def run_word() -> str:
+    """Return a random word by which others can tell whether the process that made it has ended."""
+    pid = os.getpid()
+    return f"{pid}-{born(pid)}-{_namespace()}-{os.urandom(8).hex()}"
+
+
+def ended(word: str) -> bool:
+    """Say whether the process that made a word is surely there no more."""
+    parts = word.split("-")
+    if len(parts) != 4 or not (parts[0].isdecimal() and parts[1].isdecimal()) or parts[1] == "0":
+        return False
+    return parts[2] == _namespace() != "0" and born(int(parts[0])) != int(parts[1])
+
+
+def _namespace() -> str:
+    """Return in which numbering of processes this one is, `0` where that cannot be told."""
+    try:
+        return str(os.stat(f"{PROC}/self/ns/pid").st_ino)
+    except OSError:
+        return "0"
 
 
 def process(pid: int) -> tuple[int, list[str]]:
