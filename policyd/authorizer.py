@@ -69,6 +69,7 @@ class Authorizer:
         end_grants: Callable[[str], None] | None = None,
         agent: str = "",
         cwd: str | None = None,
+        launched: str | None = None,
     ) -> None:
         """Begin with nothing observed.
 
@@ -77,12 +78,14 @@ class Authorizer:
             policies: the rules of each session, where projects have some of their own.
             resolve: how files are looked at; None: not at all.
             home: the home directory `~/` stands for; needed with a resolver.
-            machine: the same and more, instead of `resolve` and `home`.
+            machine: the same and more, instead of `resolve`, `home` and `launched`.
             claims: labels, person, and whether there is a prompt.
             grants: what was remembered.
             end_grants: told of each session that is closed: what was remembered for it alone has ended.
             agent: profile or wire name to assume until the agent names itself.
             cwd: of sessions that were never seen to open.
+            launched: where the agent was started. Some work there, whatever their session's directory is: while this
+                is not known, nothing that starts from a directory is allowed to these.
 
         Raises:
             ValueError: a resolver without a home directory.
@@ -90,7 +93,7 @@ class Authorizer:
         if machine is None:
             if resolve is not None and not home:
                 raise ValueError("a resolver needs `home`: without it `~/` stands for nothing")
-            machine = Machine(home=home or "/", fs=resolve, launched=None)
+            machine = Machine(home=home or "/", fs=resolve, launched=launched)
         self.policy = policy
         self.policies = policies
         self.claims = claims or Claims()

@@ -37,19 +37,24 @@ MOST_WAITING = 1_000
 class Guard:
     """One connection's policy: `observe` goes to the SDK's `observers`, `wrap` around the client."""
 
-    def __init__(self, policy: Policy, *, home: str | None = None, claims: Claims | None = None) -> None:
+    def __init__(
+        self, policy: Policy, *, home: str | None = None, claims: Claims | None = None, launched: str | None = None
+    ) -> None:
         """Judge by `policy`, resolving paths on this machine.
 
         Args:
             policy: what `policyd.load` returned.
             home: the home directory `~/` stands for; default the process's user's.
             claims: labels and identity that rules may ask for.
+            launched: the directory the agent is started in, as `Authorizer` takes it.
 
         Raises:
             PlaceError: no home directory is known.
         """
         where = places.find(home=home)
-        self.authorizer = Authorizer(policy, resolve=RealFilesystem(), home=where.home, claims=claims)
+        self.authorizer = Authorizer(
+            policy, resolve=RealFilesystem(), home=where.home, claims=claims, launched=launched
+        )
         self.broken = ""
         self._waiting: deque[tuple[object, Mapping[str, object]]] = deque(maxlen=MOST_WAITING)
         """Permission requests that were seen and neither taken up nor answered: id and params."""

@@ -208,3 +208,27 @@ def test_without_any_sdk_one_call_gives_the_result_to_send(
 def test_a_request_that_is_none_is_never_allowed(workspace: Path, params: Any) -> None:
     said = settled(Authorizer(load(workspace.parent / "policy.toml")), params)
     assert said is None or said["outcome"] == {"outcome": "cancelled"}
+
+
+@pytest.mark.parametrize(("launched", "outcome"), [(None, None), ("/srv", None), ("{work}", "yes")])
+def test_an_agent_that_works_where_it_was_started_is_allowed_what_is_allowed_there(
+    workspace: Path, launched: str | None, outcome: str | None
+) -> None:
+    guard = Guard(
+        load(workspace.parent / "policy.toml"),
+        home=str(workspace.parent / "home"),
+        launched=launched and launched.format(work=workspace),
+    )
+    new = {"id": 1, "method": "session/new", "params": {"cwd": str(workspace), "mcpServers": []}}
+    for direction, message in (
+        ("c2a", {"id": 0, "method": "initialize", "params": {}}),
+        ("a2c", {"id": 0, "result": {"agentInfo": {"name": "nanocoder", "version": "1"}}}),
+        ("c2a", new),
+        ("a2c", {"id": 1, "result": {"sessionId": "s"}}),
+    ):
+        guard.authorizer.observe(direction, message)
+    call = {"toolCallId": "1", "kind": "execute", "title": "execute_bash: ls", "rawInput": {"command": "ls"}}
+    update = {"sessionId": "s", "update": {"sessionUpdate": "tool_call", **call}}
+    guard.authorizer.observe("a2c", {"method": "session/update", "params": update})
+    said = settled(guard.authorizer, {"sessionId": "s", "toolCall": call, "options": OPTIONS})
+    assert (said and said["outcome"].get("optionId")) == outcome
