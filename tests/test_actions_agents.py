@@ -41,6 +41,21 @@ def asked(talk: Conversation, options: list[dict[str, str]] = ONCE, **fields: An
 
 ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
     (
+        "@agentclientprotocol/claude-agent-acp",
+        {"title": "EnterWorktree", "name": "EnterWorktree", "kind": "other", "rawInput": {"path": "/srv/w"}},
+        ["other tool EnterWorktree", "any /srv/w (mention)"],
+    ),
+    (
+        "@agentclientprotocol/claude-agent-acp",
+        {"title": "Workflow", "name": "Workflow", "kind": "other", "rawInput": {"script": "x", "args": {"a": "/etc"}}},
+        ["other opaque: it runs a script of its own", "other tool Workflow"],
+    ),
+    (
+        "@agentclientprotocol/claude-agent-acp",
+        {"title": "x", "name": "ReadMcpResourceDirTool", "kind": "other", "rawInput": {"server": "s", "uri": "u"}},
+        ["other tool ReadMcpResourceDirTool"],
+    ),
+    (
         "goose",
         {
             "title": "shell · ls",
