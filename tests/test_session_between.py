@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
 
 from policyd.model import Decision, Effect, Layer
 from policyd.policy import Policy, PolicySource, load
-from policyd.session import Settings
+from policyd.session import Reloaded, Settings, Side
 from policyd.session.judge import Judge
-from tests.playbook import moment
+from tests.playbook import MACROS, Play, ScriptedDecider, moment
 from tests.realwire import ONCE, Wire
+from tests.test_session_bounds import sent
 from tests.test_session_judge import CLAUDE, CODEX, HOME
 
 ROOT = "/home/dev/app"
@@ -114,3 +116,26 @@ def test_no_yes_allows_what_is_denied_by_all_that_is_known_when_it_comes(seeds: 
         scene = Scene(seed)
         for step in range(scene.chance.randrange(5, 30)):
             scene.next(step)
+
+
+def test_a_yes_counts_only_if_what_was_asked_is_not_denied_by_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play()
+    play.event("agent", "permission 5 a make")
+    strict = ScriptedDecider({"make": "deny"})
+    monkeypatch.setattr(play.decider, "again", strict.again)
+    question = sent(play.commands, Side.CLIENT)[-1]
+    answer, *_ = sent(play.message("client", **MACROS["chose"]("0", "yes") | {"id": question["id"]}), Side.AGENT)
+    assert '"optionId": "no"' in json.dumps(answer)
+
+
+def test_what_a_reload_announces_is_said_in_open_sessions_but_not_each_time() -> None:
+    play = Play()
+    play.event("client", "new 1")
+    for _ in range(3):
+        play._keep(play.connection.handle(Reloaded("the policy is broken"), moment(play.time)))
+    assert [line for line in sent(play.commands, Side.CLIENT) if "the policy is broken" in str(line)] == []
+    play.event("agent", "opened 1 default")
+    play.tick(60)
+    for _ in range(3):
+        play._keep(play.connection.handle(Reloaded("the policy is broken"), moment(play.time)))
+    assert len([line for line in sent(play.commands, Side.CLIENT) if "the policy is broken" in str(line)]) == 1

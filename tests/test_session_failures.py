@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 
-from policyd.session import Closed, Connection, Failed, Frame, Record, Send, Settings, Side, Tick
-from tests.playbook import MACROS, ScriptedDecider, moment
+from policyd.session import Closed, Connection, Failed, Frame, Note, Record, Send, Settings, Side, Tick
+from tests.playbook import MACROS, Play, ScriptedDecider, moment
+from tests.test_session_bounds import sent
 
 METHODS = [
     *("observe", "refused", "names", "client", "context", "project", "remembers", "person", "late"),
@@ -72,8 +73,8 @@ def run(decider: ScriptedDecider, settings: Settings) -> tuple[dict[object, list
         side, line = todo.pop(0)
         time += 1.0
         for command in connection.handle(Frame(Side(side), line), moment(time)):
-            for sent in command.data.splitlines() if isinstance(command, Send) else []:
-                message = json.loads(sent)
+            for data in command.data.splitlines() if isinstance(command, Send) else []:
+                message = json.loads(data)
                 assert isinstance(command, Send)
                 if command.side is Side.AGENT and "method" not in message:
                     answers.setdefault(message["id"], []).append(message)
@@ -86,8 +87,8 @@ def run(decider: ScriptedDecider, settings: Settings) -> tuple[dict[object, list
                     let.append(message["method"])
     for event in (Tick(), Closed(Side.CLIENT)):
         for command in connection.handle(event, moment(time + 2000)):
-            for sent in command.data.splitlines() if isinstance(command, Send) and command.side is Side.AGENT else []:
-                message = json.loads(sent)
+            for data in command.data.splitlines() if isinstance(command, Send) and command.side is Side.AGENT else []:
+                message = json.loads(data)
                 if "method" not in message:
                     answers.setdefault(message["id"], []).append(message)
     return answers, let
@@ -162,6 +163,49 @@ def test_every_failed_record_turns_its_allow_into_one_rejection() -> None:
         sent = [json.loads(one.data) for one in after if isinstance(one, Send)]
         assert [one["result"]["outcome"] for one in sent] == [{"outcome": "selected", "optionId": "no"}]
         assert connection.handle(Failed(key, "disk full"), moment(0.0)) == []
+
+
+class Blind(ScriptedDecider):
+    """A decider that cannot take in what policyd says itself."""
+
+    def observe(self, side: Side, message: Mapping[str, object]) -> None:
+        if str(message.get("id")).startswith("policyd:") or (side is Side.CLIENT and "outcome" in str(message)):
+            raise RuntimeError("no")
+        super().observe(side, message)
+
+
+def test_what_policyd_says_itself_is_said_though_it_cannot_be_observed(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(Blind({"make": "allow"}))
+    play.event("client", "new 1")
+    (step,) = sent(play.event("agent", "opened 1 auto")[0], Side.AGENT)
+
+    def fails(*_: object) -> bytes:
+        raise RuntimeError("no")
+
+    monkeypatch.setattr("policyd.session.modes.patched", fails)
+    assert sent(play.message("agent", id=step["id"], result={}), Side.CLIENT)[0]["id"] == 1
+    assert sent(play.event("agent", "permission 5 a make")[0], Side.AGENT)[0]["result"]
+    said = " ".join(one.text for one in play.commands if isinstance(one, Note))
+    assert all(part in said for part in ("a mode could not", "could not be rewritten", "an answer could not"))
+
+
+@pytest.mark.parametrize("broken", ["records.Records.decision", "report.Report.show", "asking.Asker.leave"])
+def test_a_rejection_leaves_though_it_is_neither_recorded_nor_shown(
+    broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play = Play()
+    play.event("agent", "permission 5 a make")
+
+    def fails(*_: object, **__: object) -> None:
+        raise RuntimeError("no")
+
+    monkeypatch.setattr(f"policyd.session.{broken}", fails)
+    monkeypatch.setattr(play.decider, "again", fails)
+    question = sent(play.commands, Side.CLIENT)[-1]
+    answers = sent(play.message("client", **MACROS["chose"]("0", "yes") | {"id": question["id"]}), Side.AGENT)
+    answers += sent(play.event("client", "cancel")[0], Side.AGENT)
+    assert [one["id"] for one in answers if "result" in one] == [5]
+    assert "yes" not in json.dumps(answers)
 
 
 # ---- a failure at every function -----------------------------------------------------------------------

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
 
-from policyd.session import Connection, Settings, Side
+from policyd.session import Connection, Note, Settings, Side
+from tests.playbook import Play
 from tests.realwire import ONCE, Wire, called, methods
+from tests.test_session_bounds import sent
 from tests.test_session_judge import judge
 
 CLAUDE = "@agentclientprotocol/claude-agent-acp"
@@ -303,3 +306,37 @@ def test_no_prompt_or_change_passes_without_an_id_or_under_another_spelling(
     ident = {"id": 9} if method.endswith(" ") else {}
     sent = wire.client(**ident, method=method, params={"sessionId": "s", **fields})
     assert methods(sent, "agent") == []
+
+
+def test_an_agent_that_keeps_leaving_its_asking_mode_gets_no_prompt_under_strict() -> None:
+    play = Play(settings=Settings(strict=True))
+    play.event("client", "new 1")
+    play.event("agent", "opened 1 default")
+    for _ in range(8):
+        (step,) = sent(play.event("agent", "in-mode auto")[0], Side.AGENT)
+        play.message("agent", id=step["id"], result={})
+    assert sent(play.event("agent", "in-mode auto")[0], Side.AGENT) == []
+    assert any("keeps leaving" in one.text for one in play.commands if isinstance(one, Note))
+    assert [one["id"] for one in sent(play.event("client", "prompt 9")[0], Side.CLIENT) if "error" in one] == [9]
+
+
+def test_an_answer_to_a_change_of_mode_that_cannot_be_read_confirms_nothing() -> None:
+    play = Play(settings=Settings(strict=True))
+    play.event("client", "new 1")
+    play.event("agent", "opened 1 default")
+    (step,) = sent(play.event("agent", "in-mode auto")[0], Side.AGENT)
+    play.event("agent", f'raw {{"jsonrpc":"2.0","id":"{step["id"]}","result":{{"a":1,"a":2}}}}')
+    assert [one["id"] for one in sent(play.event("client", "prompt 9")[0], Side.CLIENT) if "error" in one] == [9]
+
+
+def test_a_prompt_that_waits_is_withdrawn_alone() -> None:
+    play = Play()
+    play.event("client", "new 1")
+    play.event("agent", "opened 1 auto")
+    for at in (2, 3, 4):
+        play.event("client", f"prompt {at}")
+    assert [one["id"] for one in sent(play.event("client", "cancel-request 3")[0], Side.CLIENT)] == [3]
+    waiting = play.connection._core.sessions["s"].prompts
+    assert [json.loads(line)["id"] for line in waiting] == [2, 4]
+    play.event("client", "cancel-request 7")
+    assert len(waiting) == 2

@@ -75,8 +75,8 @@ class Modes:
             self._release(session, line)
             return
         self._holds += 1
-        session.hold = Hold(line, asking, self._core.now.mono + self._core.settings.hold_s, result)
-        self._next(session)
+        session.hold = hold = Hold(line, asking, self._core.now.mono + self._core.settings.hold_s, result)
+        self._next(session, hold)
 
     def _starting(self, session: Session, result: Mapping[str, object], told: list[Mapping[str, object]]) -> Asking:
         """Return what to set in a session that opens: by its response, and by what was told before it came."""
@@ -101,11 +101,8 @@ class Modes:
         except Exception as error:
             return Asking(missing=f"{type(error).__name__}: {error}")
 
-    def _next(self, session: Session) -> None:
+    def _next(self, session: Session, task: Hold | SetBack) -> None:
         """Send the next step of a hold or of a switch that is undone, or finish it."""
-        task = session.hold or session.setback
-        if task is None:
-            return
         self._busy[session.id] = session
         if task.step == len(task.asking.steps):
             del self._busy[session.id]
@@ -116,8 +113,6 @@ class Modes:
         task.own = self._core.ask_side(Side.AGENT, method, params, lambda reply: self._replied(session, task, reply))
 
     def _replied(self, session: Session, task: Hold | SetBack, reply: acp.Envelope) -> None:
-        if task is not session.hold and task is not session.setback:
-            return
         if reply.result is None:
             method = task.asking.steps[task.step][0]
             self._failed(session, f"the agent refused {method}")
@@ -129,7 +124,7 @@ class Modes:
         if task.step == len(task.asking.steps) and self._contradicts(reply.result):
             self._failed(session, "the agent says that it is still in a mode that does not ask")
             return
-        self._next(session)
+        self._next(session, task)
 
     def _observe(self, side: Side, message: Mapping[str, object]) -> None:
         """Let the decider see policyd's own settings as if the client had made them."""
@@ -381,5 +376,5 @@ class Modes:
             running.later.append((params, line))
             return
         self._core.note(f"session {session.id}: the agent left its asking mode; policyd sets it back", loud=True)
-        session.setback = SetBack(line, asking, self._core.now.mono + self._core.settings.hold_s)
-        self._next(session)
+        session.setback = setback = SetBack(line, asking, self._core.now.mono + self._core.settings.hold_s)
+        self._next(session, setback)
