@@ -234,10 +234,7 @@ def dump(value: Any) -> Any:  # noqa: ANN401
 
 
 def respond(option_id: str | None, said: Mapping[str, object]) -> Any:  # noqa: ANN401
-    """Return the SDK's response: the option, or `cancelled`, with policyd's word in `_meta`."""
-    from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
+    """Return a result as the SDK's own response."""
+    from acp.schema import RequestPermissionResponse
 
-    outcome: AllowedOutcome | DeniedOutcome = DeniedOutcome(outcome="cancelled")
-    if option_id is not None:
-        outcome = AllowedOutcome(outcome="selected", option_id=option_id)
-    return RequestPermissionResponse(outcome=outcome, field_meta={"policyd": dict(said)})
+    return RequestPermissionResponse.model_validate(result(option_id, said))

@@ -38,7 +38,7 @@ from policyd.actions import Machine
 from policyd.authorizer import Authorizer, Claims, check_examples
 from policyd.cli.explain.text import explain
 from policyd.cli.replay import Replay, Result
-from policyd.cli.trials.tree import Tree
+from policyd.cli.trials.tree import Tree, reserved
 from policyd.model import Layer
 from policyd.policy import Policy, PolicyError, PolicySource, load
 from policyd.policy.build import example_mistake
@@ -223,8 +223,7 @@ def compile_suite(path: str, table: SuiteTable) -> Suite:
         {place(session.cwd, name): target for name, target in table.links.items()},
         session.home,
     )
-    config, state = f"{session.home}/.config/policyd", f"{session.home}/.local/state/policyd"
-    machine = Machine(session.home, tree, reserved=(config, state, "/etc/policyd"))
+    machine = Machine(session.home, tree, reserved=reserved(session.home))
     try:
         policy = load(sources(path, table), home=session.home, tmpdir="/tmp", fs=tree, version=policyd.__version__)
         wrong = check_examples(policy, machine)

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from policyd.actions import guard
 from policyd.model import Workspace
 from policyd.paths import PathPattern, ref
+from policyd.storage import places
 
 MOST_LINKS = 40
 
@@ -73,6 +74,11 @@ class Tree(Struct, frozen=True):
     def identities(self, places: tuple[str, ...], most: int) -> frozenset[tuple[int, int]] | None:
         """Return the numbers of all files described among and below `places`."""
         return guard.identities(places, most, self)
+
+
+def reserved(home: str) -> tuple[str, ...]:
+    """Return what is policyd's own on a described disk, as on a real one."""
+    return places.find(home=home, environ={}, platform="linux").reserved
 
 
 def parts(path: str) -> list[str]:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from policyd import engine
 from policyd.actions import Conversation, Machine
 from policyd.cli.replay import PLAIN, Asked, actions_of
-from policyd.cli.trials.tree import Tree
+from policyd.cli.trials.tree import Tree, reserved
 from policyd.model import Action, Agent, Context, Decision, Mode, Request
 from policyd.policy import Policy, Rule
 from policyd.policy.attributes import (
@@ -41,8 +41,7 @@ class Trial(Struct, frozen=True):
         cls, home: str, heads: Iterable[str] = (), *, cwd: str | None = None, now: datetime | None = None
     ) -> Trial:
         """Open a session in `cwd` (default: a directory below `home`) on an empty disk."""
-        config, state = f"{home}/.config/policyd", f"{home}/.local/state/policyd"
-        machine = Machine(home, Tree(), reserved=(config, state, "/etc/policyd"), heads=tuple(heads))
+        machine = Machine(home, Tree(), reserved=reserved(home), heads=tuple(heads))
         where = cwd or f"{home.rstrip('/')}/workspace"
         return cls(Conversation(machine, cwd=where), now or datetime.now(UTC))
 
