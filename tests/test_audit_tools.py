@@ -101,7 +101,9 @@ def told(action: Action) -> Action:
     """What a record tells of an action."""
 
     def plain(one: SimpleCommand | None) -> SimpleCommand | None:
-        return replace(one, text="", inner=plain(one.inner)) if one else None
+        if one is None:
+            return None
+        return replace(one, text="", inner=plain(one.inner), far=tuple(filter(None, map(plain, one.far))))
 
     args = action.args if action.tool else None
     return replace(action, origin="", whole="", command=plain(action.command), args=args)

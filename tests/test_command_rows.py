@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from policyd.commands.nested.buried import ELSEWHERE
+from policyd.commands.nested.wrapper_programs import CONTAINERS
 from policyd.model import Source
 from tests.commandrows import CWD, KEPT, data, decide, rows, table
 from tests.rowwise import in_groups
@@ -96,6 +98,34 @@ def test_what_writes_fetches_or_cannot_be_told_asks(verdict: str, group: str) ->
 @pytest.mark.parametrize("group", NEIGHBOURS)
 def test_neighbours_of_what_the_sets_hold_for_are_not_allowed(group: str) -> None:
     assert _other_than(NEIGHBOURS[group], "ask", "deny") == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "command", "word"),
+    [
+        ('effect = "deny"\ncommand = "rm"\nunless = { command = "docker exec **" }', "docker exec c rm x", "allow"),
+        ('effect = "ask"\ncommand = "rm"', "docker exec c rm x", "ask"),
+        ('effect = "deny"\nkind = "execute"\nunless = { command = "docker **" }', "docker exec c rm x", "allow"),
+        ('effect = "deny"\nkind = "delete"\npath = "out/**"', "docker exec c sh -c 'rm -r .'", "allow"),
+        ('effect = "deny"\nkind = "edit"\npath = "**/x"', "docker exec c sh -c 'echo a > x'", "allow"),
+        ('effect = "deny"\ncommand = "git push"', "wsl git -C sub push", "deny"),
+        ('effect = "deny"\ncommand = "git push --force"', "docker compose exec web git push -uf o m", "deny"),
+        ('effect = "deny"\ncommand = "@destructive"', "docker exec c git reset --hard", "deny"),
+    ],
+)
+def test_a_command_that_runs_elsewhere_is_one_to_strict_rules_on_commands(rule: str, command: str, word: str) -> None:
+    policy = f"version = 1\n[[rule]]\n{rule}\n" + RULE.format(rule='command = ["docker **", "wsl **"]')
+    assert decide(policy, command).effect.word == word
+
+
+@pytest.mark.parametrize("command", ["docker exec c rm x", "kubectl exec p -- sh -c 'ls; rm x'", "wsl rm x"])
+def test_an_allow_of_a_command_never_holds_for_where_else_it_runs(command: str) -> None:
+    policy = "version = 1\n" + RULE.format(rule='command = ["rm **", "ls **", "sh **"]')
+    assert decide(policy, command).effect.word == "ask"
+
+
+def test_whoever_runs_words_elsewhere_is_suspected_where_they_cannot_be_read() -> None:
+    assert set(CONTAINERS) <= ELSEWHERE.keys()
 
 
 def test_code_from_elsewhere_runs_only_where_a_rule_says_so() -> None:

@@ -86,6 +86,10 @@ def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
     }
     more = {
         "rev",
+        "command",
+        "shell",
+        "entry",
+        "text",
         "goal",
         "tests",
         "script",

@@ -124,9 +124,16 @@ def add_command(row: Row, command: SimpleCommand, cwd: Sequence[str] = ()) -> Ro
         row["idle_command"] = True
     if command.strict_only:
         row["strict_only"] = True
+    add_nested(row, command)
+    return row
+
+
+def add_nested(row: Row, command: SimpleCommand) -> None:
+    """Add what a transparent wrapper runs, and what a program runs elsewhere."""
     if command.inner:
         row["inner"] = add_command({}, command.inner, command.cwd)
-    return row
+    if command.far:
+        row["far"] = [add_command({}, other) for other in command.far]
 
 
 def word_marks(word: Word) -> list[object]:

@@ -81,6 +81,7 @@ class CommandRow(msgspec.Struct):
     idle_command: bool = False
     strict_only: bool = False
     inner: CommandRow | None = None
+    far: list[CommandRow] = []
 
     def simple(self, cwd: tuple[str, ...]) -> SimpleCommand:
         """Return the command; `cwd`: where it runs if the row does not say."""
@@ -101,6 +102,7 @@ class CommandRow(msgspec.Struct):
             fed=self.fed,
             behind=tuple(self.behind),
             texts=tuple(map(tuple, self.texts)),
+            far=tuple(row.simple(()) for row in self.far),
         )
 
 

@@ -75,6 +75,8 @@ class SimpleCommand(Struct, frozen=True, gc=False, cache_hash=True):
     """The words of the wrappers in front of it (`uv run`, `sudo -u kim`), where it and all of them stand as written."""
     texts: tuple[tuple[str, ...], ...] = ()
     """All words of each wrapper that was given a text it stands in (`bash -c 'make test'`), innermost first."""
+    far: tuple[SimpleCommand, ...] = ()
+    """What it runs on another machine or in a container, as far as that is told: for deny and ask rules alone."""
 
 
 class FileUse(Struct, frozen=True, gc=False):

@@ -34,6 +34,8 @@ FILE_ROLES = frozenset({"read", "search", "edit", "delete", "move"})
 PLACES = {**{role: role for role in FILE_ROLES}, "place": "search"}
 """Values of options that name files, and what is done to them; `place` is a directory to run in."""
 _NAMING = FILE_ROLES | LINKED
+_NAMED_BESIDE = frozenset({"mention", "rev", "package", "command", "shell", "entry", "text"})
+"""Words that may name a file, whatever is done to it: those of a command that runs elsewhere among them."""
 _NO_FILE = re.compile(r"-?|/dev/(?:null|zero|tty|std(?:in|out|err)|fd/[0-9]+)").fullmatch
 """Operands that name no file: standard input, the null device, an open descriptor (`<(…)` becomes one)."""
 _NAMED = re.compile(r"(?![0-9,.-]+\Z).*\w", re.DOTALL).match
@@ -248,7 +250,7 @@ def _value(found: _Uses, program: Program, given: Given, value: Word, *, only_ru
             found.file("read", file)
     elif role == "url":
         found.url(value, sure=True)
-    elif role == "mention" or (role == "goal" and "/" in constant(value)):
+    elif role in _NAMED_BESIDE or (role == "goal" and "/" in constant(value)):
         found.mention(value)
     elif role == "lines":
         found.mention(tail(value, value.text.rfind(":") + 1) if value.kind is WordKind.CONST else value)
@@ -329,7 +331,7 @@ def _operand(found: _Uses, role: str, word: Word, reach: Reach) -> None:
     elif role in {"tests", "program"}:
         cut = role == "tests" and word.kind is WordKind.CONST
         _code(found, Word(word.text.partition("::")[0]) if cut else word)
-    elif role in {"mention", "rev", "package"} or (role == "goal" and "/" in constant(word)):
+    elif role in _NAMED_BESIDE or (role == "goal" and "/" in constant(word)):
         found.mention(word, whole=role == "rev")
     elif role == "script" and constant(word).startswith("-"):
         found.mention(word)

@@ -79,9 +79,14 @@ _STRANGER = Syntax()
 def _names(text: str) -> frozenset[str]:
     base = posixpath.basename(fold(text)) or text
     plain = base.removesuffix(".exe")
-    plain = base if marks(plain) is not None else plain  # what such a program runs is looked for by its whole name
     bare = _VERSION.sub("", plain)
     return frozenset(name for name in (base, plain, bare, *kin.twins(plain), *kin.twins(bare)) if name)
+
+
+def _is_other(text: str) -> bool:
+    """Say whether what a program runs would be seen, were it not for the `.exe` behind its name."""
+    base = posixpath.basename(fold(text))
+    return base.endswith(".exe") and marks(base) is None and marks(base.removesuffix(".exe")) is not None
 
 
 def names(word: Word) -> frozenset[str]:
@@ -118,7 +123,7 @@ def _ways(text: str) -> Ways | None:
         box=bool(known & BOXES),
         members=tuple((Word(family), Word(name[len(family) + 1 :])) for family, name in pairs),
         verbs=tuple(buried.ELSEWHERE[name] for name in known & buried.ELSEWHERE.keys()),
-        stranger=buried.is_stranger(known) and not pairs,
+        stranger=(buried.is_stranger(known) and not pairs) or _is_other(text),
         speaks=buried.speaks(known),
         git="git" in known,
         python=bool(known & PYTHONS),
@@ -155,14 +160,16 @@ def views(command: SimpleCommand) -> tuple[View, ...]:
 
 
 def every(command: SimpleCommand) -> Sequence[View]:
-    """Return the views of a command and of all that it wraps, outermost first."""
-    if command.inner is None:
+    """Return the views of a command, of all that it wraps, outermost first, and of what it runs elsewhere."""
+    if command.inner is None and not command.far:
         return views(command)
     found: list[View] = []
     here: SimpleCommand | None = command
     while here is not None:
         found += views(here)
         here = here.inner
+    for other in command.far:
+        found += every(other)
     return found
 
 

@@ -32,8 +32,8 @@ from policyd.model import SimpleCommand, Word, WordKind
 
 MOST = 256
 _ELSEWHERE = """
-docker nerdctl docker-compose crictl ctr: run exec
-podman: run exec unshare
+docker nerdctl docker-compose crictl ctr: run exec create
+podman: run exec create unshare
 buildah: run unshare
 lxc incus: exec
 limactl: shell
@@ -75,6 +75,8 @@ hg: --config
 svn: --diff-cmd --diff3-cmd --merge-cmd --editor-cmd --config-option
 npx bunx pnpx uvx pipx screen tmux byobu zellij dtach abduco gdb lldb rr dtrace pwsh powershell cmd ansible sshpass:
 autossh sftp osascript expect socat nix-shell vagrant:
+wsl wsl.exe adb lxc-attach lima multipass colima toolbox apptainer singularity systemd-nspawn arch-chroot:
+devcontainer flatpak-spawn:
 """
 _LINES = (line.partition(":") for line in _ELSEWHERE.splitlines())
 ELSEWHERE: Mapping[str, frozenset[str]] = {

@@ -35,6 +35,8 @@ class Inner(Struct, frozen=True):
     """It may not be given every variable that is set in front of the wrapper."""
     strict: bool = False
     """Only strict rules see it (another shell's text, one of two readings)."""
+    far: bool = False
+    """It runs on another machine or in a container; the wrapper's own allow is for it."""
 
 
 class Unwrapped(Struct):

@@ -9,13 +9,20 @@ import re
 
 from policyd.commands.argv.findwords import stands_for
 from policyd.commands.lexing.plain import constant
+from policyd.commands.nested import far
 from policyd.commands.nested.inner import MORE_INPUT, Inner, Unwrapped, Words, constant_text, joined, replaced, scripts
 from policyd.commands.nested.wrapper_table import BASH_LIKE, INTERPRETERS, SHELLS
 from policyd.model import CONST, Word
 
 _FIND_EXEC = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
-CONTAINERS = ("docker", "podman", "nerdctl", "docker-compose", "kubectl", "oc", "lxc", "incus", "distrobox", "limactl")
-"""Programs that may start a shell elsewhere."""
+CONTAINERS = tuple(
+    """
+    docker podman nerdctl docker-compose buildah crictl kubectl oc minikube lxc incus lxc-attach distrobox toolbox
+    limactl lima multipass colima apptainer singularity systemd-nspawn arch-chroot devcontainer flatpak-spawn adb wsl
+    wsl.exe gcloud
+    """.split()  # noqa: SIM905
+)
+"""Programs that run what they are told elsewhere, and may start a shell there."""
 _VERSION = re.compile(r"(?<=[a-z])[0-9]*\.[0-9.]+$")
 
 
@@ -161,7 +168,9 @@ def _is_input(word: Word) -> bool:
 
 
 def _contained(name: str, words: Words, found: Unwrapped, fed: str) -> None:
-    """A shell in a container that is fed: `docker exec -i c sh`."""
+    """What runs elsewhere, and a shell there that is fed: `docker exec -i c sh`."""
+    inner = far.runs(name, words)
+    found.inners += [inner] if inner is not None else []
     if fed and words and (constant_text(words[-1]) or "").rpartition("/")[2] in SHELLS:
         found.reasons.append(f"`{name}` starts a shell, which runs what it reads from its input")
 

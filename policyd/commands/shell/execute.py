@@ -11,6 +11,7 @@ Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 
 from msgspec import Struct
@@ -161,6 +162,9 @@ def simple(run: Run, state: State, call: Call, script: Script) -> tuple[int, Pai
     if found.reasons and here and wrappers.in_shell(base(last.argv[0])):
         state.taint_all(found.reasons[0])
     for inner in found.inners:
+        if inner.far:
+            _far(run, state, index, inner, script)
+            continue
         live = here and inner.here
         after = _inner(run, state if live else state.fork(), call, last, inner, script)
         pair = after if live else pair
@@ -337,6 +341,17 @@ def _inner(run: Run, state: State, call: Call, level: _Level, inner: Inner, scri
     finally:
         run.strict = strict
         run.depth -= 1
+
+
+def _far(run: Run, state: State, index: int, inner: Inner, script: Script) -> None:
+    """Note with a command what it runs elsewhere; what else that does, or may do, is not done here."""
+    there = replace(run, commands=[], files=[], urls=[], reasons={}, documents=[], backs={})
+    apart = State(state.home, (), told=there.opaque, backs=there.backs)
+    call = Call(inner.argv, "")
+    with suppress(FullError):  # whatever stands among its words is suspected besides
+        _inner(there, apart, call, _Level(inner.argv, (), ()), inner, script)
+    run.left = there.left
+    run.commands[index] = replace(run.commands[index], far=tuple(there.commands))
 
 
 def _behind(call: Call, level: _Level, argv: Words) -> tuple[str, ...]:
