@@ -64,8 +64,8 @@ class _Script(Struct):
         self.at += 1
         return char
 
-    def blanks(self, more: str = "") -> None:
-        while self.peek() and self.peek() in BLANK + more:
+    def blanks(self) -> None:
+        while self.peek() and self.peek() in BLANK:
             self.at += 1
 
     def line(self) -> str:

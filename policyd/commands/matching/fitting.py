@@ -56,10 +56,8 @@ def _same_sub(pattern: PatternWord, word: Word, view: View) -> bool:
     """Say whether both words name the same subcommand (`npm i` and `npm install`)."""
     if view.called is None or pattern.literal is None or word.text not in view.called.path:
         return False
-    table = view.called.outer
-    for step in view.called.path:
-        if step == word.text:
-            other = table.subs.get(pattern.literal)
-            return other is not None and other.name == table.subs[step].name
+    path, table = view.called.path, view.called.outer
+    for step in path[: path.index(word.text)]:
         table = table.subs[step]
-    return False
+    other = table.subs.get(pattern.literal)
+    return other is not None and other.name == table.subs[word.text].name

@@ -34,10 +34,10 @@ _EXPANDS = re.compile(r"[$`]")
 _TEST_PATH = re.compile(r"(?!/|.*\.\.)[\w./-]*(?:/|\.py)[\w./:\[\]-]*").fullmatch
 
 
-def reason(call: Called, *, writes: bool = False, changes: bool = False) -> str:
+def reason(call: Called, *, writes: bool = False) -> str:
     """Return why the table cannot vouch for the command, nothing if it can.
 
-    `writes`: operands may be written (an entry of `@files`); `changes`: the subcommand may be a verb.
+    `writes`: operands may be written (an entry of `@files`).
     """
     parsed = parse(call.program.syntax, call.after)
     if call.program.name in _HANDS_ON and parsed.operands:
@@ -48,7 +48,7 @@ def reason(call: Called, *, writes: bool = False, changes: bool = False) -> str:
             return outer
     if call.outer.subs and not call.path and parsed.operands and call.program is call.outer:
         return f"a subcommand of {call.outer.name} that is not known"
-    if call.program.verb and not changes:
+    if call.program.verb:
         return f"`{call.program.name}` changes something"
     if call.program.needs and not writes and not parsed.has(*call.program.needs):
         needed = min(call.program.needs, key=lambda name: (len(name), name))
