@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tree_sitter import Node
 
 from policyd.commands import read, read_argv
 from policyd.commands.files.mentions import PIECES
@@ -16,8 +17,9 @@ from policyd.commands.lexing import source
 from policyd.commands.lexing.plain import divide
 from policyd.commands.lexing.run import A_PART, LENGTH, PARTS, REASONS, WORDS, Run
 from policyd.commands.lexing.source import odd_characters, prepare, stand_in
+from policyd.commands.shell import grammar, parsing
 from policyd.commands.shell.flat import flat, script, taken_apart
-from policyd.commands.shell.grammar import Node, Reader, body
+from policyd.commands.shell.grammar import Reader, body
 from policyd.commands.shell.text import Text
 from policyd.commands.shell.words import Scanner
 from policyd.commands.state import Pair, State
@@ -638,6 +640,57 @@ def test_a_text_longer_than_the_cap_is_opaque_and_its_beginning_is_read() -> Non
     found = reading("rm x; echo " + "a" * 300_000)
     assert "rm" in programs(found)
     assert any("longer" in reason for reason in found.opaque)
+
+
+TANGLED = (
+    "[[a ~+x &> ",
+    "case x in a) b;;\n",
+    'x=( | "1',
+    "| done in",
+    "${x/ let ${x# \\\n",
+    "a() { $(",
+    "bash -c '[[a ~+x &> [[b ~+x &>'; case a in ",
+)
+"""What the grammar recovers from at a cost that grows with the square of the text."""
+
+
+@pytest.mark.parametrize("again", [30, 100, 3_000])
+@pytest.mark.parametrize("unit", TANGLED)
+def test_what_the_grammar_looks_at_is_bounded_and_all_else_is_opaque_and_seen_by_strict_rules(
+    unit: str, again: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parsing, "MARKS", 400)
+    looks, asked, refused = 300, 0, 0
+
+    def parsed(run: Run, source: str) -> Node | None:
+        nonlocal asked, refused
+        before = run.looks
+        root = parsing.parsed(run, source)
+        refused, asked = refused + (root is None), asked + before - run.looks
+        assert root is None or len(source) <= 100 * parsing.MARKS
+        return root
+
+    monkeypatch.setattr(grammar, "parsed", parsed)
+    run = Run(looks=looks)
+    script(run, f"rm x\n{unit * again}", State(HOME, CWD), ())
+    assert run.reasons
+    assert "rm" in programs(run.reading())
+    assert asked <= looks + 2.5 * parsing.MARKS + 20
+    assert refused or again < 1_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if x; then echo 'a b' \"$x y\" | grep z > f; fi\n" * 500,
+        "if case $1 in a) make;; esac; then\n" + "                case $1 in a) make;; esac\n" * 500 + "fi\n",
+        "case x in a) b;; esac; cat <<'E' > f\n" + "print('(', [1, 2], \"{\")\n" * 5_000 + "E\n",
+        "case x in a) b;; esac; echo " + "word" * 50_000,
+    ],
+    ids=["many commands", "indented", "a here-document", "a long word"],
+)
+def test_a_long_text_that_is_shell_syntax_is_parsed(text: str) -> None:
+    assert not reading(text).opaque
 
 
 HOSTILE = (

@@ -24,6 +24,8 @@ WORDS = 5_000
 """Words of one command; behind them may stand any others."""
 A_PART = 4
 """Words that count as much as a part."""
+LOOKS = 20_000
+"""How often the grammar may look at a piece of text: far more than the longest texts that are shell syntax need."""
 REASONS = 100
 """Reasons that are told apart."""
 SHOWN = 60
@@ -48,6 +50,8 @@ class Run(Struct):
     depth: int = 0
     left: int = PARTS
     """Parts that may still be added."""
+    looks: int = LOOKS
+    """How often the grammar may still look at a piece of text."""
 
     def opaque(self, reason: str) -> None:
         """Note a part that could not be understood."""

@@ -13,29 +13,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import cache
 
-import tree_sitter
-import tree_sitter_bash
 from msgspec import field
+from tree_sitter import Node
 
 from policyd.commands.lexing.plain import Span, divide
 from policyd.commands.lexing.plainwords import single
 from policyd.commands.lexing.quoting import decoded
 from policyd.commands.lexing.rough import pieces
-from policyd.commands.lexing.run import DEPTH, SHOWN
-from policyd.commands.lexing.source import stand_in
+from policyd.commands.lexing.run import DEPTH, SHOWN, Run
 from policyd.commands.shell import lists, loops, redirects, statements
 from policyd.commands.shell.execute import Call, simple
 from policyd.commands.shell.flat import flat, script
+from policyd.commands.shell.parsing import beginning, parsed
 from policyd.commands.shell.redirects import REDIRECTS
 from policyd.commands.shell.text import Text
 from policyd.commands.shell.words import Scanner
 from policyd.commands.state import Pair, union
 from policyd.commands.state.arithmetic import value
 from policyd.model import CONST, Word
-
-Node = tree_sitter.Node
 
 _GAPS = frozenset({"", " ", "\n", "  ", "\t", "\n\n", "\n  ", "\n    "})
 _SUBSTITUTIONS = frozenset({"command_substitution", "process_substitution", "arithmetic_expansion"})
@@ -46,11 +42,6 @@ _SETS = re.compile(r"(?<![<>=!])=(?!=)|\+\+|--").search
 _ARITHMETIC_NAME = re.compile(r"(?<![\w$}])(?:\$\{([A-Za-z_]\w*)\}|\$?([A-Za-z_]\w*))(?![\w${])", re.ASCII)
 """A variable by itself: what touches another name or number is none, or another one."""
 _CHUNK = 256
-
-
-@cache
-def _parser() -> tree_sitter.Parser:
-    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 
 def tree(text: Text, ends: Mapping[int, int] | None) -> Pair:
@@ -85,7 +76,9 @@ class Reader(Text):
 
     def read(self) -> Pair:
         """Read the whole text."""
-        root = _parser().parse(stand_in(self.source)).root_node
+        root = parsed(self.run, self.source)
+        if root is None:
+            return self._begun()
         broken = root.has_error
         self.sound = not broken
         if broken:
@@ -94,6 +87,16 @@ class Reader(Text):
         if broken:
             self._rough(self.source)
         return pair
+
+    def _begun(self) -> Pair:
+        """Read the beginning of a text that may not be parsed as a whole; return that its directory is not known."""
+        self.opaque("the text is too long, or too far from shell syntax, to be parsed; its plain words were looked at")
+        first = beginning(self.source)
+        root = parsed(self.run, first) if first else None
+        if root is not None:
+            self._statements(root.children, 0, len(first))
+        self._rough(self.source)
+        return (), ()
 
     def _rough(self, text: str) -> None:
         """Let strict rules see the words of a text that could not be parsed."""
@@ -268,7 +271,7 @@ class Reader(Text):
         found, size = None, _CHUNK
         while found is None and size < 8 * (end - start + _CHUNK):
             rest = self.source[start : min(end, start + size)]
-            found, size = _first(rest), size * 8
+            found, size = _first(self.run, rest), size * 8
         if found is None:
             self.opaque("a substitution cannot be followed")
             self._rough(self.source[start:end])
@@ -298,10 +301,10 @@ class Reader(Text):
         return value.text if known and value is not None else name[0]
 
 
-def _first(rest: str) -> Node | None:
+def _first(run: Run, rest: str) -> Node | None:
     """Return the complete substitution that `rest` begins with."""
-    root = _parser().parse(stand_in(f": {rest}")).root_node
-    node = root.descendant_for_byte_range(2, 3)
+    root = parsed(run, f": {rest}")
+    node = root.descendant_for_byte_range(2, 3) if root is not None else None
     while node is not None and node.type not in _SUBSTITUTIONS:
         node = node.parent
     return node if node is not None and node.start_byte == 2 and not node.has_error else None

@@ -59,7 +59,7 @@ class Use(Struct, frozen=True):
     unknown: str = ""
 
 
-def _parts(node: Node) -> tuple[str, list[list[Node]]]:
+def _parts(source: str, node: Node) -> tuple[str, list[list[Node]]]:
     """Return the operator of a redirection and the words behind it, its own first (what touches is one word)."""
     operator = ""
     groups: list[list[Node]] = []
@@ -71,7 +71,7 @@ def _parts(node: Node) -> tuple[str, list[list[Node]]]:
             if operator in _CLOSES:
                 groups.append([])
         elif child.type == "ERROR" and not groups:
-            operator += (child.text or b"").decode("latin-1")
+            operator += source[child.start_byte : child.end_byte]
         elif groups and groups[-1] and groups[-1][-1].end_byte == child.start_byte:
             groups[-1].append(child)
         else:
@@ -85,7 +85,7 @@ def behind(reader: Reader, targets: list[Node], spans: list[Span]) -> list[Span]
     for node in targets:
         _before(reader, found, node)
         if node.type != "heredoc_redirect":
-            for group in _parts(node)[1][1:]:
+            for group in _parts(reader.source, node)[1][1:]:
                 found += reader.spans(group)
     return sorted(found)
 
@@ -134,7 +134,7 @@ def read(reader: Reader, targets: list[Node]) -> list[Use]:
                 reader.hidden(node)
                 break
         if node.type == "herestring_redirect":
-            groups = _parts(node)[1]
+            groups = _parts(reader.source, node)[1]
             for start, end in reader.spans(groups[0] if groups else []):
                 _string(reader, start, end)
         elif node.type == "file_redirect":
@@ -163,7 +163,7 @@ def feed(text: Text, document: Document) -> None:
 
 
 def _file(reader: Reader, node: Node) -> list[Use]:
-    operator, groups = _parts(node)
+    operator, groups = _parts(reader.source, node)
     if operator in _CLOSES:
         if node.children[0].type != "file_descriptor" or node.children[0].text in _STANDARD:
             reader.state.forget()
