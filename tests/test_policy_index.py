@@ -134,6 +134,8 @@ def test_no_command_rule_that_may_hold_is_left_out(seed: int, effect: str) -> No
         ("mytool --xyz=now", "mytool --xy=now"),
         ("git push --unknown", "git alias -v"),
         ("terraform --unknown", "terraform -unknown"),
+        ("tar --extract", "tar -x"),
+        ("curl --upload-file=a", "curl -Ta"),
     ],
 )
 def test_each_spelling_finds_its_rule(rule: str, line: str) -> None:
