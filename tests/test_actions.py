@@ -130,6 +130,26 @@ def test_a_session_is_in_the_mode_that_its_config_options_say(name: str) -> None
         assert mode is not None and (mode.name, mode.unsafe) == (value, value == "auto")
 
 
+@pytest.mark.parametrize(
+    ("agent", "method", "params", "mode"),
+    [
+        ("claude", "session/set_mode", {"modeId": "plan"}, "plan"),
+        ("cline", "session/set_config_option", {"configId": "mode", "value": "plan"}, "plan"),
+        ("cline", "session/set_config_option", {"configId": "model", "value": "plan"}, None),
+    ],
+)
+def test_a_mode_that_is_set_counts_once_the_agent_accepts_it(
+    agent: str, method: str, params: dict[str, Any], mode: str | None
+) -> None:
+    conversation = talk(agent)
+    for answer, expected in (({"error": {"code": -1, "message": "no"}}, None), ({"result": {}}, mode)):
+        conversation.observe("c2a", {"id": 5, "method": method, "params": {"sessionId": "s", **params}})
+        assert conversation.mode("s") is None
+        conversation.observe("a2c", {"id": 5, **answer})
+        found = conversation.mode("s")
+        assert (found and found.name) == expected
+
+
 PLACES: list[tuple[list[dict[str, Any]], str]] = [
     ([{}], ""),
     ([{"cwd": None}, {"title": "x"}], ""),
@@ -245,6 +265,15 @@ def test_a_refused_update_makes_its_call_opaque() -> None:
     update(conversation, kind="read", locations=[{"path": "/home/dev/project/a.py"}])
     conversation.refuse("s", "c", "two keys are the same")
     assert "read opaque: two keys are the same" in ask(conversation)
+
+
+def test_calls_of_which_something_was_forgotten_are_opaque_and_may_have_moved_the_shell() -> None:
+    conversation = talk("claude")
+    update(conversation, kind="execute", name="Bash", rawInput={"command": "make"})
+    conversation.forgot("s", ["c"], "not all is known")
+    assert "execute opaque: not all is known" in ask(conversation)
+    line = ask(conversation, toolCallId="d", kind="execute", name="Bash", rawInput={"command": "rm x"})[0]
+    assert line == "execute $ rm x (in ?)"
 
 
 @pytest.mark.parametrize(

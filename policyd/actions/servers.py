@@ -18,10 +18,8 @@ OTHER = frozenset({"other"})
 
 
 def started(method: str, params: Mapping[str, object], around: Surroundings) -> tuple[Action, ...]:
-    """Return what the `mcpServers` of a request that opens a session would start; nothing if it names none."""
+    """Return what the `mcpServers` of a request that opens a session would start."""
     servers = params.get("mcpServers")
-    if servers in (None, []):
-        return ()
     build = Builder(Evidence("", raw=params), around, Tool(method), params)
     if not isinstance(servers, list):
         build.opaque(UNREAD, OTHER, "mcpServers")
