@@ -21,6 +21,7 @@ from acp.transports import default_environment
 
 from policyd.cli import advice
 from policyd.cli.init.recipes import CLIENTS
+from policyd.policy import Diagnostic
 from policyd.storage import settings
 from policyd.storage.places import Places
 from tests.agents.launch import MODULES, node
@@ -318,7 +319,7 @@ def laid_out(tmp_path: Path) -> Path:
 
 def test_the_company_layout_holds_and_is_locked(laid_out: Path) -> None:
     text = (laid_out / "policyd/policyd.toml").read_text()
-    problems: list[str] = []
+    problems: list[Diagnostic] = []
     from policyd.storage.settings_file import parse
 
     values = parse("policyd.toml", text.encode(), problems, managed=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -12,8 +13,9 @@ from msgspec.structs import replace
 from policyd.model import Layer
 from policyd.policy import PolicySource
 from policyd.policy.conditions import PathCondition
+from policyd.proxy.options import SHELLS
 from policyd.storage import places as where
-from policyd.storage import policies
+from policyd.storage import policies, settings_file
 from policyd.storage import settings as files
 from policyd.storage.places import PlaceError, Places
 from policyd.storage.settings import Loaded, SettingsError, load
@@ -88,6 +90,15 @@ def test_every_setting_can_be_locked(places: Places) -> None:
     assert all(files.is_locked(name, frozenset({files.key_of(name)})) for name in files.field_names())
 
 
+def test_a_file_sets_what_there_is_to_set_in_the_words_that_variables_and_options_take() -> None:
+    keys = {f"{table}.{key}" for table in ("audit", "grants") for key in settings_file.NAMES[table]}
+    keys |= {*settings_file.NAMES[""]} - {"audit", "grants", "lock"}
+    assert keys == {files.key_of(name) for name in files.field_names()}
+    said: Any = settings_file.schema()["properties"]
+    words = {"log_level": files.LOG_LEVELS, "color": files.COLORS, "shell": SHELLS}
+    assert {name: tuple(said[name]["anyOf"][0]["enum"]) for name in words} == words
+
+
 def test_an_audit_path_below_the_home_directory_lies_there(places: Places) -> None:
     write(places, user='[audit]\npath = "~/logs/"')
     assert loaded(places).settings.audit_path == f"{places.home}/logs/"
@@ -156,14 +167,14 @@ def test_a_mistake_is_named_with_its_line(places: Places, text: str, said: str) 
     write(places, user=text)
     with pytest.raises(SettingsError) as error:
         loaded(places)
-    assert error.value.problems[0].startswith(places.user_settings + said)
+    assert str(error.value).startswith(places.user_settings + said)
 
 
 def test_all_mistakes_of_all_files_are_reported_at_once(places: Places) -> None:
     write(places, managed='a = 1\n[lock]\nsettings = ["promt"]', user="b = 1\nc = 2")
     with pytest.raises(SettingsError) as error:
-        load(places, environ={"POLICYD_LOG_LEVEL": "loud"}, options={"nothing": 1})
-    assert len(error.value.problems) == 5
+        load(places, environ={"POLICYD_LOG_LEVEL": "loud"})
+    assert len(error.value.diagnostics) == 4
 
 
 @pytest.mark.parametrize("layer", ["managed", "user"])

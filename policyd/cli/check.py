@@ -104,15 +104,8 @@ def settings_mistakes(where: Places) -> list[Diagnostic]:
     try:
         settings.load(where)
     except SettingsError as error:
-        return [Diagnostic(*placed(problem)) for problem in error.problems]
+        return error.diagnostics
     return []
-
-
-def placed(problem: str) -> tuple[str, int, str, str]:
-    """Return a problem of the settings as file, line, no rule, and what was found."""
-    place, _, found = problem.partition(": ")
-    file, _, line = place.rpartition(":")
-    return (file, int(line), "", found) if line.isdigit() else (place, 0, "", found)
 
 
 def project(args: argparse.Namespace, where: Places) -> Found:

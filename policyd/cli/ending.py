@@ -42,10 +42,9 @@ def expected(error: Exception) -> bool:
     from policyd.policy import PolicyError
     from policyd.storage.inbox import InboxError
     from policyd.storage.places import PlaceError
-    from policyd.storage.settings import SettingsError
     from policyd.storage.sockets import SocketError
 
-    return isinstance(error, OSError | UsageError | PolicyError | SettingsError | PlaceError | SocketError | InboxError)
+    return isinstance(error, OSError | UsageError | PolicyError | PlaceError | SocketError | InboxError)
 
 
 def failed(command: str, error: Exception | str) -> int:
@@ -54,12 +53,11 @@ def failed(command: str, error: Exception | str) -> int:
     The mistakes of policies and settings begin with their file and line, as editors want; all else with the command.
     """
     from policyd.policy import PolicyError
-    from policyd.storage.settings import SettingsError
 
     if isinstance(error, FileNotFoundError) and not error.filename:  # nothing but `getcwd` names none
         error = "the directory it runs in is gone"
-    if isinstance(error, PolicyError | SettingsError):
-        say(*(error.diagnostics if isinstance(error, PolicyError) else error.problems), error=True)
+    if isinstance(error, PolicyError):
+        say(*error.diagnostics, error=True)
         return FAILED
     known = isinstance(error, OSError) and error.filename and error.strerror
     complain(command, f"{error.filename}: {error.strerror}" if known else error)  # type: ignore[union-attr]

@@ -104,7 +104,7 @@ def load_settings(state: InForce) -> None:
     try:
         state.loaded = settings.load(state.places, locks=locks, defaults={"prompt": ("client",)})
     except SettingsError as error:
-        state.problems += error.problems
+        state.problems += map(str, error.diagnostics)
         return
     state.mute = unwritable(state.audit)
 

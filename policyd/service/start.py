@@ -170,7 +170,7 @@ def load_settings(places: Places, choices: Choices, locks: frozenset[str], probl
     try:
         return settings_files.load(places, options=options, defaults=defaults, locks=locks)
     except SettingsError as error:
-        problems += error.problems
+        problems += map(str, error.diagnostics)
         return None
 
 

@@ -7,7 +7,7 @@ Rules of this module:
 2. `POLICYD_*` variables: harmless ones only (`VARIABLES`). None names a policy, a mode, a prompt or a label; there is
    no `.env` file. A repository sets variables too.
 3. A mistake in a file is an error that names file, line and key; all of all files at once. A managed file that others
-   can write is an error too.
+   can write is an error too. What options say was looked at where they were read.
 4. Files are validated with `pydantic-settings` (`settings_file`), imported only where there is a file: an agent's start
    does not pay for what is not there.
 """
@@ -15,12 +15,13 @@ Rules of this module:
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import fields, replace
 
-from policyd.model import Layer as PolicyLayer
+from policyd.model import Layer
+from policyd.policy import Diagnostic, PolicyError
 from policyd.storage.places import Places
 from policyd.storage.policies import refused
 from policyd.storage.strictfile import never_was, own_owners, read_own, read_strictly
@@ -32,13 +33,8 @@ KEYS = {"audit_path": "audit.path", "audit_durability": "audit.durability", "gra
 """Field -> the key as files and locks spell it, where they differ."""
 
 
-class SettingsError(Exception):
-    """Settings that do not hold; `problems` lists all of them in words."""
-
-    def __init__(self, problems: Iterable[str]) -> None:
-        """Keep what was found."""
-        self.problems = tuple(problems)
-        super().__init__("\n".join(self.problems))
+class SettingsError(PolicyError):
+    """Settings that do not hold: everything that is wrong with them, told as the mistakes of policies are."""
 
 
 class Settings(Struct, frozen=True):
@@ -128,15 +124,15 @@ def load(
         locks: `Policy.lock.settings` of the managed policy files, beside those of the managed settings files.
 
     Raises:
-        SettingsError: everything wrong with all files, variables and options.
+        SettingsError: everything wrong with all files and variables.
     """
-    problems: list[str] = []
+    problems: list[Diagnostic] = []
     managed = [(path, values_of(path, problems, managed=True)) for path in places.managed_settings]
     user = [(places.user_settings, values_of(places.user_settings, problems, managed=False))]
     variables = variables_of(os.environ if environ is None else environ, problems)
-    given = [("option", checked_options(options or {}, problems))]
     if problems:
         raise SettingsError(problems)
+    given = [("option", dict(options or {}))]
     for _, values in managed:
         locks |= frozenset(values.pop("lock", ()))  # type: ignore[call-overload]
     found = merged([*managed], [*user, *variables, *given], defaults or {}, locks)
@@ -146,10 +142,11 @@ def load(
     return found
 
 
-Layer = tuple[str, dict[str, object]]
+Part = tuple[str, dict[str, object]]
+"""Where values come from, and they."""
 
 
-def merged(managed: list[Layer], others: list[Layer], defaults: Mapping[str, object], locks: frozenset[str]) -> Loaded:
+def merged(managed: list[Part], others: list[Part], defaults: Mapping[str, object], locks: frozenset[str]) -> Loaded:
     """Put the layers together, lowest first; what is locked comes from the managed ones or is a default."""
     values, origins, notes = dict(defaults), {}, []
     labels: dict[str, str] = {}
@@ -167,13 +164,13 @@ def merged(managed: list[Layer], others: list[Layer], defaults: Mapping[str, obj
     return Loaded(settings, labels, locks, origins, tuple(notes))
 
 
-def values_of(path: str, problems: list[str], *, managed: bool) -> dict[str, object]:
+def values_of(path: str, problems: list[Diagnostic], *, managed: bool) -> dict[str, object]:
     """Return what a settings file sets, validated; nothing where there is none."""
     try:
         data = read_file(path, managed=managed)
     except OSError as error:
         if not (isinstance(error, FileNotFoundError) and never_was(path)):
-            problems.append(str(refused(path, error, PolicyLayer.MANAGED if managed else PolicyLayer.USER)))
+            problems.append(refused(path, error, Layer.MANAGED if managed else Layer.USER))
         return {}
     from policyd.storage.settings_file import parse
 
@@ -190,24 +187,18 @@ def read_file(path: str, *, managed: bool) -> bytes:
     return read_strictly(path) if managed else read_own(path, own_owners())
 
 
-def variables_of(environ: Mapping[str, str], problems: list[str]) -> list[Layer]:
+def variables_of(environ: Mapping[str, str], problems: list[Diagnostic]) -> list[Part]:
     """Return what the harmless variables set."""
     allowed = {"log_level": LOG_LEVELS, "color": COLORS}
-    layers: list[Layer] = []
+    found: list[Part] = []
     for variable, name in VARIABLES.items():
         value = environ.get(variable)
         if not value:
             continue
         if name in allowed and value not in allowed[name]:
-            problems.append(f"{variable}={value}: write one of {', '.join(allowed[name])}")
+            problems.append(Diagnostic(f"{variable}={value}", 0, "", f"write one of {', '.join(allowed[name])}"))
         elif name == "audit_path" and not value.startswith("/"):
-            problems.append(f"{variable}={value}: write an absolute directory")
+            problems.append(Diagnostic(f"{variable}={value}", 0, "", "write an absolute directory"))
         else:
-            layers.append((variable, {name: value.rstrip("/") + "/" if name == "audit_path" else value}))
-    return layers
-
-
-def checked_options(options: Mapping[str, object], problems: list[str]) -> dict[str, object]:
-    """Return the options, those that name no field reported."""
-    problems += [f"no setting is called `{name}`" for name in options if name not in field_names()]
-    return dict(options)
+            found.append((variable, {name: value.rstrip("/") + "/" if name == "audit_path" else value}))
+    return found

@@ -15,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
-from policyd.policy import wording
+from policyd.model import Layer
+from policyd.policy import Diagnostic, wording
 from policyd.policy.errors import nearest
 from policyd.policy.file import SETTINGS as LOCKABLE
 
@@ -105,65 +106,68 @@ PATTERNS = {
 """Setting with a pattern -> what it should be."""
 
 
-def parse(path: str, data: bytes, problems: list[str], *, managed: bool) -> dict[str, object]:
+def parse(path: str, data: bytes, problems: list[Diagnostic], *, managed: bool) -> dict[str, object]:
     """Return the fields a file sets (`lock` too, if it is managed); append what is wrong to `problems`."""
+
+    def note(line: int, found: str, write: str = "") -> None:
+        problems.append(Diagnostic(path, line, "", found, write, Layer.MANAGED if managed else Layer.USER))
+
     try:
         table = tomllib.loads(data.decode())
     except (ValueError, RecursionError) as error:
-        problems.append(f"{path}: is no TOML: {error}")
+        note(0, f"is no TOML: {error}")
         return {}
     if not managed and "lock" in table:
-        problems.append(f"{path}:{line_of(data, 'lock')}: only the managed settings file can lock settings")
+        note(line_of(data, "lock"), "only the managed settings file can lock settings")
     own = [key for key in table if key.startswith("_")]  # taken by `BaseSettings` for an option of its own
-    problems += [f"{path}:{line_of(data, key)}: unknown setting `{key}`" for key in own]
+    for key in own:
+        note(line_of(data, key), f"unknown setting `{key}`")
     try:
         file = SettingsFile(**{key: value for key, value in table.items() if key not in own})
     except ValidationError as error:
-        problems += [in_words(path, data, each) for each in error.errors()]
+        for each in error.errors():
+            place = each["loc"]
+            note(line_of(data, str(place[0]), str(place[1]) if len(place) > 1 else ""), *in_words(each))
         return {}
-    return flat(path, data, file, problems)
+    for key in file.lock.settings if file.lock else ():
+        if key not in LOCKABLE:
+            note(line_of(data, "lock"), f"`{key}` is no setting that can be locked", hint(key, LOCKABLE))
+    return flat(file)
 
 
-def flat(path: str, data: bytes, file: SettingsFile, problems: list[str]) -> dict[str, object]:
+def flat(file: SettingsFile) -> dict[str, object]:
     """Return the fields as `settings.Settings` names them."""
     values: dict[str, object] = {}
     for name, value in file.model_dump(exclude_unset=True, exclude_none=True).items():
         if name in {"audit", "grants"}:
             values.update({f"{name}_{key}": each for key, each in value.items() if each is not None})
         elif name == "lock":
-            problems += [
-                f"{path}:{line_of(data, 'lock')}: `{key}` is no setting that can be locked{hint(key, LOCKABLE)}"
-                for key in value["settings"]
-                if key not in LOCKABLE
-            ]
             values["lock"] = tuple(value["settings"])
         else:
             values[name] = tuple(value) if isinstance(value, list) else value
     return values
 
 
-def in_words(path: str, data: bytes, error: ErrorDetails) -> str:
-    """Return one mistake as `file:line: key: what was found; what to write`."""
+def in_words(error: ErrorDetails) -> tuple[str, str]:
+    """Return of one mistake what was found and what to write."""
     place, kind, message = error["loc"], error["type"], error["msg"]
     key = ".".join(str(part) for part in place if part != "[key]")
-    where = f"{path}:{line_of(data, str(place[0]), str(place[1]) if len(place) > 1 else '')}"
     if kind == "extra_forbidden":
         names = NAMES.get(str(place[0]) if len(place) > 1 else "", NAMES[""])
-        return f"{where}: unknown setting `{key}`{hint(str(place[-1]), names) or '; known here: ' + ', '.join(names)}"
+        return f"unknown setting `{key}`", hint(str(place[-1]), names) or f"known here: {', '.join(names)}"
     if kind == "string_pattern_mismatch":
-        message = PATTERNS[str(place[0])]
-        return f"{where}: `{key}`: {message}"
+        return f"`{key}`: {PATTERNS[str(place[0])]}", ""
     if kind in PLAIN:
         said = wording.in_words(error, key, [], {})
-        return f"{where}: {said.found}; {said.write}"
+        return said.found, said.write
     wanted = f'a list, `{key} = ["…"]`' if kind == "list_type" else message.removeprefix("Input should be ")
-    return f"{where}: `{key}` is {wording.described(error['input'])}; it should be {wanted.partition(', unable')[0]}"
+    return f"`{key}` is {wording.described(error['input'])}", f"it should be {wanted.partition(', unable')[0]}"
 
 
 def hint(word: str, known: Iterable[str]) -> str:
     """Return a hint at the nearest known word, empty where none is near."""
     found = nearest(word, known)
-    return f"; did you mean `{found}`?" if found else ""
+    return f"did you mean `{found}`?" if found else ""
 
 
 def line_of(data: bytes, key: str, inner: str = "") -> int:
