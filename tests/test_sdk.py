@@ -230,5 +230,5 @@ def test_an_agent_that_works_where_it_was_started_is_allowed_what_is_allowed_the
     call = {"toolCallId": "1", "kind": "execute", "title": "execute_bash: ls", "rawInput": {"command": "ls"}}
     update = {"sessionId": "s", "update": {"sessionUpdate": "tool_call", **call}}
     guard.authorizer.observe("a2c", {"method": "session/update", "params": update})
-    said = settled(guard.authorizer, {"sessionId": "s", "toolCall": call, "options": OPTIONS})
+    said: Any = settled(guard.authorizer, {"sessionId": "s", "toolCall": call, "options": OPTIONS})
     assert (said and said["outcome"].get("optionId")) == outcome
