@@ -92,12 +92,28 @@ LOOSER = {
     "a ground that reaches outside": ('read = "allow"', 'read = "allow"\noutside = "allow"', "read /etc/hosts"),
     "an exception of a deny": ("path = [", 'unless = { path = "secrets/a.md" }\npath = [', "secrets/a.md"),
     "a tool": (BEFORE_DOCS, '[[rule]]\neffect = "allow"\ntool = "jira/*"\n' + BEFORE_DOCS, "jira/"),
+    "a default that says conditions": (
+        BEFORE_DOCS,
+        '[[default]]\neffect = "allow"\ncommand = "make"\n' + BEFORE_DOCS,
+        "execute make",
+    ),
     "an escape": (
         '[[rule]]\nid = "docs"',
         '[[rule]]\neffect = "allow"\nkind = "execute"\nopaque = true\n[[rule]]\nid = "docs"',
         "execute",
     ),
 }
+
+
+SESSIONS = {
+    "agent claude": 'effect = "allow"\nagent = "claude"',
+    "mode plan": 'effect = "allow"\nmode = "plan"',
+    "user eve": 'effect = "allow"\nuser = "eve"',
+    "group dev": 'effect = "allow"\ngroup = "dev"',
+    "label team=core": 'effect = "allow"\nlabel = { team = "core" }',
+    "nobody to ask": 'effect = "deny"\ninteractive = false',
+}
+"""What a session must be for a rule to hold, and how that is told."""
 
 
 def policy(text: str, managed: str = "") -> Policy:
@@ -126,6 +142,14 @@ def test_what_loosens_is_shown_on_a_request(name: str) -> None:
     told = found(policy(BASE), policy(BASE.replace(before, after)))
     assert told.comparison.suspects
     assert any(part in change.request for change in told.loosenings), [c.request for c in told.loosenings]
+
+
+@pytest.mark.parametrize("session", SESSIONS)
+def test_a_rule_for_certain_sessions_is_tried_in_one(session: str) -> None:
+    ruled = policy(f'{BASE}[[rule]]\n{SESSIONS[session]}\ncommand = "make"\n')
+    sides = (policy(BASE), ruled) if "allow" in SESSIONS[session] else (ruled, policy(BASE))
+    told = found(*sides, most=200).loosenings
+    assert session in {change.session for change in told if change.request == "execute make"}
 
 
 def test_what_loosens_is_seen_from_the_other_side_as_tightening() -> None:
