@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 
 import pytest
 from msgspec.structs import replace
@@ -112,6 +112,25 @@ def test_what_a_dead_policyd_left_behind_comes_back_rejected(inbox: Inbox) -> No
     assert [one.id for one in inbox.abandoned()] == [ident] and inbox.abandoned() == []
 
 
+def test_whoever_asks_next_takes_away_what_killed_processes_left_and_no_more(inbox: Inbox) -> None:
+    folder = Path(inbox.directory)
+    running = Inbox(inbox.directory)
+    open_one, late = running.put(QUESTION, 60, uid=0), running.put(QUESTION, -200_000, uid=0)
+    row = json.loads((folder / f"{late}.json").read_text())
+    (folder / f"{late}.json").write_text(json.dumps({**row, "until": "2026-01-01T00:00:00+00:00"}))
+    (folder / "77-abcd.lock").touch()
+    for name, age in ((".old", 100_000), (".new", 10)):
+        (folder / name).touch()
+        os.utime(folder / name, (time() - age, time() - age))
+    before = {one.name for one in folder.iterdir()}
+    mine = inbox.put(QUESTION, 60, uid=0)
+    after = {one.name for one in folder.iterdir()}
+    assert before - after == {".old", "77-abcd.lock", f"{late}.json"}
+    assert [entry.rejected for entry in inbox.entries()] == ["", ""]
+    assert {entry.id for entry in inbox.entries()} == {open_one, mine}
+    running.close()
+
+
 @pytest.mark.parametrize("written", ["", "[]", "{", '"allow"', "null"])
 def test_an_answer_that_cannot_be_read_is_no_yes(inbox: Inbox, written: str) -> None:
     ident = inbox.put(QUESTION, 60, uid=0)
@@ -131,6 +150,9 @@ def test_an_answer_others_could_have_written_is_no_answer(inbox: Inbox) -> None:
 
 def test_a_full_inbox_is_a_failure_of_the_step(inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("policyd.storage.inbox.MOST", 2)
+    ended = Inbox(inbox.directory)
+    ended.put(QUESTION, 60, uid=0)
+    ended.close()  # what is rejected takes nobody's place
     inbox.put(QUESTION, 60, uid=0)
     inbox.put(QUESTION, 60, uid=0)
     with pytest.raises(InboxError, match="wait"):

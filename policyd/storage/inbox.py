@@ -6,7 +6,7 @@ Rules of this module:
    nonce and digest an answer must repeat: who cannot read it cannot answer.
 2. The first answer counts: it is linked into place, never over another.
 3. Each question names the process that asked, by a lock that process holds. A question whose process is gone comes
-   back rejected: nothing answers it any more.
+   back rejected: nothing answers it any more. What such a process left is taken away by the next one that asks.
 4. What cannot be written is a failure of the step; what cannot be read is no answer.
 """
 
@@ -91,7 +91,7 @@ class Inbox:
         }
         try:
             self._hold()
-            if len(self._names()) >= MOST:
+            if len(self._names()) >= MOST and sum(not one.rejected for one in self.entries()) >= MOST:
                 raise InboxError(f"{MOST} questions wait in the inbox already")
             self._write(self._path(ident), json.dumps(row).encode())
         except OSError as error:
@@ -135,8 +135,7 @@ class Inbox:
                 with suppress(OSError):
                     self._write(self._path(entry.id), json.dumps({**row, "rejected": entry.rejected}).encode())
                     fresh.append(entry)
-            if entry.rejected and datetime.now(UTC) - entry.until > KEPT:
-                self.remove(entry.id)
+        self._clear()
         return fresh
 
     def answer(self, ident: str, decision: str, *, option: str | None = None, message: str = "") -> None:
@@ -179,7 +178,7 @@ class Inbox:
         return Entry(ident, uid, asked, until, question, rejected)
 
     def _alive(self, owner: str) -> bool:
-        """Say whether the process that asked still holds its lock."""
+        """Say whether the process that asked still holds its lock; where it does not, take that away."""
         if owner == self._owner:
             return self._lock is not None
         if "/" in owner:
@@ -202,13 +201,32 @@ class Inbox:
         if self._lock is not None:
             return
         make_directory(self.directory)
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-        self._lock = os.open(self._owner_path(self._owner), flags, 0o600)
+        draft = self._draft()
+        self._lock = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.rename(draft, self._owner_path(self._owner))  # locked already: nobody takes its holder for dead
+        self._clear()
+
+    def _clear(self) -> None:
+        """Take away what processes that were killed left: locks, drafts, and questions that were shown long enough."""
+        now = datetime.now(UTC)
+        for entry in self.entries():
+            if entry.rejected and now - entry.until > KEPT:
+                self.remove(entry.id)
+        for name in self._listed():
+            if name.endswith(".lock"):
+                self._alive(name.removesuffix(".lock"))
+            elif name.startswith("."):
+                with suppress(OSError):
+                    if now.timestamp() - os.lstat(f"{self.directory}/{name}").st_mtime > KEPT.total_seconds():
+                        os.unlink(f"{self.directory}/{name}")
+
+    def _draft(self) -> str:
+        return f"{self.directory}/.{secrets.token_hex(8)}"
 
     def _write(self, path: str, data: bytes, *, fresh: bool = False) -> None:
         """Write a file whole or not at all; `fresh`: only if there is none."""
-        draft = f"{self.directory}/.{secrets.token_hex(8)}"
+        draft = self._draft()
         fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             with os.fdopen(fd, "wb") as file:
@@ -221,12 +239,14 @@ class Inbox:
             with suppress(OSError):
                 os.unlink(draft)
 
-    def _names(self) -> list[str]:
+    def _listed(self) -> list[str]:
         try:
-            names = os.listdir(self.directory)
+            return os.listdir(self.directory)
         except OSError:
             return []
-        idents = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+
+    def _names(self) -> list[str]:
+        idents = (name.removesuffix(".json") for name in self._listed() if name.endswith(".json"))
         return [ident for ident in idents if is_plain(ident)]
 
     def _path(self, ident: str) -> str:
