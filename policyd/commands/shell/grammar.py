@@ -30,17 +30,13 @@ from policyd.commands.shell.redirects import REDIRECTS
 from policyd.commands.shell.text import Text
 from policyd.commands.shell.words import Scanner
 from policyd.commands.state import Pair, union
-from policyd.commands.state.arithmetic import value
-from policyd.model import CONST, Word
+from policyd.commands.state.arithmetic import is_over, value
+from policyd.model import Word
 
 _GAPS = frozenset({"", " ", "\n", "  ", "\t", "\n\n", "\n  ", "\n    "})
 _SUBSTITUTIONS = frozenset({"command_substitution", "process_substitution", "arithmetic_expansion"})
 _STATEMENT_ENDS = frozenset({";", "\n", "&", "comment"})
 _MARKS = re.compile(r"\$[(\[{]|`|[<>]\(")
-_LITERAL_ARITHMETIC = re.compile(r"(?:0[xX][0-9A-Fa-f]++|[0-9\s+\-*/%()<>=!&|^~?:,])*+")
-_SETS = re.compile(r"(?<![<>=!])=(?!=)|\+\+|--").search
-_ARITHMETIC_NAME = re.compile(r"(?<![\w$}])(?:\$\{([A-Za-z_]\w*)\}|\$?([A-Za-z_]\w*))(?![\w${])", re.ASCII)
-"""A variable by itself: what touches another name or number is none, or another one."""
 _CHUNK = 256
 
 
@@ -283,22 +279,16 @@ class Reader(Text):
 
     def _arithmetic(self, node: Node) -> None:
         inner = self.source[node.start_byte + 2 : node.end_byte - 1].removeprefix("(").removesuffix(")")
-        constants = _ARITHMETIC_NAME.sub(self._number, inner)
-        if _LITERAL_ARITHMETIC.fullmatch(constants) and not _SETS(inner):
-            found = value(constants)
+        if is_over(inner, self.state.number):
+            found = value(inner, self.state.number)
             if found is None:
                 self.state.forget()  # it may be an error, behind which nothing of the line runs
             else:
-                self.printed = str(found)
+                self.printed = found
             return
         self.opaque(f"`{self.text(node.start_byte, node.end_byte)[:SHOWN]}` is evaluated, which may run something")
         self.state.names = dict.fromkeys(self.state.names)
         Scanner(self).live(node.start_byte + 2, node.end_byte, quotes=True)
-
-    def _number(self, name: re.Match[str]) -> str:
-        value = self.state.lookup(name[1] or name[2])
-        known = value is not None and value.kind is CONST and re.fullmatch(r"\d{1,18}", value.text)
-        return value.text if known and value is not None else name[0]
 
 
 def _first(run: Run, rest: str) -> Node | None:

@@ -21,7 +21,7 @@ from policyd.commands.shell import redirects
 from policyd.commands.shell.redirects import REDIRECTS
 from policyd.commands.shell.statements import call, command, conditional, declaration
 from policyd.commands.shell.words import Scanner
-from policyd.commands.state import Pair, then
+from policyd.commands.state import Pair, builtins, then
 from policyd.commands.state.moving import MOVERS
 
 if TYPE_CHECKING:
@@ -170,14 +170,13 @@ def group(reader: Reader, node: Node) -> Pair:
 
 def evaluated(reader: Reader, node: Node) -> Pair:
     """Read `(( … ))`: arithmetic, which may run a subscript."""
-    _computed(reader, node)
-    for name in re.findall(
-        r"([A-Za-z_]\w*)\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)", reader.text(node.start_byte, node.end_byte)
-    ):
-        reader.state.assign(name, None, plain=True)
+    state, shown = reader.state, reader.text(node.start_byte, node.end_byte)[:SHOWN]
+    inner = reader.source[node.start_byte + 2 : node.end_byte - 2]
+    closed = reader.source.startswith("))", node.end_byte - 2) and not state.lesser
+    builtins.compute(inner if closed else "[", state, reader.opaque, f"`{shown}`")
     reader.note(node)
     Scanner(reader).live(node.start_byte + 2, node.end_byte, quotes=True)
-    return reader.state.cwd, reader.state.cwd
+    return state.cwd, state.cwd
 
 
 def _computed(reader: Reader, node: Node) -> None:

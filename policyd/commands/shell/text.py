@@ -113,7 +113,7 @@ class Text(Struct):
 
     def is_outer(self, name: str) -> bool:
         """Say whether a variable comes from outside, or holds what is not known."""
-        return name not in _OWN and self.state.lookup(name) is None
+        return name not in _OWN and self.state.lookup(name) is None and not self.state.number(name)
 
     def spelled(self, text: str, start: int) -> list[Word]:
         """Return the words that `text` becomes; in a plain list that is the same wherever it stands."""

@@ -15,10 +15,10 @@ from typing import Protocol
 
 from policyd.commands.lexing import quoting
 from policyd.commands.lexing.plain import constant
-from policyd.commands.lexing.quoting import FRAIL, MANY, ONE, SURE
+from policyd.commands.lexing.quoting import FRAIL, MANY, ONE, SOME, SURE
 from policyd.commands.lexing.source import BRACE
 from policyd.commands.shell.tame import HERE
-from policyd.commands.state import State
+from policyd.commands.state import NUMBER, State
 from policyd.model import GLOB, UNKNOWN, Word
 
 QUICK = re.compile(r"[A-Za-z0-9_./@%+,:=-]+|'([^'\x04]*)'|\"([^\"$`\\\x04]*)\"").fullmatch
@@ -45,7 +45,7 @@ _LITERAL_SLICE = re.compile(r":\s*-?\d+\s*(?::\s*-?\d+\s*)?\}")
 _FAILS = re.compile(r"-\d|0\d|:?\?|\d*:[^}:]*\b0\d|\d*:\s*-?\d+\s*:\s*(?:-|0\d)").match
 """Subscripts and what stands behind them that may be an error, behind which nothing of the line runs."""
 _SPECIAL = "0123456789@*#?$!-"
-_WHOLE = re.compile(rf"{SURE}|{FRAIL}|(?:[A-Za-z0-9_/@%+,:=-]|\.|\\\.)+").fullmatch
+_WHOLE = re.compile(rf"{SURE}|{FRAIL}|{SOME}|(?:[A-Za-z0-9_/@%+,:=-]|\.|\\\.)+").fullmatch
 """Output that stays one word where a shell may divide it."""
 
 
@@ -135,7 +135,9 @@ class Scanner:
         text = self._home("".join(self.fields))
         if (SURE in text or FRAIL in text) and quoting.named(text) and not quoting.is_glob(text) and "~" not in text:
             return quoting.word(text, self.text[start:end])
-        if ONE in text or MANY in text or SURE in text or FRAIL in text or ":~" in text:
+        if text == SOME:
+            return NUMBER
+        if ONE in text or MANY in text or SOME in text or SURE in text or FRAIL in text or ":~" in text:
             return Word(quoting.decoded(self.text[start:end]), UNKNOWN)
         return constant(quoting.decoded(quoting.plain(text)))
 
@@ -310,7 +312,8 @@ class Scanner:
         elif value is None and name == "PWD" and self._alone(inside):
             self.buffer.append(".")
         elif value is None:
-            self._unknown(inside)
+            number = self.host.state.number(name) and (inside or "IFS" not in self.host.state.names)
+            self.buffer.append(SOME) if number else self._unknown(inside)
         elif value.kind is GLOB:
             self.buffer.append(quoting.renamed(value) if inside or "IFS" not in self.host.state.names else MANY)
             self.held = True
@@ -418,7 +421,7 @@ class Scanner:
             return text
         prefix, slash, rest = text.partition("/")
         user, colon, _ = prefix.partition(":")
-        if "\\" in user or ONE in user or MANY in user:
+        if "\\" in user or ONE in user or MANY in user or SOME in user:
             return "\\" + text
         if colon:  # bash ends the name there too, and may leave what follows as it is written
             return ONE + slash + rest

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from policyd.commands.lexing.plain import constant
-from policyd.commands.lexing.quoting import unknown
+from policyd.commands.lexing.quoting import SOME, unknown
 from policyd.commands.state.taint import loose
 from policyd.commands.state.variables import harmless
 from policyd.model import CONST, GLOB, UNKNOWN, Assignment, Word
@@ -63,6 +63,8 @@ _DYNAMIC = frozenset(
     ]
 )
 """Variables that do not keep what is put into them."""
+NUMBER = Word("$((…))", UNKNOWN)
+"""What a variable holds of which no more is known than that it is a whole number, in digits, maybe with a sign."""
 
 
 _INTEGERS = frozenset(
@@ -73,7 +75,20 @@ _INTEGERS = frozenset(
 )
 """Variables that are numbers to bash or zsh: what is put into them is computed."""
 _NUMBER = re.compile(r"[0-9]{1,18}").fullmatch
+_DECIMAL = re.compile(r"0|-?[1-9][0-9]{0,17}").fullmatch
+"""What is no octal number to arithmetic."""
 _READ_ONLY = frozenset({"BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID"})
+
+
+def _is_number(value: Word) -> bool:
+    return value is NUMBER or (value.kind is CONST and _DECIMAL(value.text) is not None)
+
+
+def met(left: Word | None, right: Word | None) -> Word | None:
+    """Return what is known of a variable that holds one of two values."""
+    if left == right or left is None or right is None:
+        return left if left == right else None
+    return NUMBER if _is_number(left) and _is_number(right) else None
 
 
 def union(left: Cwd, right: Cwd) -> Cwd:
@@ -146,12 +161,18 @@ class State(Struct):
     def lookup(self, name: str) -> Word | None:
         """Return the value of a variable where it is known."""
         if name in self.names:
-            return self.names[name]
+            found = self.names[name]
+            return found if found is not NUMBER else None
         if name == "HOME":
             return constant(self.home)
         if name == "PWD" and len(self.cwd) == 1:
             return constant(self.cwd[0])
         return None
+
+    def number(self, name: str) -> str:
+        """Return the number that a variable holds, `SOME` if it is not known which; nothing for any other value."""
+        found = self.names.get(name)
+        return SOME if found is NUMBER else found.text if found is not None and _is_number(found) else ""
 
     def bind(self, name: str, value: Word | None) -> None:
         """Set a variable to what is known of it."""
@@ -159,12 +180,12 @@ class State(Struct):
 
     def assign(self, name: str, value: Word | None, *, exported: bool = False, plain: bool = True) -> None:
         """Set a variable as the text does; `plain` is a statement, `for` or `read`."""
-        if name in _INTEGERS and not (value is not None and value.kind is CONST and _NUMBER(value.text)):
+        digits = value is NUMBER or (value is not None and value.kind is CONST and _NUMBER(value.text))
+        if name in _INTEGERS and not digits:
             self.told(f"`{name}` evaluates what is put into it, which may run something")
         if name in self.fixed or name in _READ_ONLY:
             self.forget()  # it may be an error, behind which nothing of the line runs
-        known = value is not None and value.kind is not UNKNOWN and self.fold and len(value.text) <= _VALUE
-        self.bind(name, value if known else None)
+        self.bind(name, self._kept(name, value))
         if harmless(name, value) or (plain and not exported and loose(name)):
             return
         found = Assignment(name, value if value is not None else unknown("$" + name), exported)
@@ -174,6 +195,14 @@ class State(Struct):
             self.taint_all("more variables are set than are followed")
         else:
             self.taint += (found,)
+
+    def _kept(self, name: str, value: Word | None) -> Word | None:
+        """Return what is known of a variable that is set, or may have been."""
+        if value is None or len(value.text) > _VALUE:
+            return None
+        if self.fold:
+            return value if value is NUMBER or value.kind is not UNKNOWN else None
+        return met(NUMBER, self.names.get(name)) if _is_number(value) else None
 
     def forget(self) -> None:
         """Trust no value any more, and none that is set from here on."""
@@ -197,12 +226,8 @@ class State(Struct):
     def join(self, other: Mapping[str, Word | None]) -> None:
         """Keep only the values that are the same on both of two ways to this point."""
         if self.names != other:
-            missing = object()
             names = self.names
-            self.names = {
-                name: names.get(name) if names.get(name, missing) == other.get(name, missing) else None
-                for name in {**names, **other}
-            }
+            self.names = {name: met(names.get(name), other.get(name)) for name in {**names, **other}}
 
 
 NO_NAMES: Mapping[str, Word | None] = {}

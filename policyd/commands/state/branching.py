@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from policyd.commands.state import Cwd, Pair, State, union
+from policyd.commands.state import NUMBER, Cwd, Pair, State, union
 from policyd.model import CONST, UNKNOWN, Word
 
 Read = Callable[[], Pair]
@@ -99,19 +99,22 @@ def repeated(state: State, text: str, condition: Read, body: Read, *, until: boo
     return repeat(state, text, once)
 
 
+def _may_set(text: str, name: str) -> bool:
+    return re.search(rf"(?<![$\w{{]){name}\b|\{{{name}:?=", text) is not None
+
+
 def repeat(state: State, text: str, once: Read) -> Pair:
     """Read the loop `text`, whose body runs any number of times."""
     start, fold = state.cwd, state.fold
     state.fold = False
-    for name in state.names:
-        literal = re.escape(name)
-        if re.search(rf"(?<![$\w{{]){literal}\b|\{{{literal}:?=", text):
-            state.names[name] = None
+    set_there = [name for name in state.names if _may_set(text, name)]
+    state.names.update({name: NUMBER if state.number(name) else None for name in set_there})
     before, known = (state.taint, state.tainted), dict(state.names)
     end = union(*once())
     changed = any(state.names.get(name) != value for name, value in known.items())
     if (state.taint, state.tainted) != before or end != start or changed:
         state.join(known)
+        state.names.update(dict.fromkeys(set_there))
         state.cwd = start if end == start else ()
         end = union(*once())
     state.fold = fold and state.fold_kept

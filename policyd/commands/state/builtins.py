@@ -15,7 +15,9 @@ import re
 from collections.abc import Callable, Iterator
 
 from policyd.commands.lexing.plain import constant
-from policyd.commands.state import Pair, State
+from policyd.commands.lexing.quoting import SOME
+from policyd.commands.state import NUMBER, Pair, State
+from policyd.commands.state.arithmetic import changed, is_over
 from policyd.commands.state.moving import MOVERS, forget_stack, move
 from policyd.commands.state.taint import TAINTS_ALL
 from policyd.model import CONST, UNKNOWN, Assignment, Word
@@ -34,6 +36,7 @@ IDLE = frozenset(
         "export",
         "false",
         "getopts",
+        "let",
         "local",
         "pwd",
         "read",
@@ -187,12 +190,22 @@ def _wait(words: Words, state: State, opaque: Opaque) -> None:
 
 
 def _let(words: Words, state: State, opaque: Opaque) -> None:
-    opaque("`let` evaluates its arguments, which may run something")
     for word in words:
-        name = re.match(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*[-+*/%&|^<>]*=", word.text)
-        if name is not None:
-            state.assign(name[1], None, plain=False)
-    state.names = dict.fromkeys(state.names)
+        compute(word.text if word.kind is CONST and not state.lesser else "[", state, opaque, "`let`")
+
+
+def compute(text: str, state: State, opaque: Opaque, shown: str) -> None:
+    """Evaluate an arithmetic expression, which may set a variable, or run a subscript."""
+    found = changed(text, state.number)
+    if found is None and is_over(text, state.number):
+        state.forget()  # it may be an error
+    elif found is None:
+        opaque(f"{shown} is evaluated, which may run something")
+        state.names = dict.fromkeys(state.names)
+        for name in re.findall(r"([A-Za-z_]\w*)\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)", text):
+            state.assign(name, None)
+    elif found[0]:
+        state.assign(found[0], NUMBER if found[1] == SOME else constant(found[1]))
 
 
 def _test(words: Words, state: State, opaque: Opaque) -> None:
