@@ -5,13 +5,30 @@ from __future__ import annotations
 import json
 
 import pytest
+from msgspec.structs import replace
 
+from policyd.model import (
+    Action,
+    Context,
+    Decision,
+    Effect,
+    Judged,
+    Layer,
+    PathRef,
+    Request,
+    RuleRef,
+    Source,
+    Workspace,
+)
 from policyd.session import Record, Settings, Side
-from tests.playbook import Play, ScriptedDecider
+from policyd.session.doors import passes_unasked
+from policyd.session.ports import Verdict
+from tests.playbook import Play, ScriptedDecider, moment
 from tests.realwire import Wire, methods
 from tests.test_session_judge import ASK_ALL
 
 TERMINAL, WRITE = "terminal/create", "fs/write_text_file"
+RULE = RuleRef(Layer.USER, "r", Effect.ASK)
 
 
 def passes_after(approved: str, **terminal: object) -> bool:
@@ -123,6 +140,27 @@ def test_a_permission_to_look_into_a_file_settles_one_read(kind: str, *, settles
     sent = [methods(wire.door("fs/read_text_file", at, path=file), "client") for at in (9, 10)]
     assert sent[0] == [["session/request_permission"], ["fs/read_text_file"]][settles]
     assert "fs/read_text_file" not in sent[1]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"possible": (RULE,)},
+        {"floors": ("it is policyd's own",)},
+        {"hits": (RULE,)},
+        {"action": Action(frozenset({"read"}), path=PathRef("/etc/x", ("/etc/x",)))},
+        {"action": Action(frozenset({"read"}), opaque="nobody knows what")},
+    ],
+)
+def test_a_read_passes_unasked_where_nothing_but_a_default_asks_about_any_of_it(changed: dict[str, object]) -> None:
+    read = Action(frozenset({"read"}), path=PathRef("/w/a", ("/w/a",), inside=True))
+    free = Judged(read, Effect.ASK, defaults=(RULE,))
+    for found in ((), (replace(free, **changed),), (free, replace(free, **changed)), (replace(free, **changed), free)):
+        decision = Decision(Effect.ASK, Source.DEFAULT, "", actions=found)
+        request = Request("s", "", "", (), tuple(one.action for one in found), side_door="fs/read_text_file")
+        verdict = Verdict(request, decision, Context(Workspace("/w", ("/w",), ("/w",), "/home"), moment(0.0).wall))
+        assert passes_unasked(verdict, Settings()) is (found != () and not changed)
 
 
 def test_texts_shown_for_other_files_allow_no_text_of_a_file_that_was_only_named() -> None:

@@ -160,6 +160,7 @@ SWITCHES: list[tuple[str, str, dict[str, object], bool]] = [
     ("nobody-knows", "session/set_config_option", {"configId": "theme", "value": "auto"}, False),
     ("nobody-knows", "session/set_config_option", {"configId": "approval", "value": "bypassPermissions"}, True),
     (CLAUDE, "session/set_config_option", {"configId": "approval", "value": "dont-ask"}, True),
+    ("gptme", "session/set_mode", {"modeId": "default"}, True),
 ]
 
 
