@@ -398,7 +398,8 @@ def _cargo_fmt(called: Called, parsed: Parsed) -> Finding:
     if any(word != Word("--check") for word in parsed.operands):
         return Finding(harm="it hands more than `--check` to rustfmt")
     checks = parsed.has("--check") or parsed.operands
-    return Finding(harm="" if checks else "without `--check` it writes")
+    written = () if checks else (Use("edit", Word("."), Reach.CONTENT),)
+    return Finding(written, harm="" if checks else "without `--check` it writes")
 
 
 CHECKERS: Mapping[str, Checker] = {

@@ -22,13 +22,24 @@ from policyd.commands.argv import scripts
 from policyd.commands.argv.options import Given, Parsed, constant, is_long, key, parse, tail, unread
 from policyd.commands.argv.programs import Called, Program, called
 from policyd.commands.dialects import foreign
-from policyd.commands.files import gitplaces, mentions, ondisk, sentwords, untold
+from policyd.commands.files import gitplaces, mentions, ondisk, sentwords, tools, untold
 from policyd.commands.files.mentions import PIECES, file_url, mounted, one_piece
 from policyd.commands.files.roles import peeks, reach_of, slots
 from policyd.commands.files.targets import LINKED, Targets, fillers, made, targets
 from policyd.commands.matching import views
 from policyd.commands.matching.patterns import plain_name
-from policyd.model import READ_KINDS, Filesystem, FileUse, Reach, Role, SimpleCommand, UrlUse, Word, WordKind
+from policyd.model import (
+    READ_KINDS,
+    WRITE_KINDS,
+    Filesystem,
+    FileUse,
+    Reach,
+    Role,
+    SimpleCommand,
+    UrlUse,
+    Word,
+    WordKind,
+)
 
 FILE_ROLES = frozenset({"read", "search", "edit", "delete", "move"})
 PLACES = {**{role: role for role in FILE_ROLES}, "place": "search"}
@@ -204,6 +215,10 @@ def _look(argv: tuple[Word, ...], fed: bool) -> _Uses:
     if known is None or not plain_name(program):
         for word in words:
             found.mention(word)
+    tool = tools.run(views.names(program), words)
+    if tool:
+        written = [use for use in _look(tool, fed).files if use.kind in WRITE_KINDS and use.role is not Role.MENTION]
+        found.files += [replace(use, carried=True) for use in written]
     return found
 
 
@@ -214,13 +229,13 @@ def _known(found: _Uses, call: Called) -> None:
     finding = scripts.check(call, parsed)
     _options(found, call.program, parsed, only_runs=finding.handled)
     found.opaque.extend(finding.opaque)
+    found.endings = call.program.ended(parsed)
     for use in finding.uses:
         found.skips_hidden = use.skips_hidden
         found.file(use.kind, use.word, use.reach)
     found.changed = untold.changed(call, parsed)
     found.skips_hidden = bool(call.program.hidden) and not parsed.has(*call.program.hidden)
     if not finding.handled:
-        found.endings = call.program.ended(parsed)
         _operands(found, call.program, parsed)
 
 
