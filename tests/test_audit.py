@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from policyd import audit
 from policyd.audit import masks
+from policyd.audit.cleaning import SEARCHED, SHORT, VALUES_LISTED, tidy
 from policyd.audit.masks import CONTEXTS, TOKENS, find
-from policyd.audit.record import SEARCHED, SHORT, VALUES_LISTED, tidy
 from policyd.model import (
     Action,
     Agent,
@@ -22,6 +22,7 @@ from policyd.model import (
     Effect,
     Judged,
     Layer,
+    Mode,
     PathRef,
     Request,
     RuleRef,
@@ -193,6 +194,36 @@ def test_a_line_is_at_most_16_kib_and_says_what_was_cut() -> None:
     assert len(data) <= audit.LINE_LIMIT
     kept = json.loads(data)
     assert "[cut " in kept["title"] and kept["actions_cut"] > 0 and kept["whole"].startswith("sha256:")
+
+
+def test_a_record_with_more_fields_than_fit_a_line_keeps_what_names_it() -> None:
+    row = a_record(command("ls"), **{f"field {number}": "x" * 60 for number in range(500)})
+    data = audit.line(row, 1, audit.FIRST)
+    assert len(data) <= audit.LINE_LIMIT
+    assert json.loads(data).keys() >= {"id", "effect", "revision", "seq", "prev", "whole"}
+
+
+def test_what_is_no_text_for_json_is_recorded_all_the_same() -> None:
+    row = a_record(command("cat", "\udcff"), title="a\udcffb", note=frozenset({"x"}))
+    data = json.loads(audit.line(row, 1, audit.FIRST))
+    assert data["effect"] == "allow" and "a" in data["title"] and "x" in data["note"]
+
+
+def test_what_rules_may_ask_about_a_session_is_recorded() -> None:
+    space = Workspace("/w", ("/w", "/v"), ("/w",), "/home/dev")
+    context = Context(space, NOW, mode=Mode("plan"), interactive=True, labels={"a": "1"}, managed_labels={"b": "2"})
+    judged = Judged(command("ls"), Effect.ASK, granted=Effect.ALLOW)
+    row = audit.record(Decision(Effect.ASK, Source.DEFAULT, "", actions=(judged,)), None, context, id="d")
+    told = {key: row[key] for key in ("mode", "labels", "roots", "sound", "interactive", "managed_labels")}
+    assert told == {
+        "mode": "plan",
+        "labels": {"a": "1", "b": "2"},
+        "roots": ["/w", "/v"],
+        "sound": ["/w"],
+        "interactive": True,
+        "managed_labels": ["b"],
+    }
+    assert isinstance(row["actions"], list) and row["actions"][0]["granted"] == "allow"
 
 
 @pytest.mark.slow

@@ -12,19 +12,9 @@ be fooled by a line and no secret is kept.
 from __future__ import annotations
 
 from policyd.audit.actionrows import action_row
+from policyd.audit.lines import FIRST, LINE_LIMIT, broken, digest, line, link
 from policyd.audit.masks import mask, mask_words
-from policyd.audit.record import (
-    FIRST,
-    LINE_LIMIT,
-    SCHEMA,
-    broken,
-    digest,
-    event,
-    line,
-    link,
-    record,
-    timestamp,
-)
+from policyd.audit.record import SCHEMA, event, record, timestamp
 
 __all__ = [
     "FIRST",
