@@ -24,7 +24,7 @@ MARKS = 4
 SHORTEST = 64
 """The least limit: below it nothing could be announced."""
 
-_PLAIN = re.compile(r"[!-~]+(?: [!-~]+)*")
+_PLAIN = re.compile(rf"[!-~]+(?: {{1,{RUN}}}[!-~]+)*")
 _ASCII = re.compile(rf" {{{RUN + 1},}}|[ -~]")
 _NAMED = {"\n": "⏎", "\t": "⇥"}
 _SIGNS = frozenset("⟨⟩⏎⇥")

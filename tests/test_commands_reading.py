@@ -877,6 +877,22 @@ def test_words_count_with_the_parts_however_deep_they_are_wrapped() -> None:
     assert sum(len(command.argv) for command in found.commands) <= A_PART * PARTS + WORDS
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "; ".join(f"export A{number}=$B" for number in range(2_000)),
+        "".join(f"A{number}=1 " for number in range(500)) + "ls\n" + "timeout 5 " * 20 + "ls\n",
+        ("timeout 5 " * 30 + "ls " + "f " * 1_000 + "\n") * 60,
+    ],
+    ids=["what was set before", "wrappers"],
+)
+def test_what_goes_with_the_words_of_a_command_counts_as_they_do(text: str) -> None:
+    found = reading(text)
+    levels_of = [levels(Reading((command,))) for command in found.commands]
+    weight = sum(len(each.argv) + len(each.taint) for found in levels_of for each in found)
+    assert weight <= A_PART * PARTS + 40 * WORDS
+
+
 def test_of_very_many_reasons_the_first_are_told() -> None:
     found = reading("".join(f"$v{number};" for number in range(1_000)))
     assert len(found.opaque) == REASONS + 1 and "more parts" in found.opaque[-1]

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from policyd.grants import Clock, Grant, GrantBook, Offer, key, offers
 from policyd.grants.literal import escape, join, split, unescape
+from policyd.grants.offers import MOST_MEMBERS
 from policyd.grants.programs import covered, prefix
 from policyd.model import (
     Action,
@@ -449,6 +450,11 @@ def test_nothing_is_offered_for_menus_nor_where_a_rule_forbids_it() -> None:
     short = offers(asking, decision(asking, replace(ASKS, remember="session")), context(), root=ROOT)
     assert {one.scope for one in short} == {"session"}
     assert offers(asking, replace(decision(asking), effect=Effect.DENY), context(), root=ROOT) == ()
+
+
+def test_nothing_is_offered_for_more_than_a_person_can_know() -> None:
+    assert offered(request(*(run("make", str(at)) for at in range(MOST_MEMBERS))))
+    assert not offered(request(*(run("make", str(at)) for at in range(MOST_MEMBERS + 1))))
 
 
 def test_user_scope_is_never_offered_for_commands_or_project_paths() -> None:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from policyd.grants import keys
 from policyd.model import Action, Effect, Mode, Option, Request, Role
 from policyd.prompts import (
     Choice,
@@ -31,6 +32,7 @@ from policyd.prompts import (
     unasked,
     usable,
 )
+from policyd.prompts import question as prompts_question
 from policyd.prompts.clients import CAREFUL
 from policyd.prompts.diffs import difference
 from tests.asking import ASKS, OPTIONS, ROOT, context, decision, fetch, request, run, touch
@@ -539,6 +541,26 @@ def test_what_a_call_carries_makes_another_question() -> None:
     assert len(prints) == 2
     assert question(tool_call={"toolCallId": "c"}).fingerprint == question(tool_call={"toolCallId": "d"}).fingerprint
     assert question(tool_call={"rawInput": {1: {2}}}).fingerprint, "what is no JSON has one too"
+
+
+def test_the_text_that_many_commands_share_is_told_once_and_still_makes_another_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[int] = []
+
+    def digest(value: object) -> str:
+        told.append(len(repr(value)))
+        return keys.digest(value)
+
+    def asking(shared: str, many: int) -> Request:
+        parts = [run("make", whole=shared, args={"command": shared}) for _ in range(many)]
+        commands = [replace(part.command, fed=shared, texts=((shared,),)) for part in parts if part.command]
+        return request(*(replace(part, command=one) for part, one in zip(parts, commands, strict=True)))
+
+    monkeypatch.setattr(prompts_question, "digest", digest)
+    prints = {question(asking(text * 10_000, 50)).alike for text in ("a", "b")}
+    assert len(prints) == 2
+    assert max(told) < 50_000 + 50 * 1_000
 
 
 def test_at_most_eight_are_open_and_twenty_a_minute_begun() -> None:

@@ -95,7 +95,8 @@ class GrantBook(Struct, frozen=True):
     def _opened(self, agent: str, member: Key, actions: Iterable[Action]) -> Iterable[Grant]:
         if member.resource == "command" and not all(_stays_inside(action) for action in actions if significant(action)):
             return ()
-        leads = (member.words[:count] for count in range(1, len(member.words) + 1))
+        longest = max((len(lead) for _, lead in self._open), default=0)
+        leads = (member.words[:count] for count in range(1, min(len(member.words), longest) + 1))
         candidates = (grant for lead in leads for grant in self._open.get((agent, lead), ()))
         return [grant for grant in candidates if covers(grant.members[0], member)]
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -120,6 +121,12 @@ def digest(value: object) -> str:
     return sha256(json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()).hexdigest()
 
 
+@lru_cache(4)
+def _digest_of(text: str) -> str:
+    """Return the digest of a text that the commands in it share."""
+    return digest(text)
+
+
 def _command(action: Action, command: SimpleCommand, kinds: tuple[str, ...], roots: tuple[str, ...]) -> Key | None:
     assigned = (*command.taint, *command.env)
     words = (*command.argv, *(one.value for one in assigned))
@@ -134,8 +141,8 @@ def _command(action: Action, command: SimpleCommand, kinds: tuple[str, ...], roo
         cwd=_set(relative(place, roots) for place in action.cwd),
         env=tuple((one.name, one.value.text) for one in assigned),
         via=command.via,
-        fed=command.fed if command.fed in {"", "|"} else digest(command.fed),
-        whole=digest(action.whole) if action.whole else "",
+        fed=command.fed if command.fed in {"", "|"} else _digest_of(command.fed),
+        whole=_digest_of(action.whole) if action.whole else "",
     )
 
 

@@ -3,7 +3,7 @@
 1. The exact action, in this session, then in this project; then at most one generalisation; then the same denial.
    For a compound only the exact set of its actions.
 2. Nothing is offered that would not settle the same request again: no offers for menus, for an ask with a floor, where
-   an action has no key, or where a rule that asks says `remember = "never"`.
+   an action has no key, for more than `MOST_MEMBERS` actions, or where a rule that asks says `remember = "never"`.
 3. An agent that has no name, and no profile either, cannot be told from another one: it gets the session only.
 4. `user` scope is offered only if every action is a URL, a tool or a path outside the project.
 """
@@ -27,6 +27,8 @@ from policyd.model import MEMORY, Action, Context, Decision, Effect, Judged, Req
 PLACES = {"session": "in this session", "project": "in this project", "user": "in every project"}
 VERBS = {"read": "reading", "edit": "editing", "delete": "deleting", "move": "moving", "search": "searching"}
 SHOWN = 200
+MOST_MEMBERS = 200
+"""Actions that one answer may be remembered for: more than anybody reads."""
 
 
 class Offer(Struct, frozen=True):
@@ -92,7 +94,7 @@ def offers(
     `root` is the project's real path; `allows=False` (the policy's lock refuses grants): only denials.
     """
     roots = spellings(root, context)
-    members = _members(request, decision.actions, roots)
+    members = _members(request, decision.actions, roots) if _is_few(request) else ()
     longest = min((decision.remember, *(one.memory for one in decision.actions)), key=MEMORY.__getitem__)
     if decision.effect is not Effect.ASK or request.menu or not members or longest == "never":
         return ()
@@ -105,6 +107,11 @@ def offers(
     opened = _opened([one for one in exact if one.scope != "user"][-1], decision.actions)
     denials = [Offer(Effect.DENY, scope, agent, members, text, root) for scope in scopes if scope != "user"]
     return (*([*exact, *opened] if allows else []), *denials)
+
+
+def _is_few(request: Request) -> bool:
+    """Say whether a person may know what an answer is remembered for."""
+    return sum(map(significant, request.actions)) <= MOST_MEMBERS
 
 
 def _members(request: Request, judged: Sequence[Judged], roots: tuple[str, ...]) -> tuple[Key, ...]:

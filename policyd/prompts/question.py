@@ -214,9 +214,35 @@ def _object(action: Action) -> str:
 def _alike(request: Request, decision: Decision, context: Context, tool_call: Mapping[str, object]) -> str:
     told = {name: value for name, value in tool_call.items() if name not in {"toolCallId", "status", "_meta"}}
     options = [[one.id, one.kind, one.name] for one in request.options]
-    actions = [repr(one.action) for one in decision.actions]
+    shared = _Shared()
+    actions = [shared.told(one.action) for one in decision.actions]
     place = [context.agent.name, context.agent.profile, context.workspace.cwd or ""]
     try:
-        return digest([place, request.title, request.side_door, options, actions, told, request.shown])
+        return digest([place, request.title, request.side_door, options, actions, [*shared.texts], told, request.shown])
     except (TypeError, ValueError, RecursionError):
-        return digest([place, request.call_id, actions, repr(told)])
+        return digest([place, request.call_id, actions, [*shared.texts], repr(told)])
+
+
+class _Shared:
+    """What actions have in common, each thing once: a text of a thousand commands is in every one of them."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, int] = {}
+        self._numbers: dict[int, int] = {}
+
+    def number(self, value: object) -> int:
+        """Return the place in `texts` of a value that is kept elsewhere for as long as this is used."""
+        found = self._numbers.get(id(value))
+        if found is None:
+            found = self._numbers[id(value)] = self.texts.setdefault(repr(value), len(self.texts))
+        return found
+
+    def told(self, action: Action) -> str:
+        """Return all of an action, with numbers for what others may have too."""
+        command = action.command
+        common: list[object] = [action.whole, action.args, action.cwd]
+        if command is not None:
+            common += [command.fed, command.taint, command.cwd, *command.texts]
+            command = replace(command, fed="", taint=(), cwd=(), texts=())
+        action = replace(action, whole="", args=None, cwd=(), command=command)
+        return f"{[self.number(one) for one in common]} {action}"

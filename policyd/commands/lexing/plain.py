@@ -260,11 +260,12 @@ def _compound(whole: _Divided, word: re.Match[str], part: Part) -> int:
         if head is None:
             return 0
         keyword, at = "do", head.end()
+    part.lists = lists = []
     while keyword not in _CLOSING:
         taken = _list(whole, at, _BEHIND[keyword])
         if taken is None:
             return 0
-        part.lists = (*part.lists, (keyword, taken[0]))
+        lists.append((keyword, taken[0]))
         keyword, at = taken[1][1], taken[1].end()
     whole.depth -= 1
     return at

@@ -83,7 +83,7 @@ class Run(Struct):
         Raises:
             FullError: there were `PARTS` before.
         """
-        self.left -= 1 + len(command.argv) // A_PART
+        self.left -= 1 + _words(command) // A_PART
         if self.left < 0:
             raise FullError(f"more than {PARTS} parts")
         self.commands.append(command)
@@ -93,6 +93,14 @@ class Run(Struct):
         """Return what was found."""
         reasons = told(self.reasons) if self.reasons else ()
         return Reading(tuple(self.commands), tuple(self.files), tuple(self.urls), reasons, tuple(self.backs))
+
+
+def _words(command: SimpleCommand) -> int:
+    """Return how many words have to be looked at: those of the wrapped command and of what was set before too."""
+    count, inner = len(command.argv) + len(command.taint) + len(command.env), command.inner
+    while inner is not None:
+        count, inner = count + len(inner.argv), inner.inner
+    return count
 
 
 def told(reasons: Iterable[str]) -> tuple[str, ...]:
