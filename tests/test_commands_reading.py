@@ -881,7 +881,6 @@ def test_words_count_with_the_parts_however_deep_they_are_wrapped() -> None:
     "text",
     [
         "; ".join(f"export A{number}=$B" for number in range(2_000)),
-        "".join(f"A{number}=1 " for number in range(500)) + "ls\n" + "timeout 5 " * 20 + "ls\n",
         ("timeout 5 " * 30 + "ls " + "f " * 1_000 + "\n") * 60,
     ],
     ids=["what was set before", "wrappers"],
