@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import random
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from policyd.grants import Grant
 from policyd.model import Decision, Effect, Layer
 from policyd.policy import Policy, PolicySource, load
-from policyd.session import Reloaded, Settings, Side
+from policyd.session import Reloaded, Remember, Settings, Side
 from policyd.session.judge import Judge
 from tests.playbook import MACROS, Play, ScriptedDecider, moment
 from tests.realwire import ONCE, Wire
 from tests.test_session_bounds import sent
-from tests.test_session_judge import CLAUDE, CODEX, HOME
+from tests.test_session_judge import CLAUDE, CODEX, HOME, modes
 
 ROOT = "/home/dev/app"
 PATHS = tuple(f"{ROOT}/{name}" for name in ("a/x", "b/y", "link", "secrets/key"))
@@ -139,3 +142,30 @@ def test_what_a_reload_announces_is_said_in_open_sessions_but_not_each_time() ->
     for _ in range(3):
         play._keep(play.connection.handle(Reloaded("the policy is broken"), moment(play.time)))
     assert len([line for line in sent(play.commands, Side.CLIENT) if "the policy is broken" in str(line)]) == 1
+
+
+@pytest.mark.parametrize(
+    ("run", "kept"),
+    [
+        ("run", [("session", "run", timedelta(hours=12), "zed"), ("project", "", timedelta(days=2), "zed")]),
+        ("", [("project", "", timedelta(days=2), "zed")]),
+    ],
+)
+def test_an_answer_is_remembered_for_this_run_or_as_long_as_settings_say(run: str, kept: list[object]) -> None:
+    wire = Wire(agent=CLAUDE, settings=Settings(run=run, grants_max_age=timedelta(days=2)))
+    wire.client(id=0, method="initialize", params={"protocolVersion": 1, "clientInfo": {"name": "zed"}})
+    wire.agent(id=0, result={"agentInfo": {"name": CLAUDE, "version": "1"}})
+    wire.open(**modes("default"))
+    call: dict[str, Any] = {
+        "title": "make",
+        "rawInput": {"command": "make"},
+        "_meta": {"claudeCode": {"toolName": "Bash"}},
+    }
+    wire.update("tool_call", toolCallId="t", **call)
+    for ident, option in enumerate(("policyd-always-1", "policyd-always-2")):
+        asked = wire.request(ident, **call)[0]
+        wire.time += 1
+        wire.client(id=asked["id"], result={"outcome": {"outcome": "selected", "optionId": option}})
+    told = [grant for one in wire.commands if isinstance(one, Remember) for grant in one.grants]
+    grants = [one for one in told if isinstance(one, Grant)]
+    assert [(one.scope, one.run, one.until - one.created, one.client) for one in grants] == kept
