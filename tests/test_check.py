@@ -106,6 +106,25 @@ def test_json_says_everything_a_program_needs(home: Path, capsys: pytest.Capture
     assert (whole["ok"], whole["warnings"], whole["rules"]) == (True, 1, 1)
 
 
+def test_a_project_that_cannot_be_read_is_a_mistake_and_what_is_not_read_a_note(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / "app").mkdir()
+    (home / "app/.policyd").write_text("no directory")
+    (home / "rules").mkdir()
+    (home / "rules/notes.txt").write_text("")
+    given = ["--home", str(home / "home"), "--no-managed", "--cwd", str(home / "app"), "--json"]
+    assert main(["check", str(home / "rules"), *given]) == 2
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    place = {"layer": "project", "file": f"{home}/app/.policyd", "line": 0}
+    assert {key: told[0][key] for key in place} == place
+    assert told[0]["found"].startswith("not safe to read: it is no directory")
+    assert [one["found"].rpartition("/")[2] for one in told if one.get("severity") == "note"] == [
+        "notes.txt is not read: policy files end in .toml",
+        "rules holds no policy: policy files end in .toml",
+    ]
+
+
 def test_expand_shows_the_sets_in_use(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rules = '[[rule]]\neffect = "deny"\npath = ["@src"]\n[[rule]]\neffect = "deny"\ncommand = "@network"\n'
     text = '[sets]\nsrc = ["src/**"]\n' + rules

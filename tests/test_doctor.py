@@ -173,6 +173,9 @@ def test_an_agents_settings_may_have_comments(home: Path) -> None:
     assert policyd("doctor", "--agent", "opencode", cwd=work, home=home).returncode == 0
     said = policyd("init", "--agent", "opencode", "--write", cwd=work, home=home)
     assert said.returncode == 2 and "opencode.jsonc is there" in said.stderr
+    path.write_text("{")
+    said = policyd("doctor", "--agent", "opencode", cwd=work, home=home)
+    assert said.returncode == 1 and f"{path} cannot be read" in said.stdout
 
 
 def test_an_agent_whose_mode_is_left_alone_is_to_mend(home: Path) -> None:

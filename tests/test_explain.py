@@ -170,10 +170,14 @@ def test_a_request_where_a_file_is_meant_is_told_how_it_is_named(
 
 
 def test_the_evidence_is_shown_with_its_place(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = request(title="Edit", kind="edit", rawInput={"path": "src/a.py"}, locations=[{"path": "src/b.py"}])
-    said = explain(house, transcript(house, asked), capsys=capsys)
-    for part in ("rawInput.path =", "location src/b.py", "found in rawInput.path", "found in locations[0].path"):
+    diff = {"type": "diff", "path": "src/c.py", "oldText": "a", "newText": "b"}
+    text = {"type": "content", "content": {"type": "text", "text": "look"}}
+    places = {"rawInput": {"path": "src/a.py"}, "locations": [{"path": "src/b.py"}], "content": [diff, text]}
+    said = explain(house, transcript(house, request(title="Edit", kind="edit", **places)), capsys=capsys)
+    for part in ("rawInput.path =", "location src/b.py", "diff of src/c.py", 'text "look"'):
         assert part in said
+    for place in ("rawInput.path", "locations[0].path", "content diff 0"):
+        assert f"found in {place}" in said
 
 
 def test_what_an_agent_wrote_cannot_rewrite_the_screen(house: Path, capsys: pytest.CaptureFixture[str]) -> None:

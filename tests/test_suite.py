@@ -79,6 +79,10 @@ def test_cases_that_hold_pass(folder: Path, capsys: pytest.CaptureFixture[str]) 
     said = capsys.readouterr().out
     assert "no case made these rules decide: user:push" in said
     assert said.endswith("2 passed, 0 failed\n")
+    assert main(["test", write(folder, cases), "--json"]) == 0
+    *told, whole = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(one["rules"], one["failure"]) for one in told] == [(["user:no-env"], None)] * 2
+    assert whole["unused"] == ["user:push"]
 
 
 def test_a_transcript_is_decided_request_by_request(folder: Path) -> None:

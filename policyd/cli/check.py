@@ -113,10 +113,7 @@ def project(args: argparse.Namespace, where: Places) -> Found:
     if args.no_project:
         return Found()
     root = os.path.abspath(args.project or args.cwd or os.getcwd())
-    found = policies.project(root, TrustStore(where.trust))
-    if found.broken:
-        raise PolicyError([Diagnostic(os.path.join(root, ".policyd"), 0, "", found.broken)])
-    return found
+    return policies.whole_project(root, TrustStore(where.trust))
 
 
 def show(report: Report) -> None:

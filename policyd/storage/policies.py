@@ -41,7 +41,7 @@ from policyd.storage.strictfile import (
     read_own,
     read_strictly,
 )
-from policyd.storage.trust import ProjectFiles, TrustStore, read_project
+from policyd.storage.trust import FOLDER, ProjectFiles, TrustStore, read_project
 
 ENDING, SUITE = ".toml", "_test.toml"
 PLACE, SETTINGS = "policies.d", "policyd.toml"
@@ -217,9 +217,21 @@ def read_plain(path: str) -> bytes:
 def project(root: str, trust: TrustStore) -> Found:
     """Return the policy files of a workspace root, trusted or not; what cannot be read makes it broken."""
     try:
+        return whole_project(root, trust)
+    except PolicyError as error:
+        return Found(broken=str(error))
+
+
+def whole_project(root: str, trust: TrustStore) -> Found:
+    """Return the policy files of a workspace root, trusted or not.
+
+    Raises:
+        PolicyError: they cannot be read.
+    """
+    try:
         files = read_project(root)
     except OSError as error:
-        return Found(broken=str(refused(os.path.join(root, ".policyd"), error, Layer.PROJECT)))
+        raise PolicyError([refused(os.path.join(root, FOLDER), error, Layer.PROJECT)]) from error
     return as_project(files, trusted=trust.trusts(files))
 
 
