@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from policyd.actions import profiles
 from policyd.cli import advice, inforce, jsonc
@@ -194,6 +195,17 @@ def test_what_the_user_could_change_is_named(state: inforce.InForce) -> None:
     assert parts["program"].path == str(ROOT / "policyd")
     assert parts["interpreter"].path == sys.executable
     assert parts["program"].why == tiers.changeable(str(ROOT / "policyd"))
+
+
+def test_who_could_answer_for_a_person_is_named(state: inforce.InForce, tmp_path: Path) -> None:
+    assert state.loaded is not None
+    hook = tmp_path / "hook"
+    hook.touch()
+    os.makedirs(state.places.inbox)
+    settings = replace(state.loaded.settings, prompt=("client", f"command:{hook}", "inbox"))
+    state.loaded = replace(state.loaded, settings=settings)
+    parts = {part.what: part.path for part in tiers.tier(state).parts}
+    assert (parts["prompt"], parts["inbox"]) == (str(hook), state.places.inbox)
 
 
 def test_a_file_of_ones_own_could_be_changed(home: Path) -> None:

@@ -85,9 +85,17 @@ def own_files(state: InForce) -> Iterator[tuple[str, str]]:
         ("policies", (places.user_policies,)),
         ("grants", (places.grants,)),
         ("trust", (places.trust,)),
+        ("inbox", (places.inbox,)),
+        ("prompt", programs(state)),
         ("audit", (state.audit.rstrip("/"), DAEMON_AUDIT)),
     )
     yield from ((what, path) for what, paths in named for path in paths if os.path.lexists(path))
+
+
+def programs(state: InForce) -> tuple[str, ...]:
+    """Return the programs that answer for a person."""
+    steps = state.loaded.settings.prompt if state.loaded else ()
+    return tuple(step.partition(":")[2] for step in steps if step.startswith("command:"))
 
 
 def packages() -> Iterator[tuple[str, str]]:
