@@ -138,6 +138,14 @@ def test_status_says_that_a_broken_policy_keeps_a_proxy_from_starting(home: Path
     assert "would not start" in said.stdout
 
 
+def test_status_says_of_a_project_that_cannot_be_read_that_everything_in_it_asks(home: Path, tmp_path: Path) -> None:
+    (tmp_path / ".policyd").touch()
+    said = policyd("status", cwd=tmp_path, home=home)
+    assert said.returncode == 1
+    assert said.stdout.count("it is no directory") == 1
+    assert said.stdout.endswith("in force; in this project everything is at least ask\n")
+
+
 def test_a_program_cannot_trust_a_project(home: Path, project: Path) -> None:
     said = policyd("trust", cwd=project, home=home)
     assert said.returncode == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from msgspec import Struct, field, to_builtins
 from msgspec.structs import replace
@@ -125,13 +126,10 @@ def unwritable(path: str) -> str:
 
 def look_at_trust(state: InForce) -> None:
     """Say whether the project's policy, if it has one, is trusted."""
-    try:
+    with suppress(OSError):  # which is why all of it is `broken`
         project = read_project(state.root)
-    except OSError as error:
-        state.problems.append(str(error))
-        return
-    if project.files:
-        state.trusted = TrustStore(state.places.trust).trusts(project)
+        if project.files:
+            state.trusted = TrustStore(state.places.trust).trusts(project)
 
 
 def layer_facts(state: InForce) -> list[dict[str, object]]:
