@@ -882,13 +882,20 @@ def test_words_count_with_the_parts_however_deep_they_are_wrapped() -> None:
     [
         "; ".join(f"export A{number}=$B" for number in range(2_000)),
         ("timeout 5 " * 30 + "ls " + "f " * 1_000 + "\n") * 60,
+        "env -S " * 2_000 + "ls",
+        "echo " + "{1..99} " * 2_000,
     ],
-    ids=["what was set before", "wrappers"],
+    ids=["what was set before", "wrappers", "texts in texts", "braces"],
 )
 def test_what_goes_with_the_words_of_a_command_counts_as_they_do(text: str) -> None:
     found = reading(text)
     levels_of = [levels(Reading((command,))) for command in found.commands]
-    weight = sum(len(each.argv) + len(each.taint) for found in levels_of for each in found)
+    weight = sum(
+        len(each.argv) + len(each.taint) + len(each.behind) + sum(map(len, each.texts))
+        for found in levels_of
+        for each in found
+    )
+    assert any("parts" in reason for reason in found.opaque)
     assert weight <= A_PART * PARTS + 40 * WORDS
 
 

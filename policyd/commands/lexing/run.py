@@ -57,13 +57,13 @@ class Run(Struct):
         """Note a part that could not be understood."""
         self.reasons[reason] = None
 
-    def spend(self) -> None:
-        """Count one part.
+    def spend(self, words: int = 0) -> None:
+        """Count one part, with words that have to be looked at.
 
         Raises:
             FullError: there were `PARTS` before.
         """
-        self.left -= 1
+        self.left -= 1 + words // A_PART
         if self.left < 0:
             raise FullError(f"more than {PARTS} parts")
 
@@ -83,9 +83,7 @@ class Run(Struct):
         Raises:
             FullError: there were `PARTS` before.
         """
-        self.left -= 1 + _words(command) // A_PART
-        if self.left < 0:
-            raise FullError(f"more than {PARTS} parts")
+        self.spend(_words(command))
         self.commands.append(command)
         return len(self.commands) - 1
 

@@ -332,6 +332,7 @@ def _inner(run: Run, state: State, call: Call, level: _Level, inner: Inner, scri
                 index, pair = simple(run, state, within, script)
             if behind:
                 run.commands[index] = replace(run.commands[index], behind=behind)
+                run.spend(len(behind))
             return pair
         first = len(run.commands)
         pair = _script(run, state, level, inner, (cwd, via), script)
@@ -350,7 +351,7 @@ def _far(run: Run, state: State, index: int, inner: Inner, script: Script) -> No
     call = Call(inner.argv, "")
     with suppress(FullError):  # whatever stands among its words is suspected besides
         _inner(there, apart, call, _Level(inner.argv, (), ()), inner, script)
-    run.left = there.left
+    run.left, run.looks = there.left, there.looks
     run.commands[index] = replace(run.commands[index], far=tuple(there.commands))
 
 
@@ -368,6 +369,7 @@ def _written_out(run: Run, first: int, call: Call, level: _Level) -> None:
         return
     words = call.behind + tuple([word.text for word in level.argv])
     alone = len(run.commands) == first + 1
+    run.spend(len(words))
     for index in range(first, len(run.commands)):
         found = run.commands[index]
         behind = _behind(call, level, found.argv) if alone and not found.behind else found.behind

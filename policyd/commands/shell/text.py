@@ -103,6 +103,8 @@ class Text(Struct):
             return [Word(text, UNKNOWN, "", text[0] == "$")]
         else:
             words = self.spelled(text, start)
+            if len(words) > 1:
+                self.run.spend(len(words))
             if len(text) > _LONGEST or not plainwords.is_constant(text) or words[0].kind is UNKNOWN:
                 return words  # what is not understood must be said again
         if len(text) <= _LONGEST:
