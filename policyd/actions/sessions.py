@@ -21,7 +21,7 @@ from policyd.actions.evidence import FINISHED, Call
 from policyd.actions.messages import absolute, listed
 from policyd.actions.seen import Seen
 from policyd.actions.toolcall import table
-from policyd.model import TABLE, Filesystem, SimpleCommand, WordKind, Workspace
+from policyd.model import MOVERS, TABLE, Filesystem, SimpleCommand, WordKind, Workspace
 
 MOST_CALLS = 10_000
 MOST_PLACES = 16
@@ -30,7 +30,6 @@ MOST_PENDING = 64
 MOST_READ = 64 * 1024
 """Characters of a command that are read for all the places it may begin in."""
 FORGOTTEN = "what was said of the call before is not all known any more"
-MOVERS = frozenset({"cd", "chdir", "pushd", "popd"})
 SOURCES = frozenset({"source", "."})
 COMMANDS = ("command", "cmd", "commands")
 DIRECTORIES = (

@@ -16,6 +16,7 @@ from policyd.model.requests import Action, Agent, Context, Mode, Option, Request
 from policyd.model.shell import (
     CONST,
     GLOB,
+    MOVERS,
     UNKNOWN,
     Assignment,
     FileUse,
@@ -48,6 +49,7 @@ __all__ = [
     "GLOB",
     "KINDS",
     "MEMORY",
+    "MOVERS",
     "READ_KINDS",
     "TABLE",
     "UNKNOWN",

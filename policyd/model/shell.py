@@ -22,6 +22,10 @@ CONST, GLOB, UNKNOWN = WordKind.CONST, WordKind.GLOB, WordKind.UNKNOWN
 """The kinds by names of their own: a member of an enumeration is looked up in three classes, many times a word."""
 
 
+MOVERS = frozenset({"cd", "chdir", "pushd", "popd"})
+"""Builtins that take a shell to another directory: here, for a start loads nothing that reads commands."""
+
+
 class Word(Struct, frozen=True, gc=False, cache_hash=True):
     """One word of a command after quote removal, brace expansion and folding of what is constant."""
 

@@ -26,10 +26,10 @@ from policyd.commands.nested.inner import MORE_INPUT, Inner, Unwrapped, Words, b
 from policyd.commands.nested.wrapper_programs import CONTAINERS
 from policyd.commands.nested.wrapper_table import SHELLS
 from policyd.commands.state import Cwd, Pair, State, builtins, enter
-from policyd.commands.state.moving import MOVERS, leads
+from policyd.commands.state.moving import leads
 from policyd.commands.state.taint import TAINTS_ALL, loose
 from policyd.commands.state.variables import HARMLESS
-from policyd.model import CONST, UNKNOWN, Assignment, SimpleCommand, Word
+from policyd.model import CONST, MOVERS, UNKNOWN, Assignment, SimpleCommand, Word
 
 MORE = Word("…", UNKNOWN, many=True)
 """Words that were not read."""

@@ -22,7 +22,7 @@ from policyd.commands.shell.redirects import REDIRECTS
 from policyd.commands.shell.statements import call, command, conditional, declaration
 from policyd.commands.shell.words import Scanner
 from policyd.commands.state import Pair, builtins, then
-from policyd.commands.state.moving import MOVERS
+from policyd.model import MOVERS
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -18,9 +18,9 @@ from policyd.commands.lexing.plain import constant
 from policyd.commands.lexing.quoting import SOME
 from policyd.commands.state import NUMBER, Pair, State
 from policyd.commands.state.arithmetic import changed, is_over
-from policyd.commands.state.moving import MOVERS, forget_stack, move
+from policyd.commands.state.moving import forget_stack, move
 from policyd.commands.state.taint import TAINTS_ALL
-from policyd.model import CONST, UNKNOWN, Assignment, Word
+from policyd.model import CONST, MOVERS, UNKNOWN, Assignment, Word
 
 Words = tuple[Word, ...]
 Opaque = Callable[[str], None]

@@ -16,14 +16,13 @@ import re
 
 from policyd.commands.lexing.plain import constant
 from policyd.commands.state import LOST, Cwd, Pair, State, Trail, enter, union
-from policyd.model import CONST, UNKNOWN, Assignment, Word
+from policyd.model import CONST, MOVERS, UNKNOWN, Assignment, Word
 
 Words = tuple[Word, ...]
 
 MOVES = frozenset({"cd", "chdir"})
-STACK = frozenset({"pushd", "popd"})
+STACK = MOVERS - MOVES
 """Builtins that move by the stack of directories."""
-MOVERS = MOVES | STACK
 _LEADS = frozenset({"CDPATH", "HOME", "OLDPWD", "PWD"})
 """Variables that say where `cd` leads."""
 _MEMORY = frozenset({"CDPATH", "DIRSTACK", "OLDPWD"})
