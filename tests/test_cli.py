@@ -188,7 +188,9 @@ def test_a_person_trusts_exactly_these_bytes(home: Path, project: Path) -> None:
 
 def test_trust_is_taken_back_by_any_program(home: Path, project: Path) -> None:
     assert trust_on_a_terminal(project, home, b"y\n") == 0
+    (project / ".policyd").chmod(0o777)  # and from what is not safe to read
     assert policyd("trust", "--remove", cwd=project, home=home).returncode == 0
+    (project / ".policyd").chmod(0o755)
     assert policyd("trust", "--show", cwd=project, home=home).returncode == 1
 
 

@@ -40,13 +40,13 @@ def run(args: argparse.Namespace) -> int:
     """Show, trust or distrust; return the exit code."""
     root = os.path.abspath(os.path.expanduser(args.project))
     where = places.find(home=args.home)
-    project = read_project(root)
     store = TrustStore(where.trust)
-    if args.remove:
+    if args.remove:  # of what cannot be read too
         return removed(args, store, root)
-    if args.show:
-        return shown(args, store, project)
-    return asked(args, where, store, project)
+    project = read_project(root)
+    if not project.files:
+        return failed("trust", f"there is no policy in {project.root}/.policyd")
+    return shown(args, store, project) if args.show else asked(args, where, store, project)
 
 
 def removed(args: argparse.Namespace, store: TrustStore, root: str) -> int:
@@ -59,17 +59,11 @@ def removed(args: argparse.Namespace, store: TrustStore, root: str) -> int:
 
 def shown(args: argparse.Namespace, store: TrustStore, project: ProjectFiles) -> int:
     """Say whether the project is trusted as it stands."""
-    if not project.files:
-        return failed("trust", f"there is no policy in {project.root}/.policyd")
     trusted = store.trusts(project)
     noted = store.note(project.root)
     words = "trusted" if trusted else "changed since it was trusted: it only tightens" if noted else "not trusted"
-    facts = {
-        "project": project.root,
-        "trusted": trusted,
-        "digest": project.digest,
-        "files": [n for n, _ in project.files],
-    }
+    names = [name for name, _ in project.files]
+    facts = {"project": project.root, "trusted": trusted, "digest": project.digest, "files": names}
     said = f"{project.root}: {words} ({counted(len(project.files), 'file')}, {project.digest})"
     say_or_tell([facts], [said], as_json=args.json)
     return DONE if trusted else NO
@@ -77,8 +71,6 @@ def shown(args: argparse.Namespace, store: TrustStore, project: ProjectFiles) ->
 
 def asked(args: argparse.Namespace, where: Places, store: TrustStore, project: ProjectFiles) -> int:
     """Show what would be trusted, ask, and write it down."""
-    if not project.files:
-        return failed("trust", f"there is no policy in {project.root}/.policyd")
     lines, broken = summary(where, project)
     if broken:
         say(broken, error=True)
