@@ -17,7 +17,7 @@ from policyd.session.judge import Judge
 from tests.playbook import MACROS, Play, ScriptedDecider, moment
 from tests.realwire import ONCE, Wire
 from tests.test_session_bounds import sent
-from tests.test_session_judge import CLAUDE, CODEX, HOME, modes
+from tests.test_session_judge import CLAUDE, CODEX, HOME
 
 ROOT = "/home/dev/app"
 PATHS = tuple(f"{ROOT}/{name}" for name in ("a/x", "b/y", "link", "secrets/key"))
