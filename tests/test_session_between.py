@@ -155,7 +155,7 @@ def test_an_answer_is_remembered_for_this_run_or_as_long_as_settings_say(run: st
     wire = Wire(agent=CLAUDE, settings=Settings(run=run, grants_max_age=timedelta(days=2)))
     wire.client(id=0, method="initialize", params={"protocolVersion": 1, "clientInfo": {"name": "zed"}})
     wire.agent(id=0, result={"agentInfo": {"name": CLAUDE, "version": "1"}})
-    wire.open(**modes("default"))
+    wire.open("s", modes={"currentModeId": "default"})
     call: dict[str, Any] = {
         "title": "make",
         "rawInput": {"command": "make"},
