@@ -26,7 +26,7 @@ from policyd.cli.ending import DONE, UsageError, complain
 from policyd.cli.explain import asked
 from policyd.cli.explain.text import explain, nearly
 from policyd.cli.facts import result_facts
-from policyd.cli.replay import Result
+from policyd.cli.replay import Replay, Result
 from policyd.cli.saying import give, tell
 from policyd.model import Effect, Source
 
@@ -74,29 +74,33 @@ def explained(args: argparse.Namespace) -> Iterator[Explained]:
     table = asked.named(args)
     asked.check_kinds(args.example)
     asked.check_files(args.files)
-    past = asked.past(args) if args.record else None
-    if past is not None:
-        yield recorded(past, args)
+    if args.record:
+        yield recorded(asked.past(args), args)
         return
-    if (args.example or table) and not args.cwd:
+    requests = [*args.example, *filter(None, [table])]
+    if requests and not args.cwd:
         args.cwd = os.getcwd()
     loaded = loading.load(args)
     for note in loaded.in_force().notes:
         complain("explain", note)
-    for request in (*args.example, *([table] if table else ())):
+    for request in requests:
         replay = replaying(args, loaded)
         yield Explained(replay.written(request), (), replay.authorizer)
-    if not (args.files or args.example or table) and sys.stdin.isatty():
+    if not (args.files or requests) and sys.stdin.isatty():
         raise UsageError(NOTHING)
-    for name in args.files or ([] if args.example or table else ["-"]):
-        replay = replaying(args, loaded)
-        talk = replay.authorizer.conversation
-        with opened(name) as lines:
-            for result in replay.run(lines):
-                known = () if result.error or result.request.side_door else talk.evidence(result.line.params)
-                yield Explained(result, known, replay.authorizer)
-        for note in replay.notes:
-            complain("explain", f"{source(name)}: {note}")
+    for name in args.files or ([] if requests else ["-"]):
+        yield from of_transcript(name, replaying(args, loaded))
+
+
+def of_transcript(name: str, replay: Replay) -> Iterator[Explained]:
+    """Yield what is decided of a transcript; what was left out of it is told on stderr."""
+    talk = replay.authorizer.conversation
+    with opened(name) as lines:
+        for result in replay.run(lines):
+            known = () if result.error or result.request.side_door else talk.evidence(result.line.params)
+            yield Explained(result, known, replay.authorizer)
+    for note in replay.notes:
+        complain("explain", f"{source(name)}: {note}")
 
 
 def recorded(past: asked.Past, args: argparse.Namespace) -> Explained:
