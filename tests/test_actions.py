@@ -183,6 +183,40 @@ def test_who_is_no_subagent_is_moved_by_no_announcement() -> None:
     assert conversation.workspace("unknown").roots == ("/srv/other",)
 
 
+TWICE: list[tuple[list[tuple[str, dict[str, Any]]], str]] = [
+    ([("s", {})], ""),
+    ([("child", {})], " (in ?)"),
+    ([("child", {}), ("s", {})], ""),
+    ([("s", {}), ("child", {})], ""),
+    ([("child", {"status": "completed"})], ""),
+    ([("child", {"toolCallId": "another"})], ""),
+]
+
+
+@pytest.mark.parametrize(("told_of_it", "where"), TWICE)
+def test_nobody_says_where_a_call_works_that_is_open_in_another_session(
+    told_of_it: list[tuple[str, dict[str, Any]]], where: str
+) -> None:
+    conversation = talk()
+    for ident, fields in told_of_it:
+        made = {"sessionUpdate": "tool_call", "toolCallId": "c", "title": "x", **fields}
+        conversation.observe("a2c", {"method": "session/update", "params": {"sessionId": ident, "update": made}})
+    assert ask(conversation, kind="execute", rawInput={"command": "make"})[0] == f"execute $ make{where}"
+    assert ask(conversation, kind="execute", rawInput={"command": "make", "cwd": "/srv"})[0].startswith(
+        "execute $ make (in /srv)"
+    )
+
+
+def test_a_relative_path_of_a_subagents_call_may_be_anywhere() -> None:
+    conversation = talk()
+    made = {"sessionUpdate": "tool_call", "toolCallId": "c", "title": "x"}
+    conversation.observe("a2c", {"method": "session/update", "params": {"sessionId": "child", "update": made}})
+    assert ask(conversation, kind="read", rawInput={"path": "/srv/a"}) == ["read /srv/a"]
+    found = ask(conversation, kind="read", rawInput={"path": "a"})
+    assert found[-1] == "read opaque: the path is relative, and nobody says to what"
+    assert ask(conversation, toolCallId="d", kind="read", rawInput={"path": "a"}) == ["read /home/dev/project/a"]
+
+
 def test_replayed_history_supports_no_request() -> None:
     conversation = talk()
     load = {"sessionId": "s", "cwd": "/home/dev/project", "mcpServers": []}

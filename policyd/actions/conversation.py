@@ -29,7 +29,7 @@ from policyd.actions.identity import identify
 from policyd.actions.messages import allows, current_mode, id_key, listed, name_version, options_of, tool_call
 from policyd.actions.profiles import Profile
 from policyd.actions.seen import Seen
-from policyd.actions.sessions import FORGOTTEN, Machine, Session, stated
+from policyd.actions.sessions import FORGOTTEN, Machine, Session, elsewhere, stated
 from policyd.actions.toolcall import keyed
 from policyd.model import EMPTY, TABLE, Action, Agent, Mode, Request, Workspace
 
@@ -364,7 +364,7 @@ class Conversation:
         before: list[str] = []
         evidence = self._found([] if fault else self._named(session, asked), asked, options)
         for found in evidence:
-            derived = self._seen(session, before).derive(found, profile)
+            derived = self._seen(session, before, found.call_id).derive(found, profile)
             before.append(found.call_id)
             actions += shifted(derived, len(actions)) if actions else derived
         if profile.data.covers and session.bereft:
@@ -390,16 +390,16 @@ class Conversation:
         """Return the surroundings of session `ident`; `.policyd` of each root is policyd's own too."""
         return self._seen(self.session(ident)).around
 
-    def _seen(self, session: Session, before: Iterable[str] = ()) -> Seen:
+    def _seen(self, session: Session, before: Iterable[str] = (), call: str = "") -> Seen:
         machine, workspace = self.machine, self._opened_workspace(session)
-        stands, known = self._stands(session, before), session.seen
-        if known is not None and known.around.workspace is workspace and known.around.cwds == stands:
+        away = elsewhere(call, session, self.sessions.values())
+        stands, known = () if away else self._stands(session, before), session.seen
+        lost = away or (self.profile.data.adrift and session.lost)
+        if known and (known.around.cwds, known.around.adrift) == (stands, lost) and known.around.workspace is workspace:
             return known
-        own = tuple(f"{root.rstrip('/')}/.policyd" for root in workspace.roots)
-        reserved = (*machine.reserved, *own)
+        reserved = (*machine.reserved, *(f"{root.rstrip('/')}/.policyd" for root in workspace.roots))
         roams = self.profile.data.sticky_files or self.profile.data.shared
-        adrift = self.profile.data.adrift and session.lost
-        around = Surroundings(workspace, machine.fs, machine.shell, reserved, session.servers, stands, roams, adrift)
+        around = Surroundings(workspace, machine.fs, machine.shell, reserved, session.servers, stands, roams, lost)
         session.seen = Seen(around)
         return session.seen
 

@@ -251,6 +251,14 @@ def stated(ident: str, params: Mapping[str, object], given: str | None) -> Sessi
     )
 
 
+def elsewhere(ident: str, session: Session, sessions: Iterable[Session]) -> bool:
+    """Say whether a call `session` asks about is open in another alone, a subagent's: nobody says where it works."""
+    own = session.calls.get(ident)
+    if not ident or (own is not None and own.open):
+        return False
+    return any((call := other.calls.get(ident)) is not None and call.open for other in sessions if other is not session)
+
+
 def _astray(command: SimpleCommand) -> bool:
     """Say whether a command may take the shell to a place that cannot be told."""
     if not command.argv:
