@@ -99,7 +99,8 @@ RULES: dict[str, tuple[str, ...]] = {
         "true", "false", "p1 1", "p2 1", '[ "$x" = a ]', "[[ $x == a ]]", '[ -n "$y" ]', "read -r x", "@move",
         "@command", "! @command", "test -f g", "test -d @word", "@assign",
     ),
-    "cond": ("$x == a", "-n $y", "-f g", "$x = @word", "! -d d", "a < b", "$x =~ a", "-z @word || $y == b"),
+    "cond": ("$x == a", "-n $y", "-f g", "$x = @word", "! -d d", "a < b", "$x =~ a", "-z @word || $y == b", "$x -gt 2",
+        '"$x" -eq "$y"', "$# -gt 1 || x -lt 3", "$? -ne 0"),
     "jump": (
         "break", "continue", "exit", "return", "break 2", "exit 1 2", "continue 2", "exit $x", "{ break; }",
         "{ p1 1; exit; }", "{ exit & }", "(exit)", "exit > nope/f", "exit | true", "command exit", "\\exit",
@@ -129,7 +130,8 @@ RULES: dict[str, tuple[str, ...]] = {
         "unset -f x", "declare -g x=@value", "x=@value; x=@value", "x=@value && y=$x", "x=@value || y=@value",
         "true && x=@value", "p2 0 || x=@value", "false && x=@value", "! x=@value", "OLDPWD=d", "PWD=d", "HOME=d",
         "CDPATH=d", "CDPATH=d:.", "x=1 y=$x p1 $x $y", "{ x=@value; }", "(x=@value)", "x=@value & wait",
-        "p3 a b | read x y", "x=$y", "x=1; ((x++))",
+        "p3 a b | read x y", "x=$y", "x=1; ((x++))", "x+=b", "x=(@words)", "x=(a 'b c')",
+        "x+=(@words)", "x=(a b); y=$x",
         "((x += 2))", "x=$((x+1))", "let x++", "let 'y = x * 2'", "x=5; y=$((x > 3))", "((y = x))", "x='a[$(p4 9)]'",
         "y=0; while ((y < 2)); do ((y++)); @use; done", "x=0; for v in @words; do ((x++)); done", "((x))", ": $((x))",
         "read x < nope", "export x=@value > nope/f", "readonly x", "wait -n",
@@ -156,6 +158,8 @@ RULES: dict[str, tuple[str, ...]] = {
         'p1 "$(pwd)"', "p3 @word", "p1 ~ ~+ ~-", "p1 $OLDPWD", "p1 $HOME", 'p1 "$@"', "p1 $# $1", "p1 ${x}k",
         "p1 $x$y", "p1 ${x:-$y}", "p1 ${#x} ${x%a}", "p1 $x > @target", "p1 $x < @file", "p1 < @target > @target",
         "p1 2> @target", "p1 $x >> @target", "p1 &> @target", "p1 @word <> @target", "p1 {$x,$y}", 'p1 "${x[@]}"',
+        'p1 "k${x[@]}l"', 'p1 "${x[1]}" "${x[0]}"', 'p1 {1,"${x[@]}"}',
+        'for v in "${x[@]}"; do p1 $v "$v"; done',
         "p1 $'$x'", "p1 '$x'", "p1 \\$x", "p1 $i", "p1 $v", "git $x",
     ),
     "target": (

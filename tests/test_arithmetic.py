@@ -62,6 +62,9 @@ def test_what_an_expression_sets_is_known_or_not_understood(text: str, expected:
 
 
 NUMBERS = [
+    "[[ $# -gt 1 && $? -eq 0 ]]", "x=5; [[ $x -lt 3 || x -gt x+1 ]]",
+    "i=0; while [[ \"$i\" -lt 3 ]]; do ((i++)); done",
+    "[[ -f a && ( 3 -lt 4 ) ]]", "(($# > 1)) && p $(($# - 1))",
     "i=1; ((i++)); p $i", "i=1; let i++ 'j = i + 3'; p $j", "i=1; ((i += 2 * i)); p $i",
     "i=1; ((i)) || p; p $((i + 1 > 1))",
     "i=0; for f in a b; do ((i++)); done; p $i", "i=-3; i=$((i+4)); p $i",
@@ -69,6 +72,8 @@ NUMBERS = [
     "i=0; while ((i < 3)); do p $i; let i++; done", "i=1; if a; then i=2; fi; p $((i * 2))",
 ]  # fmt: skip
 UNSURE = [
+    "[[ $x -lt 3 ]]", "[[ x -lt 3 ]]", "x=a; [[ $x -lt 3 ]]", "[[ -v x ]]", "[[ 3 -v 4 ]]", "[[ 1 -eq a[2] ]]",
+    "[[ 08 -eq 1 ]]", "x=08; [[ $x -eq 1 ]]", "[[ 1 -eq 2 -eq a ]]", "x=1; [[ $x$y -eq 1 ]]", "[[ $(a) -eq 1 ]]",
     "((x++))", "x='a[$(b)]'; while false; do x=5; done; : $((x))", "x='a[$(b)]'; for f in $n; do x=5; done; ((x))",
     "x='a[$(b)]'; while a; do break; x=5; done; let y=x", "x=1; read x; ((x))", "x=1; x=$(a); ((x))",
     "x=1; x=1$y; ((x))",

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from policyd.commands.lexing import quoting
-from policyd.commands.lexing.plain import Span
+from policyd.commands.lexing.plain import Span, constant
 from policyd.commands.lexing.plainwords import NO_PROGRAM
 from policyd.commands.lexing.run import SHOWN
 from policyd.commands.shell import redirects
@@ -23,7 +23,8 @@ from policyd.commands.shell.execute import Call, simple
 from policyd.commands.shell.redirects import REDIRECTS
 from policyd.commands.shell.tame import echoes
 from policyd.commands.shell.words import Scanner, glance
-from policyd.commands.state import Pair
+from policyd.commands.state import Pair, State
+from policyd.commands.state.arithmetic import is_number
 from policyd.model import CONST, UNKNOWN, Assignment, Word
 
 if TYPE_CHECKING:
@@ -158,8 +159,10 @@ def environment(text: Text, places: Iterable[Span], *, prefix: bool) -> tuple[As
     return tuple([found for found in read if found is not None])
 
 
-def assignment(text: Text, start: int, end: int, *, prefix: bool, listed: bool = False) -> Assignment | None:
-    """Read `name=value`; without a command behind it, it sets the variable. `listed`: the value is a list."""
+def assignment(
+    text: Text, start: int, end: int, *, prefix: bool, items: Sequence[Word] | None = None
+) -> Assignment | None:
+    """Read `name=value`; without a command behind it, it sets the variable. `items`: the value is a list of those."""
     match = _ASSIGNED.match(text.source, start, end)
     text.run.spend()
     if match is None:
@@ -171,13 +174,26 @@ def assignment(text: Text, start: int, end: int, *, prefix: bool, listed: bool =
         Scanner(text).live(match.start(2), match.end(2), quotes=True)
     elif match[2] and match[2] != f"[{int(match[2][1:-1])}]":
         text.state.forget()  # no number is written so: an error, behind which nothing of the line runs
-    value = None if listed else glance(text.source[match.end() : end]) or Scanner(text).value(match.end(), end)
+    if items is not None and not prefix and not match[2]:
+        text.state.fill(name, items, more=match[3] == "+=")
+        return None
+    value = (
+        None if items is not None else glance(text.source[match.end() : end]) or Scanner(text).value(match.end(), end)
+    )
     if match[2] or match[3] == "+=":
-        value = None
+        value = _appended(text.state, name, value) if not match[2] and not prefix else None
     if not prefix:
         text.state.assign(name, value)
         return None
     return Assignment(name, value if value is not None else quoting.unknown(text.text(start, end)))
+
+
+def _appended(state: State, name: str, value: Word | None) -> Word | None:
+    """Return what `name+=value` makes of a variable."""
+    before = state.lookup(name)
+    if before is None or value is None or before.kind is not CONST or value.kind is not CONST or state.lesser:
+        return None
+    return constant(before.text + value.text)
 
 
 def _assigned(reader: Reader, node: Node, end: int, *, prefix: bool) -> Assignment | None:
@@ -188,11 +204,12 @@ def _assigned(reader: Reader, node: Node, end: int, *, prefix: bool) -> Assignme
     reader.note(node)
     last = node.children[-1] if end == node.end_byte else None
     listed = last is not None and last.type == "array"
+    items: list[Word] | None = None
     if last is not None and listed:
-        reader.scan(reader.spans(last.children[1:-1]))
+        items = reader.scan(reader.spans(last.children[1:-1]))
         if _COMPUTED(reader.source, last.start_byte + 1, last.end_byte - 1):
             reader.opaque(f"a subscript in `{reader.text(start, end)[:SHOWN]}` is evaluated, which may run something")
-    return assignment(reader, start, end, prefix=prefix, listed=listed)
+    return assignment(reader, start, end, prefix=prefix, items=items)
 
 
 def declaration(reader: Reader, node: Node, behind: list[Node] | None = None) -> Pair:
@@ -270,13 +287,19 @@ def conditional(reader: Reader, node: Node, behind: list[Node] | None = None) ->
 
 def tested(text: Text, spans: Iterable[Span], shown: str) -> None:
     """Read what the words of `[[ … ]]` may run."""
-    for start, end in spans:
-        word = text.source[start:end]
-        if word in EVALUATES:
+    places = tuple(spans)
+    words = [text.source[start:end] for start, end in places]
+    for at, word in enumerate(words):
+        if word in EVALUATES and not _compares(words[at - 1 : at + 2], text.state):
             text.opaque(f"`{shown[:SHOWN]}` evaluates a number or name, which may run something")
         elif "[" in word:
             text.opaque(f"`{shown[:SHOWN]}` may evaluate a subscript, which may run something")
-        Scanner(text).live(start, end, quotes=False)
+        Scanner(text).live(*places[at], quotes=False)
+
+
+def _compares(words: Sequence[str], state: State) -> bool:
+    """Say whether two numbers stand around an operator."""
+    return len(words) == 3 and words[1] not in {"-v", "-R"} and all(is_number(one, state.number) for one in words[::2])
 
 
 def _atoms(reader: Reader, node: Node) -> Iterator[Node]:

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Protocol
 
 from policyd.commands.lexing import quoting
 from policyd.commands.lexing.plain import constant
 from policyd.commands.lexing.quoting import FRAIL, MANY, ONE, SOME, SURE
 from policyd.commands.lexing.source import BRACE
+from policyd.commands.shell.host import Host
 from policyd.commands.shell.tame import HERE
-from policyd.commands.state import NUMBER, State
+from policyd.commands.state import NUMBER
 from policyd.model import GLOB, UNKNOWN, Word
 
 QUICK = re.compile(r"[A-Za-z0-9_./@%+,:=-]+|'([^'\x04]*)'|\"([^\"$`\\\x04]*)\"").fullmatch
@@ -34,7 +34,9 @@ _SPLIT = re.compile(r"[\s*?\[\\]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUOTE = re.compile(r"['\"]")
 _OPENING = re.compile(rf"[{{{re.escape(BRACE)}]")
+_LONE = re.compile(rf"(?<!\$)[{{{re.escape(BRACE)}]")
 _BRACED_NAME = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_LISTED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\[(@|0|[1-9][0-9]{0,3})\]\}")
 _LIVE = re.compile(r"\\.|\$[(\[{]|`|[<>]\(", re.DOTALL)
 _BACKTICKS = re.compile(r"`((?:\\.|[^`\\])*)`", re.DOTALL)
 _ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
@@ -56,32 +58,6 @@ def glance(text: str) -> Word | None:
         return None
     inner = quick[quick.lastindex or 0]
     return constant(inner if inner.isascii() else quoting.decoded(inner))
-
-
-class Host(Protocol):
-    """What a scanner needs of the reader of the whole text."""
-
-    source: str
-    state: State
-    shown: bool
-    """Whether a grammar was asked where substitutions are (not for the text of a here-document)."""
-    printed: str
-    """What the substitution read last prints, as `tame.mark` says it."""
-
-    def opaque(self, reason: str) -> None:
-        """Note a part that is not understood."""
-
-    def substitution(self, start: int, end: int) -> int:
-        """Read the `$(…)`, `$((…))`, `<(…)` at `start`; return where it ends (at most `end`)."""
-
-    def closing(self, start: int, end: int) -> int:
-        """Return where the `${…}` at `start` ends, 0 where the grammar shows none."""
-
-    def ends_at(self, start: int) -> int:
-        """Return where the grammar ends the substitution at `start`, 0 where it shows none."""
-
-    def backticks(self, inner: str) -> None:
-        """Read the text between backticks, its escapes removed."""
 
 
 class Scanner:
@@ -347,6 +323,8 @@ class Scanner:
             self.at = name.end()
             self._variable(name[1], inside)
             return
+        if self._item(inside):
+            return
         many = self._parameter(self.at, self.end)
         end = self.host.closing(self.at, self.end)
         if not end:
@@ -358,6 +336,25 @@ class Scanner:
             self.buffer.append(MANY)
         else:
             self._unknown(inside)
+
+    def _item(self, inside: bool) -> bool:
+        """Put the items of a list that is known in the place of `"${a[@]}"`, one in that of `"${a[0]}"`."""
+        opened = self.opened
+        found = _LISTED.match(self.text, self.at, self.end) if inside and opened is not None else None
+        if found is None or opened is None or _LONE.search(self.text, opened.start(), self.end):  # braces come first
+            return False
+        items = self.host.state.items(found[1])
+        if found[2] != "@":
+            items = items[int(found[2]) : int(found[2]) + 1]
+        if not items:
+            return False
+        self.at = found.end()
+        for number, item in enumerate(items):
+            if number:
+                self._break()
+                self.held = True
+            self.buffer.append(quoting.working(constant(item)))
+        return True
 
     def _parameter(self, start: int, end: int) -> bool:
         """Note what the `${` at `start` would do beside giving a value; say whether it gives several words."""

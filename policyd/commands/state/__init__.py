@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -65,6 +65,10 @@ _DYNAMIC = frozenset(
 """Variables that do not keep what is put into them."""
 NUMBER = Word("$((…))", UNKNOWN)
 """What a variable holds of which no more is known than that it is a whole number, in digits, maybe with a sign."""
+LIST = "[@]"
+"""What stands behind the name under which the items of a list are kept."""
+_ENDS = "\0"
+"""Stands behind each of them: it is in no text."""
 
 
 _INTEGERS = frozenset(
@@ -175,8 +179,23 @@ class State(Struct):
         return SOME if found is NUMBER else found.text if found is not None and _is_number(found) else ""
 
     def bind(self, name: str, value: Word | None) -> None:
-        """Set a variable to what is known of it."""
+        """Set a variable to what is known of it; it is no list any more."""
         self.names[name] = None if name in _DYNAMIC or name in self.fixed else value
+        self.names.pop(name + LIST, None)
+
+    def items(self, name: str) -> tuple[str, ...]:
+        """Return what a list holds, nothing where that is not known."""
+        found = self.names.get(name + LIST)
+        return tuple(found.text.split(_ENDS)[:-1]) if found is not None else ()
+
+    def fill(self, name: str, words: Sequence[Word], *, more: bool) -> None:
+        """Make a variable a list, or put `more` into one."""
+        before = self.items(name) if more else ()
+        self.assign(name, None)
+        known = self.fold and name not in self.fixed and loose(name) and not self.lesser and not self.picky
+        if known and (before or not more) and all(word.kind is CONST and word.text[:1] != "[" for word in words):
+            text = "".join([f"{item}{_ENDS}" for item in (*before, *(word.text for word in words))])
+            self.names[name + LIST] = Word(text) if len(text) <= _VALUE else None
 
     def assign(self, name: str, value: Word | None, *, exported: bool = False, plain: bool = True) -> None:
         """Set a variable as the text does; `plain` is a statement, `for` or `read`."""

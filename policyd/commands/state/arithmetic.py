@@ -21,8 +21,9 @@ from policyd.commands.lexing.quoting import SOME
 _TOKEN = re.compile(
     r"[ \t\n]*(?:(0[xX][0-9A-Fa-f]{1,15}|0|[1-9][0-9]{0,17})(?![0-9A-Za-z_])|(\x11)|([<>=!]=|&&|\|\||[-+*/%()<>!]))"
 )
-_NAME = re.compile(r"(?<![\w$}])(?:\$\{([A-Za-z_]\w*)\}|(\$?)([A-Za-z_]\w*))(?![\w${\x11])", re.ASCII)
-"""A variable by itself: what touches another name or number is none, or another one."""
+_NAME = re.compile(r"(?<![\w$}])(?:\$\{([A-Za-z_]\w*)\}|(\$?)([A-Za-z_]\w*)|\$[#?])(?![\w${\x11])", re.ASCII)
+"""A variable by itself: what touches another name or number is none, or another one. `$#` and `$?` are numbers."""
+_HELD = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})", re.ASCII).fullmatch
 _CHANGE = re.compile(
     r"\s*(?:([A-Za-z_]\w*)(?:(\+\+|--)|\s*([-+*/%]?)=(?!=)(.*))|(\+\+|--)([A-Za-z_]\w*))\s*", re.ASCII | re.DOTALL
 ).fullmatch
@@ -66,6 +67,14 @@ def is_over(text: str, known: Known) -> bool:
     return _PLAIN(_NAME.sub(lambda name: _put(name, known), text)) is not None and _SETS(text) is None
 
 
+def is_number(word: str, known: Known) -> bool:
+    """Say whether a word of `[[ … ]]` surely is one number, or an expression over numbers."""
+    if len(word) > 1 and word[0] == word[-1] == '"':
+        word = word[1:-1]
+    held = _HELD(word)
+    return bool(known(held[1] or held[2])) if held is not None else value(word, known) is not None
+
+
 def changed(text: str, known: Known) -> tuple[str, str] | None:
     """Return the variable that an expression sets, with its value, and nothing twice where it sets none.
 
@@ -90,6 +99,8 @@ _SETS = re.compile(r"(?<![<>=!])=(?!=)|\+\+|--").search
 
 def _put(name: re.Match[str], known: Known) -> str:
     """Return the number in the place of a name, in parentheses where a sign would touch another."""
+    if name[0] in {"$#", "$?"}:
+        return f"({SOME})"
     found = known(name[1] or name[3])
     spelled = bool(name[1] or name[2])
     if not found or (spelled and found[0] in {"-", SOME}):  # it is put there as it is written: `$((1 -$x))`

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from policyd.commands.state import NUMBER, Cwd, Pair, State, union
+from policyd.commands.state import LIST, NUMBER, Cwd, Pair, State, union
 from policyd.model import CONST, UNKNOWN, Word
 
 Read = Callable[[], Pair]
@@ -100,6 +100,7 @@ def repeated(state: State, text: str, condition: Read, body: Read, *, until: boo
 
 
 def _may_set(text: str, name: str) -> bool:
+    name = name.removesuffix(LIST)
     return re.search(rf"(?<![$\w{{]){name}\b|\{{{name}:?=", text) is not None
 
 
