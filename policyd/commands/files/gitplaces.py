@@ -27,6 +27,11 @@ _MARKS = (".git", ".hg", ".svn", ".jj")
 """What the top of a working tree holds."""
 
 
+def is_git(argv: tuple[Word, ...]) -> bool:
+    """Say whether a command is git, wherever that lies; what only ends in the name is taken for it too."""
+    return argv[0].text.endswith("git")
+
+
 def placed(files: Sequence[FileUse], argv: tuple[Word, ...], cwd: Cwd, fs: Filesystem | None) -> list[FileUse]:
     """Return what a git command does to which files, each where it is meant."""
     call = called("git", argv[1:])
@@ -40,7 +45,7 @@ def placed(files: Sequence[FileUse], argv: tuple[Word, ...], cwd: Cwd, fs: Files
 
 def place(argv: tuple[Word, ...], cwd: Cwd) -> Cwd:
     """Return the directories a command works in: those of `-C` where it is git, else where it runs."""
-    call = called("git", argv[1:]) if argv[0].text.endswith("git") else None
+    call = called("git", argv[1:]) if is_git(argv) else None
     return cwd if call is None else _place(_moves(call), cwd)
 
 
@@ -48,7 +53,7 @@ def trees(argv: tuple[Word, ...], where: Cwd, fs: Filesystem | None) -> Iterator
     """Yield every working tree a command may change, as a path and where that begins: the tops, and what is named."""
     tops = [(fs and _top(here, fs, _MARKS)) or here for here in where]
     yield Word("."), tuple(dict.fromkeys(tops))
-    call = called("git", argv[1:]) if argv[0].text.endswith("git") else None
+    call = called("git", argv[1:]) if is_git(argv) else None
     if call is not None and call.before:
         yield from ((word, where) for word in parse(call.outer.syntax, call.before).values("--work-tree"))
 

@@ -25,7 +25,7 @@ def lying(program: Program | None, command: SimpleCommand, fs: Filesystem) -> It
     if program is None or not (program.words or program.inert):
         for name in islice(_options(command.argv, command.cwd, fs), 1):
             yield f"`{name}` lies where it runs and becomes an option"
-    if command.argv[0].text.endswith("git"):
+    if gitplaces.is_git(command.argv):
         for place in gitplaces.embedded(command.argv, command.cwd, fs):
             yield f"`{place}` is a repository inside another one, and git runs what its configuration names"
 

@@ -161,7 +161,7 @@ def uses(command: SimpleCommand, index: int, *, home: str = "", fs: Filesystem |
         placed = [replace(use, command=index, cwd=inner.cwd) for use in files]
     else:
         placed = [replace(use, command=index, cwd=inner.cwd, filled_from=fillers(found.targets, use)) for use in files]
-    if inner.argv[0].text.endswith("git") and [word for word in inner.argv if ":" in word.text or word.text == "-C"]:
+    if gitplaces.is_git(inner.argv) and [word for word in inner.argv if ":" in word.text or word.text == "-C"]:
         placed = [replace(use, command=index) for use in gitplaces.placed(placed, inner.argv, inner.cwd, fs)]
     if found.changed is not None:
         below = untold.below(found.changed, inner, found.carries("edit"), fs)
