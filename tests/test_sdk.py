@@ -117,8 +117,14 @@ def test_without_an_observer_no_path_is_allowed(workspace: Path) -> None:
 
 def test_a_message_that_could_not_be_taken_in_denies_what_follows(workspace: Path) -> None:
     guard = Guard(load(workspace.parent / "policy.toml"), home=str(workspace.parent))
-    guard.observe(object())
-    assert guard.broken
+    call = acp.schema.ToolCallUpdate(tool_call_id="c", title="ls", kind="execute", raw_input={"command": "ls -la"})
+    options = [acp.schema.PermissionOption(option_id="yes", name="Yes", kind="allow_once")]
+    person = Person("allow_once")
+    answers = []
+    for heard in (seen({"status": "pending"}), object()):
+        guard.observe(heard)
+        answers.append(asyncio.run(guard.wrap(person).request_permission("s", call, options)).outcome.outcome)
+    assert (answers, person.asked) == (["selected", "cancelled"], ["ls"])
 
 
 def seen(update: Any) -> Any:
