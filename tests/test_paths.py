@@ -84,6 +84,7 @@ MATCHES = [
     ("app/\\[id\\]/**", "app/i/p.tsx", False, NO, NO),
     ("app/[[]id]/**", "app/[id]/p.tsx", True, YES, YES),
     ("a\\*b", "a*b", True, YES, YES),
+    ("secret[s]/", "secrets/k", True, YES, YES),
     ("a\\*b", "axb", False, NO, NO),
     ("\\!x", "!x", True, YES, YES),
     ("\\~x", "./~x", True, YES, YES),
@@ -413,6 +414,7 @@ GLOBS = [
     ("**", "src/*", True, YES),
     ("src/**", "src/*", False, YES),
     ("**", "*/../x", False, YES),
+    ("/etc/**", "*/../x", False, MAYBE),
     ("**", "o*/x", False, YES),
     ("/etc/**", "o*/x", False, YES),
     ("**", "new/*/../../../etc/x", False, YES),
@@ -428,6 +430,22 @@ def test_a_glob_is_judged_by_what_it_can_match(pattern: str, path: str, surely: 
     compiled, given = here.pattern(pattern), here.path(path, glob=True)
     assert compiled.sure(given, here.workspace) is surely
     assert compiled.maybe(given, here.workspace, here.fs, widen=True) is widely
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "plainly"),
+    [
+        ("new/x", "new/**", MAYBE),
+        ("new/x/*", "**", MAYBE),
+        ("new/x", "new/*/**", MAYBE),
+        ("new/x", "other/**", NO),
+        ("new/**", "new/**", YES),
+    ],
+)
+def test_an_exception_may_be_what_a_glob_leads_to(pattern: str, path: str, plainly: Truth) -> None:
+    here = scene(pattern)
+    for fs in (here.fs, None):
+        assert here.pattern(pattern).maybe(here.path(path, glob=True), here.workspace, fs, widen=False) is plainly
 
 
 # pattern, glob, what exists, widely
@@ -777,6 +795,8 @@ def test_a_directory_that_is_filled_holds_what_fills_it(source: str, pattern: st
         ("src/.*", Reach.ENTRY, True),
         (".e*/x", Reach.ENTRY, True),
         ("*/x", Reach.ENTRY, True),
+        ("*/../x", Reach.ENTRY, False),
+        ("[ab]/../src/*", Reach.ENTRY, False),
     ],
 )
 def test_a_glob_that_may_be_two_dots_may_lead_out(text: str, reach: Reach, inside: bool) -> None:
