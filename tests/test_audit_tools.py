@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -227,13 +229,14 @@ DAMAGED: tuple[object, ...] = (
     {"actions": [{"kind": "fetch", "role": "primary", "url": "https://a\\b"}]},
     {"actions": [{"kind": "read", "role": "primary", "path": "a"}], "whole": "sha256:0"},
     {"actions": [7]},
+    {"actions": [{"kind": "read", "role": "primary", "path": "/a"}], "agent": "claude"},
 )
 
 
 @pytest.mark.parametrize("row", DAMAGED, ids=str)
 def test_a_record_that_cannot_be_read_is_undecidable(row: dict[str, object]) -> None:
     with pytest.raises(rebuild.Undecidable):
-        cases.case({"event": "decision", "time": "2026-11-02T10:00:00Z", "cwd": "/w", **row})
+        cases.case({"event": "decision", "time": "2026-11-02T10:00:00Z", "cwd": "/w", "agent": {"name": "a"}, **row})
 
 
 # ---- replay ----------------------------------------------------------------------------------------
@@ -453,6 +456,27 @@ FIELDS = [
 ]
 
 
+WHOLE = {
+    "event": "decision",
+    "time": "2026-11-02T10:00:00Z",
+    "agent": {"name": "a"},
+    "actions": [{"kind": "read", "role": "primary", "path": "/a"}],
+}
+
+
+@cache
+def replayer() -> cases.Replayer:
+    """Return what decides again under no rules at all."""
+    layers: dict[str, object] = {
+        "policy": [],
+        "policy_digest": [],
+        "managed": None,
+        "no_managed": True,
+        "no_project": True,
+    }
+    return cases.Replayer(Namespace(home="/nonexistent", **layers))
+
+
 @given(st.dictionaries(st.sampled_from(FIELDS), JSON))
 def test_no_record_however_damaged_ends_a_command(fields: dict[str, object]) -> None:
     record = {"event": "decision", **fields}
@@ -460,7 +484,10 @@ def test_no_record_however_damaged_ends_a_command(fields: dict[str, object]) -> 
     stats.add(record)
     list(counted.lines(stats))
     collect([record], lambda each: True)
-    list(cases.cases([record]))
+    for case in cases.cases([record, {**WHOLE, **fields}]):
+        if isinstance(case, cases.Case):
+            with suppress(rebuild.Undecidable):
+                replayer().decide(case)
     with suppress(rebuild.Undecidable):
         replay.said(record)
     list(show.in_words(record))

@@ -24,7 +24,7 @@ from policyd.audit import rebuild
 from policyd.audit.rebuild import Undecidable
 from policyd.cli import loading
 from policyd.cli.audit.filters import Record
-from policyd.cli.shapes import listed, table, texts, values
+from policyd.cli.shapes import listed, table, texts
 from policyd.model import Action, Agent, Context, Decision, Effect, Mode, Request, Workspace
 from policyd.policy import Policy, PolicySource, Rule
 from policyd.storage.filesystem import RealFilesystem
@@ -108,7 +108,8 @@ class Replayer:
     def context(self, case: Case, policy: Policy, broken: str) -> Context:
         """Return what was true of the session."""
         record = case.record
-        name, version, short = (str(each or "") for each in values(record.get("agent"), "name", "version", "profile"))
+        said = table(record.get("agent"))
+        name, version, short = (str(said.get(key) or "") for key in ("name", "version", "profile"))
         agent = Agent(name, version, short, (profiles.named(short) or profiles.generic()).family)
         labels = {name: str(value) for name, value in table(record.get("labels")).items()}
         certain = {name: labels[name] for name in map(str, listed(record.get("managed_labels"))) if name in labels}
@@ -171,6 +172,8 @@ def case(record: Record) -> Case:
     held = [record.get(name) for name in ("cwd", "roots", "sound", "labels", "agent", "user", "mode")]
     if found := next(rebuild.altered(held), ""):
         raise Undecidable(f"a part that rules look at is not in the record: {found}")
+    if not table(record.get("agent")):
+        raise Undecidable("it does not say which agent asked")
     cwd = record.get("cwd")
     here = cwd if isinstance(cwd, str) else None
     roots = texts(record.get("roots")) if "roots" in record else ((here,) if here else ())

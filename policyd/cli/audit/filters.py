@@ -127,5 +127,6 @@ def answered(record: Record) -> bool:
 
 def agent(record: Record) -> str:
     """Return the agent as policies name it: its profile, else its wire name."""
-    profile, name = (*values(record.get("agent"), "profile", "name"), "", "")[:2]
+    told = table(record.get("agent"))
+    profile, name = told.get("profile"), told.get("name")
     return str((profile if profile != "generic" else "") or name or "")
