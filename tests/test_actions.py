@@ -224,6 +224,8 @@ def test_replayed_history_supports_no_request() -> None:
     update(conversation, kind="execute", rawInput={"command": "ls"})
     conversation.observe("a2c", {"id": 2, "result": {}})
     assert ask(conversation) == ["other opaque: nothing announced this tool call"]
+    update(conversation, kind="read", locations=[{"path": "/home/dev/project/a.py"}], toolCallId="d")
+    assert ask(conversation, toolCallId="d") == ["read /home/dev/project/a.py"]
 
 
 @pytest.mark.parametrize("loads", [1, 2])
@@ -274,7 +276,7 @@ def test_of_loads_under_way_at_once_the_last_that_opened_says_where_a_session_wo
     assert conversation.workspace("s").roots == (where,)
 
 
-@pytest.mark.parametrize("how", ["reload", "policy of the session", "failed load"])
+@pytest.mark.parametrize("how", ["reload", "policy of the session", "failed load", "reload beside a failed load"])
 def test_a_session_works_where_it_was_opened_whatever_a_link_leads_to_later(how: str) -> None:
     fs = FakeFilesystem(links={"/srv/app": "/srv/one"})
     conversation = Conversation(Machine("/home/dev", fs))
@@ -288,6 +290,9 @@ def test_a_session_works_where_it_was_opened_whatever_a_link_leads_to_later(how:
     else:
         load = {"sessionId": "s", "cwd": "/srv/app", "mcpServers": []}
         conversation.observe("c2a", {"id": 2, "method": "session/load", "params": load})
+        if how == "reload beside a failed load":
+            conversation.reopen(replace(conversation.machine, heads=("docs",)))
+            conversation.workspace("s")
         conversation.observe("a2c", {"id": 2, "error": {"code": 1, "message": "no"}})
     workspace = conversation.workspace("s")
     assert workspace.roots == workspace.sound == ("/srv/app", "/srv/one")

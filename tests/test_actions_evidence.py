@@ -47,6 +47,13 @@ def test_the_second_question_of_a_call_that_runs_is_judged_by_its_own_words() ->
     ]
 
 
+def test_a_request_that_shows_one_file_takes_none_away_that_was_told_of_before() -> None:
+    talk = opened("nobody")
+    shown = [{"type": "diff", "path": f"{HERE}/{name}", "newText": "x"} for name in ("a", "b")]
+    update(talk, title="x", kind="edit", content=shown)
+    assert asked(talk, kind="edit", content=shown[:1]) == [f"edit {HERE}/a", f"edit {HERE}/b"]
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [
