@@ -234,6 +234,7 @@ def test_a_match_that_rests_on_an_unknown_word_asks_and_displaces_nothing() -> N
         ('execute="allow"', run("ls", cwd="/etc"), "ask"),
         ('execute="allow"\noutside="allow"', run("ls", cwd="/etc"), "ask"),
         ("think='allow'", Action(frozenset({"think"})), "allow"),
+        ("other='deny'", Action(frozenset()), "deny"),
         ("_plan='allow'", Action(frozenset({"_plan"})), "allow"),
         ("read='allow'\nedit='ask'", replace(read("src/a.py"), kinds=frozenset({"read", "edit"})), "ask"),
         ("read='allow'", replace(run("curl x"), kinds=frozenset({"read", "execute"})), "ask"),
@@ -386,6 +387,8 @@ unless = { path = "$HOME/src/own" }
         ("/fake/src/own", "ask", "ask"),
         ("/fake/bin/x a", "deny", "deny"),
         ("/home/u/bin/x a", "deny", "ask"),
+        ("/srv/fake/id", "deny", "deny"),
+        ("/srv/own/id", "deny", "ask"),
     ],
 )
 def test_no_other_home_takes_anything_out_of_what_is_managed(path: str, managed: str, user: str) -> None:
@@ -393,7 +396,8 @@ def test_no_other_home_takes_anything_out_of_what_is_managed(path: str, managed:
     action = run(path) if " " in path else read(path)
 
     def told(*sources: PolicySource) -> str:
-        rules = policy.load(sources, home="/fake", account="/home/u", tmpdir="/tmp", fs=FS, version="1")
+        linked = FakeFilesystem(links={"/fake/.ssh": "/srv/fake", "/home/u/.ssh": "/srv/own"})
+        rules = policy.load(sources, home="/fake", account="/home/u", tmpdir="/tmp", fs=linked, version="1")
         return effect(rules, action)
 
     assert told(managed_file) == managed
