@@ -34,6 +34,7 @@ FILES = Tree(
     {
         CWD: None,
         f"{CWD}/src": None,
+        f"{KEPT}/.git/HEAD": "",
         f"{KEPT}/.env": "",
         f"{KEPT}/.ci/.env": "",
         f"{KEPT}/src/.env": "",

@@ -111,6 +111,8 @@ def test_neighbours_of_what_the_sets_hold_for_are_not_allowed(group: str) -> Non
         ('effect = "deny"\ncommand = "git push"', "wsl git -C sub push", "deny"),
         ('effect = "deny"\ncommand = "git push --force"', "docker compose exec web git push -uf o m", "deny"),
         ('effect = "deny"\ncommand = "@destructive"', "docker exec c git reset --hard", "deny"),
+        ('effect = "deny"\ncommand = "rm"', "docker exec $C rm x", "ask"),
+        ('effect = "deny"\ncommand = "rm"', "docker exec --frob c rm x", "ask"),
     ],
 )
 def test_a_command_that_runs_elsewhere_is_one_to_strict_rules_on_commands(rule: str, command: str, word: str) -> None:
@@ -122,6 +124,16 @@ def test_a_command_that_runs_elsewhere_is_one_to_strict_rules_on_commands(rule: 
 def test_an_allow_of_a_command_never_holds_for_where_else_it_runs(command: str) -> None:
     policy = "version = 1\n" + RULE.format(rule='command = ["rm **", "ls **", "sh **"]')
     assert decide(policy, command).effect.word == "ask"
+
+
+@pytest.mark.parametrize(
+    ("deny", "word"), [("src/**", "ask"), ("/home/dev/kept/.env", "ask"), ("~/.ssh/**", "allow"), ("/etc/**", "allow")]
+)
+def test_a_working_tree_that_begins_above_the_workspace_is_looked_at_and_needs_no_allow(deny: str, word: str) -> None:
+    rules = "version = 1\n" + RULE.format(rule='command = "git **"')
+    strict = f'[[rule]]\neffect = "deny"\nkind = "edit"\npath = "{deny}"\n'
+    assert decide(rules, "git checkout main", cwd=f"{KEPT}/docs").effect.word == "allow"
+    assert decide(rules + strict, "git checkout main", cwd=f"{KEPT}/docs").effect.word == word
 
 
 def test_whoever_runs_words_elsewhere_is_suspected_where_they_cannot_be_read() -> None:
