@@ -356,6 +356,12 @@ def test_a_command_that_changes_a_working_tree_changes_it_from_its_top(text: str
     assert {use.kind for use in below} == {"edit", "delete"}
 
 
+def test_the_top_of_a_working_tree_is_looked_for_behind_links() -> None:
+    given = replace(command("git pull"), cwd=("/h/link",))
+    found = uses(given, 0, fs=FakeFilesystem({"/w/.git/HEAD": "", "/w/sub/a": ""}, {"/h/link": "/w/sub"}))[0]
+    assert {use.cwd for use in found if use.reach is Reach.UNTOLD} == {("/w",)}
+
+
 def test_behind_a_directory_of_git_that_is_not_known_no_place_is() -> None:
     given = replace(command("git -C $X show HEAD:a"), cwd=("/w",))
     assert {use.cwd for use in uses(given, 0)[0] if use.word.text == "a"} == {()}

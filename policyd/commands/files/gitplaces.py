@@ -51,11 +51,19 @@ def place(argv: tuple[Word, ...], cwd: Cwd) -> Cwd:
 
 def trees(argv: tuple[Word, ...], where: Cwd, fs: Filesystem | None) -> Iterator[tuple[Word, Cwd]]:
     """Yield every working tree a command may change, as a path and where that begins: the tops, and what is named."""
-    tops = [(fs and _top(here, fs, _MARKS)) or here for here in where]
+    tops = [here if fs is None else _tree(here, fs) for here in where]
     yield Word("."), tuple(dict.fromkeys(tops))
     call = called("git", argv[1:]) if is_git(argv) else None
     if call is not None and call.before:
         yield from ((word, where) for word in parse(call.outer.syntax, call.before).values("--work-tree"))
+
+
+def _tree(here: str, fs: Filesystem) -> str:
+    """Return the top of the working tree around a directory, as the kernel walks there; itself where none is found."""
+    try:
+        return _top(fs.resolve(here), fs, _MARKS) or here
+    except OSError:
+        return here
 
 
 def embedded(argv: tuple[Word, ...], cwd: Cwd, fs: Filesystem) -> Iterator[str]:
