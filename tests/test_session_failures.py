@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import itertools
 import json
 from collections.abc import Callable, Mapping
 
 import pytest
 
 from policyd.session import Closed, Connection, Failed, Frame, Note, Record, Send, Settings, Side, Tick
+from policyd.session.core import Core
 from tests.playbook import MACROS, Play, ScriptedDecider, moment
 from tests.test_session_bounds import sent
 
@@ -142,6 +144,39 @@ def test_a_mode_that_cannot_be_judged_is_not_set(how: str) -> None:
     line = json.dumps({"jsonrpc": "2.0", **MACROS["mode"]("3", "auto")}).encode()
     commands = connection.handle(Frame(Side.CLIENT, line), moment(0.0))
     assert not [one for one in commands if isinstance(one, Send) and one.side is Side.AGENT]
+
+
+PUTS: tuple[Callable[[Core], object], ...] = (
+    lambda core: core.passes(Side.CLIENT, b"a"),
+    lambda core: core.passes(Side.AGENT, b"b"),
+    lambda core: core.send(Side.AGENT, b"c\n"),
+    lambda core: core.note("d"),
+)
+
+
+@pytest.mark.parametrize("before", range(3))
+def test_what_a_line_put_before_it_failed_leaves_no_trace(before: int) -> None:
+    for first in itertools.product(PUTS, repeat=before):
+        for second in itertools.product(PUTS, repeat=2):
+            failed, whole = (Core(ScriptedDecider(), Settings(), "n") for _ in range(2))
+            for put in first:
+                put(failed)
+                put(whole)
+            mark = failed.mark()
+            for put in second:
+                put(failed)
+            failed.rewind(mark)
+            PUTS[0](failed)
+            PUTS[0](whole)
+            assert lines(failed) == lines(whole)
+
+
+def lines(core: Core) -> list[object]:
+    """Return what a core has put, in order, however the lines to one side were gathered."""
+    found: list[object] = []
+    for one in core.taken():
+        found += [(one.side, line) for line in one.data.splitlines()] if isinstance(one, Send) else [one]
+    return found
 
 
 def test_a_record_that_cannot_be_built_is_a_rejection() -> None:

@@ -320,6 +320,14 @@ def test_an_agent_that_keeps_leaving_its_asking_mode_gets_no_prompt_under_strict
     assert [one["id"] for one in sent(play.event("client", "prompt 9")[0], Side.CLIENT) if "error" in one] == [9]
 
 
+def test_a_switch_that_no_step_undoes_leaves_a_session_without_prompts_under_strict() -> None:
+    wire = Wire(settings=Settings(strict=True))
+    wire.open()
+    wire.update("config_option_update", configOptions=[{"id": 7, "currentValue": "x"}])
+    assert wire.connection.unwatched == ("s",)
+    assert methods(wire.prompt(), "agent") == []
+
+
 def test_an_answer_to_a_change_of_mode_that_cannot_be_read_confirms_nothing() -> None:
     play = Play(settings=Settings(strict=True))
     play.event("client", "new 1")
