@@ -113,10 +113,11 @@ def test_neighbours_of_what_the_sets_hold_for_are_not_allowed(group: str) -> Non
         ('effect = "deny"\ncommand = "@destructive"', "docker exec c git reset --hard", "deny"),
         ('effect = "deny"\ncommand = "rm"', "docker exec $C rm x", "ask"),
         ('effect = "deny"\ncommand = "rm"', "docker exec --frob c rm x", "ask"),
+        ('effect = "deny"\ncommand = "rm"', "kubectl exec p rm x", "ask"),
     ],
 )
 def test_a_command_that_runs_elsewhere_is_one_to_strict_rules_on_commands(rule: str, command: str, word: str) -> None:
-    policy = f"version = 1\n[[rule]]\n{rule}\n" + RULE.format(rule='command = ["docker **", "wsl **"]')
+    policy = f"version = 1\n[[rule]]\n{rule}\n" + RULE.format(rule='command = ["docker **", "kubectl **", "wsl **"]')
     assert decide(policy, command).effect.word == word
 
 
