@@ -16,10 +16,10 @@ from policyd.actions.builder import Builder, Surroundings
 from policyd.actions.evidence import Evidence
 from policyd.actions.identity import joined
 from policyd.actions.profiles import Profile
+from policyd.actions.resources import WIDE
 from policyd.model import Action, Reach, Tool
 
 FILES = frozenset({"read", "edit", "delete", "move", "search"})
-WIDE = frozenset({"delete", "move", "search"})
 
 
 def example_actions(

@@ -164,7 +164,7 @@ class Profile(Struct, frozen=True):
 
     def unsafe_option(self, option: str, value: object) -> bool:
         """Say whether setting config option `option` to `value` switches asking off, or may."""
-        table, text = self.data.mode, _spell(value)
+        table, text = self.data.mode, spelled(value)
         if option == table.option:
             return self.mode(text).unsafe
         if option in table.unsafe_options:
@@ -177,7 +177,8 @@ class Profile(Struct, frozen=True):
         return next((menu.plain for menu in self.data.menu if sorted(menu.options) == ids), None)
 
 
-def _spell(value: object) -> str:
+def spelled(value: object) -> str:
+    """Return the value of an option as profiles spell it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

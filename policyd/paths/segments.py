@@ -246,9 +246,9 @@ def _overlap(a: Token, b: Token) -> bool:
     if isinstance(a, str) and isinstance(b, str):
         return a == b
     if isinstance(a, CharClass) and isinstance(b, str):
-        return a.holds(b) or a.folds(b)
+        return a.folds(b)
     if isinstance(b, CharClass) and isinstance(a, str):
-        return b.holds(a) or b.folds(a)
+        return b.folds(a)
     return True
 
 

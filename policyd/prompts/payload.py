@@ -18,7 +18,6 @@ from policyd.prompts.question import Choice, Question
 SCHEMA = 1
 ANSWER_KEYS = frozenset({"nonce", "digest", "decision", "option", "message"})
 DECISIONS = {"allow": Effect.ALLOW, "reject": Effect.DENY}
-LONGEST_ANSWER = 64 * 1024
 
 
 class AnswerError(ValueError):

@@ -17,11 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from types import MappingProxyType
 
 from msgspec import Struct
-
-NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 class Side(StrEnum):

@@ -15,7 +15,7 @@ from functools import cache
 from msgspec.structs import replace
 
 from policyd.actions import Profile
-from policyd.actions.profiles import GENERIC
+from policyd.actions.profiles import GENERIC, spelled
 from policyd.actions.servers import started
 from policyd.actions.sessions import FORGOTTEN
 from policyd.authorizer import Authorizer
@@ -333,11 +333,6 @@ def current_mode(opened: Message, option: str) -> tuple[str, tuple[str, ...]]:
 def listed(value: object) -> list[Mapping[str, object]]:
     """Return the tables of a list."""
     return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
-
-
-def spelled(value: object) -> str:
-    """Return a value as profiles spell it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def letters(name: str) -> str:

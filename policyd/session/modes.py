@@ -353,8 +353,8 @@ class Modes:
         self, session: Session, params: Mapping[str, object], line: bytes, *, passed: bool = False
     ) -> None:
         """Judge a switch the agent tells of; pass the update on (unless it has passed), or undo the switch."""
-        verdict = None if session.unwatched else self._judge("session/update", params)
-        if verdict is None or not self._refusal("session/update", verdict):
+        verdict = None if session.unwatched else self._judge(acp.UPDATE, params)
+        if verdict is None or not self._refusal(acp.UPDATE, verdict):
             if not passed:
                 self._core.passes(Side.CLIENT, line)
             return

@@ -16,7 +16,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from msgspec import Struct, field
@@ -25,7 +25,6 @@ LARGEST = 16 * 1024 * 1024
 SMALLER = "write less, or several files"
 LINKS = 40
 CLOSED = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-Fault = Callable[[os.stat_result], str]
 
 
 class InsecureFileError(OSError):

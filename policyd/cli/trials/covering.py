@@ -18,10 +18,10 @@ from policyd.cli.trials.standins import StandIn, StandIns, dotted
 from policyd.model import Action, Context, Effect, Role, Truth
 from policyd.policy import MET_IN_EXAMPLES, Policy, Rule
 from policyd.policy.conditions import Condition, KindCondition, Place
+from policyd.policy.together import NARROW
 
 SESSION = ("agent", "mode", "interactive", "label", "user", "group", "until", "input")
 """What a rule says beside kinds and resource."""
-NARROWING = ("cwd", "within", "env")
 MET = MET_IN_EXAMPLES | {"input"}
 
 
@@ -48,7 +48,7 @@ class Coverer(Struct, frozen=True, dict=True):
             return False
         if wide.effect is Effect.ALLOW and narrow.effect is not Effect.ALLOW:
             return False  # a strict rule sees more than its stand-ins: every wrapper, every form, any of several kinds
-        if wide.effect is Effect.ALLOW and any(wide.table.get(k) != narrow.table.get(k) for k in NARROWING):
+        if wide.effect is Effect.ALLOW and any(wide.table.get(k) != narrow.table.get(k) for k in NARROW):
             return False
         least = kind_truth(narrow, one.action) if one.action.role is Role.MENTION else Truth.YES
         for condition in wide.conditions:
