@@ -21,10 +21,9 @@ from policyd.grants import Clock, Grant
 from policyd.grants.grant import grant_id
 from policyd.model import Effect
 from policyd.storage import clock as clocks
-from policyd.storage import grantfile, locks, processes
+from policyd.storage import grantfile, locks, private, processes
 from policyd.storage.grantfile import GrantFile, GrantFileError, name_of
 from policyd.storage.grants import Remembered, files, shelf_in
-from policyd.storage.private import put, write_whole
 from policyd.storage.readings import Readings
 from tests.asking import CLOCK, NOW, asked, context, request, run
 from tests.test_grants import ASKED, grant
@@ -649,9 +648,9 @@ def test_what_others_put_in_the_place_of_a_new_file_is_never_written_to(kind: st
     if kind == "link":
         other.write_bytes(b"old")
     with pytest.raises(FileExistsError):
-        write_whole(str(place), b"new")
+        private.write_whole(str(place), b"new")
     assert (place.read_bytes() if place.exists() else b"old") == b"old"
-    put(str(tmp_path / "a"), b"new")
+    private.put(str(tmp_path / "a"), b"new")
     assert (tmp_path / "a").read_bytes() == b"new" and not (tmp_path / "a").is_symlink()
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o600
     assert not other.exists() or other.read_bytes() == b"old"
