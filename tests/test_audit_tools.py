@@ -162,7 +162,7 @@ PLAIN = st.builds(
     strict_only=st.booleans(),
     fed=st.sampled_from(["", "|", "text"]),
 )
-COMMANDS = st.builds(replace, PLAIN, inner=st.none() | PLAIN)
+COMMANDS = st.builds(replace, PLAIN, inner=st.none() | PLAIN, far=st.lists(PLAIN, max_size=2).map(tuple))
 ARGS = st.none() | st.dictionaries(NAMES, st.integers(-9, 9) | NAMES | st.lists(NAMES, max_size=2), max_size=3)
 TOOLS = st.builds(Tool, NAMES, st.lists(st.tuples(NAMES, NAMES), max_size=2).map(tuple))
 ACTIONS = st.builds(

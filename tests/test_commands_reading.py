@@ -17,13 +17,14 @@ from policyd.commands.lexing import source
 from policyd.commands.lexing.plain import divide
 from policyd.commands.lexing.run import A_PART, LENGTH, PARTS, REASONS, WORDS, Run
 from policyd.commands.lexing.source import odd_characters, prepare, stand_in
+from policyd.commands.matching.patterns import CommandPattern
 from policyd.commands.shell import grammar, parsing
 from policyd.commands.shell.flat import flat, script, taken_apart
 from policyd.commands.shell.grammar import Reader, body
 from policyd.commands.shell.text import Text
 from policyd.commands.shell.words import Scanner
 from policyd.commands.state import Pair, State
-from policyd.model import Reading, Role, SimpleCommand, Word, WordKind
+from policyd.model import Reading, Role, SimpleCommand, Truth, Word, WordKind
 from tests.commands_generator import Generator
 from tests.commands_shown import shown
 from tests.fakes import FakeFilesystem
@@ -627,6 +628,15 @@ def test_more_parts_than_the_cap_keep_what_was_seen_and_are_opaque() -> None:
 @pytest.mark.parametrize("part", ["$v; ", "$v && ", "a | ", "x=1\n"])
 def test_parts_beyond_the_cap_are_opaque_even_where_they_come_to_nothing(part: str) -> None:
     assert any("parts" in reason for reason in reading("v=; " + part * (PARTS + 10) + "rm x").opaque)
+
+
+def test_parts_that_run_elsewhere_count_and_beyond_the_cap_anything_is_suspected() -> None:
+    many = "a; " * (PARTS // 2 + 10)
+    assert reading(f"docker exec c sh -c '{many}rm x'; b").opaque == ()
+    assert any("parts" in reason for reason in reading(f"docker exec c sh -c '{many}'; " * 2 + "b").opaque)
+    found = reading(f"docker exec c sh -c '{many * 2}rm x'; b")
+    assert any("parts" in reason for reason in found.opaque)
+    assert CommandPattern.compile("rm", home="/h").maybe(found.commands[0], widen=True) is Truth.MAYBE
 
 
 def test_many_parts_below_the_cap_are_all_seen() -> None:
