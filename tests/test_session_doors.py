@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -161,6 +162,19 @@ def test_a_read_passes_unasked_where_nothing_but_a_default_asks_about_any_of_it(
         request = Request("s", "", "", (), tuple(one.action for one in found), side_door="fs/read_text_file")
         verdict = Verdict(request, decision, Context(Workspace("/w", ("/w",), ("/w",), "/home"), moment(0.0).wall))
         assert passes_unasked(verdict, Settings()) is (found != () and not changed)
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_a_file_is_written_as_an_update_showed_it_before_the_request(*, announced: bool) -> None:
+    wire = Wire()
+    wire.open()
+    file = "/home/dev/app/a"
+    shown: dict[str, Any] = {"content": [{"type": "diff", "path": file, "oldText": None, "newText": "x"}]}
+    wire.update("tool_call", toolCallId="t", title="a", **(shown if announced else {}))
+    wire.update("tool_call_update", toolCallId="t", **({} if announced else shown))
+    wire.allow(wire.request(kind="edit", title="a", locations=[{"path": file}]))
+    assert methods(wire.door(WRITE, path=file, content="evil"), "client") == ["session/request_permission"]
+    assert methods(wire.door(WRITE, 10, path=file, content="x"), "client") == [WRITE]
 
 
 def test_texts_shown_for_other_files_allow_no_text_of_a_file_that_was_only_named() -> None:

@@ -348,3 +348,10 @@ def test_a_prompt_that_waits_is_withdrawn_alone() -> None:
     assert [json.loads(line)["id"] for line in waiting] == [2, 4]
     play.event("client", "cancel-request 7")
     assert len(waiting) == 2
+
+
+@pytest.mark.parametrize("method", ["proxy/initialize", "_proxy/initialize", "session/request_permission"])
+def test_what_only_a_proxy_or_an_agent_asks_never_passes_from_the_client(method: str) -> None:
+    wire = Wire()
+    answered = wire.client(id=1, method=method, params={})
+    assert methods(answered, "agent") == [] and [one["to"] for one in answered if "error" in one] == ["client"]
