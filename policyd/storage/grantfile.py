@@ -93,7 +93,7 @@ class GrantFile(Struct):
         view = loaded, self._same_place(loaded), _behind(loaded, clock)
         if self._view is None or view[0] is not self._view[0] or view[1:] != self._view[1:]:
             kept = (one for one in loaded.grants if _may_count(one, *view[1:], clock) and self._belongs(one))
-            self._view, self._grants = view, tuple(lasting(kept))
+            self._view, self._grants = view, lasting(kept)
         return self._grants
 
     def current(self) -> Loaded:
@@ -128,7 +128,7 @@ class GrantFile(Struct):
                 old, clock = self._loaded, self.clock()
                 place, behind = self._same_place(old), _behind(old, clock)
                 kept = (one for one in old.grants if _unspent(one, clock) and _may_count(one, place, behind, clock))
-                new = tuple(how(tuple(lasting(kept))))
+                new = tuple(how(lasting(kept)))
                 self._write(new, clock.wall if behind else max(clock.wall, old.seen or clock.wall))
                 return new
         except GrantFileError:
@@ -323,14 +323,11 @@ def denials(grants: Iterable[Grant]) -> tuple[Grant, ...]:
     return tuple(one for one in grants if one.effect is Effect.DENY)
 
 
-def lasting(grants: Iterable[Grant]) -> Iterator[Grant]:
-    """Yield grants but for those of sessions whose policyd has ended."""
-    over: dict[str, bool] = {}
-    for one in grants:
-        if one.run and one.run not in over:
-            over[one.run] = ended(one.run)
-        if not (one.run and over[one.run]):
-            yield one
+def lasting(grants: Iterable[Grant]) -> tuple[Grant, ...]:
+    """Return grants but for those of sessions whose policyd has ended."""
+    found = tuple(grants)
+    over = {run for run in {one.run for one in found} if ended(run)}
+    return tuple(one for one in found if one.run not in over) if over else found
 
 
 def _only_denials(loaded: Loaded, why: str) -> Loaded:
