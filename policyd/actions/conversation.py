@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from policyd import paths
-from policyd.actions import messages, profiles
+from policyd.actions import away, messages, profiles
 from policyd.actions.builder import Surroundings
 from policyd.actions.derive import shifted
 from policyd.actions.doors import door_actions
@@ -29,7 +29,7 @@ from policyd.actions.identity import identify
 from policyd.actions.messages import allows, current_mode, id_key, listed, name_version, options_of, tool_call
 from policyd.actions.profiles import Profile
 from policyd.actions.seen import Seen
-from policyd.actions.sessions import FORGOTTEN, Machine, Session, elsewhere, stated
+from policyd.actions.sessions import FORGOTTEN, Machine, Session, stated
 from policyd.actions.toolcall import keyed
 from policyd.model import EMPTY, TABLE, Action, Agent, Mode, Request, Workspace
 
@@ -273,18 +273,16 @@ class Conversation:
             self._stated(session, current_mode(update, self.profile.data.mode.option))
         elif sort == "subagent_update":
             self._adopt(session, update)
-        elif sort in TELLING and not session.replaying:
-            call_id = update.get("toolCallId")
-            if isinstance(call_id, str):
-                if self.profile.data.sticky_cwd:
-                    session.follow(call_id, update, self.machine)
-                session.lost |= self.profile.data.adrift and update.get("kind") == "execute"
-                self._keep(session, session.told(call_id, keyed(update, self.profile.data.freeform)))
+        elif sort in TELLING and not session.replaying and isinstance(call_id := update.get("toolCallId"), str):
+            if self.profile.data.sticky_cwd:
+                session.follow(call_id, update, self.machine)
+            session.lost |= self.profile.data.adrift and update.get("kind") == "execute"
+            self._keep(session, session.told(call_id, keyed(update, self.profile.data.freeform)))
+            away.entered(session, call_id, self.profile)
 
     def _adopt(self, parent: Session, update: Mapping[str, object]) -> None:
         """Take in that `parent` made a session; what was heard of that one before stays what it was."""
-        ident = update.get("sessionId")
-        if isinstance(ident, str) and ident:
+        if isinstance(ident := update.get("sessionId"), str) and ident:
             if (child := self.sessions.get(ident)) is None:
                 child = self._put(parent.child(ident))
                 child.forgetful = child.bereft = self._forgot
@@ -364,7 +362,7 @@ class Conversation:
         before: list[str] = []
         evidence = self._found([] if fault else self._named(session, asked), asked, options)
         for found in evidence:
-            derived = self._seen(session, before, found.call_id).derive(found, profile)
+            derived = self._seen(session, before, found).derive(found, profile)
             before.append(found.call_id)
             actions += shifted(derived, len(actions)) if actions else derived
         if profile.data.covers and session.bereft:
@@ -390,11 +388,11 @@ class Conversation:
         """Return the surroundings of session `ident`; `.policyd` of each root is policyd's own too."""
         return self._seen(self.session(ident)).around
 
-    def _seen(self, session: Session, before: Iterable[str] = (), call: str = "") -> Seen:
+    def _seen(self, session: Session, before: Iterable[str] = (), found: Evidence | None = None) -> Seen:
         machine, workspace = self.machine, self._opened_workspace(session)
-        away = elsewhere(call, session, self.sessions.values())
-        stands, known = () if away else self._stands(session, before), session.seen
-        lost = away or (self.profile.data.adrift and session.lost)
+        apart = found is not None and away.elsewhere(found, session, self.sessions, self.profile)
+        stands, known = () if apart else self._stands(session, before), session.seen
+        lost = apart or (self.profile.data.adrift and session.lost)
         if known and (known.around.cwds, known.around.adrift) == (stands, lost) and known.around.workspace is workspace:
             return known
         reserved = (*machine.reserved, *(f"{root.rstrip('/')}/.policyd" for root in workspace.roots))
@@ -434,8 +432,7 @@ class Conversation:
     def side_door(self, method: str, params: Mapping[str, object]) -> Request:
         """Return what a call of `fs/*` or `terminal/create` stands for."""
         ident = str(params.get("sessionId", ""))
-        around = self.around(ident)
-        return Request(ident, "", method, (), door_actions(method, params, around), side_door=method)
+        return Request(ident, "", method, (), door_actions(method, params, self.around(ident)), side_door=method)
 
     def _settle(self, asked: _Waiting, message: Mapping[str, object]) -> None:
         """Take in the answer to a permission request."""

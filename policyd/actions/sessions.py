@@ -83,6 +83,8 @@ class Session(Struct):
     """The shell went somewhere that cannot be told."""
     leaving: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
     """Call id -> where its command would take the shell; None = nobody knows."""
+    entering: dict[str, bool] = field(default_factory=dict)
+    """Call id -> whether nobody has said yet where that call takes the agent: it is no command, but an entry."""
     seen: Seen | None = None
     """The surroundings of its calls and what they stood for, as long as workspace and places are these."""
     parent: str = ""
@@ -197,6 +199,10 @@ class Session(Struct):
         if update.get("status") in FINISHED and ident in self.leaving:
             self._moved(self.leaving.pop(ident))
 
+    def entered(self, places: tuple[str, ...] | None) -> None:
+        """Take in that a call took the agent to one of `places`, where it may stand from then on; None: to any."""
+        self._moved(places)
+
     def may_run(self, ident: str, *, yes: bool) -> None:
         """Take in whether a call that was asked about may run: from then on the shell may go where it leads."""
         if not yes:
@@ -207,7 +213,7 @@ class Session(Struct):
     def stands(self, before: Iterable[str] = ()) -> tuple[str, ...]:
         """Return every directory the shell may stand in once the calls `before` have run; empty = unknown."""
         gone = [self.leaving[ident] for ident in before if ident in self.leaving]
-        if self.cwd is None or self.lost or None in gone:
+        if self.cwd is None or self.lost or None in gone or any(self.entering.values()):
             return ()
         return tuple(dict.fromkeys((self.cwd, *self.places, *(place for places in gone for place in places or ()))))
 
@@ -249,14 +255,6 @@ def stated(ident: str, params: Mapping[str, object], given: str | None) -> Sessi
         if isinstance(servers, list)
         else (),
     )
-
-
-def elsewhere(ident: str, session: Session, sessions: Iterable[Session]) -> bool:
-    """Say whether a call `session` asks about is open in another alone, a subagent's: nobody says where it works."""
-    own = session.calls.get(ident)
-    if not ident or (own is not None and own.open):
-        return False
-    return any((call := other.calls.get(ident)) is not None and call.open for other in sessions if other is not session)
 
 
 def _astray(command: SimpleCommand) -> bool:

@@ -168,6 +168,12 @@ class ProfileTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """One directory serves all sessions: that of whichever it last worked for."""
     launched: bool = False
     """It may work in the directory it was started in, whatever a session's is."""
+    enters: dict[str, str] = {}
+    """Tool that takes the agent to another directory -> where its call states which, once it is done."""
+    parent: str = ""
+    """Where a call names the one that started the agent that makes it."""
+    apart: list[str] = []
+    """Keys of `rawInput` that, where one is stated, say that the agent a call starts works nobody says where."""
     refuse: list[str] = []
     """Option ids of refusals after which the turn goes on, best first."""
     refusal_ends_turn: bool = False

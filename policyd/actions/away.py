@@ -1,0 +1,89 @@
+"""Calls that work elsewhere than their session: a subagent's, and those behind one that led the agent away.
+
+1. A call that only another session was told of is a subagent's of that session: nobody says where that works.
+2. Where calls name the one that started their agent, its `rawInput` may say that this agent works on a copy.
+3. A tool may take the agent itself to another directory: it may stand there once the call says where that is. Until
+   then, and where a call that is done does not say it, nobody knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+from policyd.actions.evidence import Call, Evidence, merge
+from policyd.actions.fields import Ref
+from policyd.actions.identity import identify
+from policyd.actions.messages import absolute
+from policyd.actions.profiles import Profile
+from policyd.actions.sessions import MOST_PENDING, Session
+from policyd.model import EMPTY, TABLE
+
+MOST_NESTED = 8
+"""Agents that start one another."""
+TOGETHER = (None, "", "none", False)
+"""What says that an agent works where the one does that started it."""
+
+
+def elsewhere(found: Evidence, session: Session, sessions: Mapping[str, Session], profile: Profile) -> bool:
+    """Say whether nobody says where a call works that `session` asks about."""
+    own = session.calls.get(found.call_id)
+    if found.call_id and not (own is not None and own.open):
+        others = (other.calls.get(found.call_id) for other in sessions.values() if other is not session)
+        if any(call is not None and call.open for call in others):
+            return True
+    return bool(profile.data.parent) and _apart(found, session, profile)
+
+
+def _apart(found: Evidence, session: Session, profile: Profile) -> bool:
+    """Say whether an agent among those that led to a call works nobody says where."""
+    own = session.calls.get(found.call_id)
+    for _ in range(MOST_NESTED):
+        parent = _text(profile.data.parent, found) or (_text(profile.data.parent, merge(own, EMPTY, ())) if own else "")
+        if not parent:
+            return False
+        starter = session.calls.get(parent)
+        if starter is None:
+            return not session.parent  # where a subagent's session works, the agent says as it makes it
+        said = {**starter.older, **starter.raw}
+        if any(said.get(key) not in TOGETHER for key in profile.data.apart):
+            return True
+        own, found = None, merge(starter, EMPTY, ())
+    return True
+
+
+def entered(session: Session, call_id: str, profile: Profile) -> None:
+    """Take in where a call that was told of takes its agent."""
+    enters, call = profile.data.enters, session.calls.get(call_id)
+    if not enters or call is None or enters.keys().isdisjoint(_names(call)) or session.entering.get(call_id) is False:
+        return
+    found = merge(call, EMPTY, ())
+    stated = enters.get(identify(found, profile)[0])
+    if stated is None:
+        return
+    place = _text(stated, found)
+    if absolute(place) or call.finished:
+        session.entering[call_id] = False
+        if absolute(place) or call.status == "completed":
+            session.entered((place,) if absolute(place) else None)
+    else:
+        session.entering[call_id] = True
+    if len(session.entering) > MOST_PENDING:
+        session.entering.clear()
+        session.entered(None)
+
+
+def _names(call: Call) -> Iterator[str]:
+    """Yield every text that may be the name of a call's tool: to look is cheaper than to tell."""
+    yield from (call.name, call.first_title)
+    for part in call.meta.values():
+        yield from (text for text in (part.values() if isinstance(part, TABLE) else (part,)) if isinstance(text, str))
+
+
+def _text(source: str, found: Evidence) -> str:
+    return next((one.value for one in _ref(source).find(found) if isinstance(one.value, str)), "")
+
+
+@cache
+def _ref(source: str) -> Ref:
+    return Ref.compile(source)
