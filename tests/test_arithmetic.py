@@ -62,6 +62,8 @@ def test_what_an_expression_sets_is_known_or_not_understood(text: str, expected:
 
 
 NUMBERS = [
+    "n=$(a | wc -l); p $((n + 1))", "n=$(wc -l < f); if ((n > 3)); then p; fi", "n=$(grep -c x f); [[ $n -gt 3 ]]",
+    "t=0; for f in *.q; do n=$(wc -l < g); t=$((t + n)); done; p $t", "for f in *.q; do n=5; p $((n + 1)); done",
     "[[ $# -gt 1 && $? -eq 0 ]]", "x=5; [[ $x -lt 3 || x -gt x+1 ]]",
     "i=0; while [[ \"$i\" -lt 3 ]]; do ((i++)); done",
     "[[ -f a && ( 3 -lt 4 ) ]]", "(($# > 1)) && p $(($# - 1))",
@@ -72,6 +74,13 @@ NUMBERS = [
     "i=0; while ((i < 3)); do p $i; let i++; done", "i=1; if a; then i=2; fi; p $((i * 2))",
 ]  # fmt: skip
 UNSURE = [
+    "n=$(wc); ((n))", "n=$((…)); ((n))",
+    "n=$(wc -l f); ((n))", "n=$(a; wc -l); ((n))", "n=$(a | wc -l > f); ((n))", "n=$(a | wc -l)x; ((n))",
+    "n=$(a && wc -l); ((n))", "n=$(grep -c x f g); ((n))", "n=$(grep -c x *); ((n))", "n=$(a | wc -l; b); ((n))",
+    "n=$(a | wc -l &); ((n))", "wc() { b; }; n=$(a | wc -l); ((n))",
+    "n=$(a | wc -l | b); ((n))", "n=$(wc -l $f); ((n))",
+    "n=5; while a; do ((n)); [ b ] && break; n=$(c); done", "x=1; while a; do ((x)); declare x\"\"=$y; done",
+    "a=1; b=1; c=$x; while d; do ((a)); declare a''=$b b''=$c; done",
     "[[ $x -lt 3 ]]", "[[ x -lt 3 ]]", "x=a; [[ $x -lt 3 ]]", "[[ -v x ]]", "[[ 3 -v 4 ]]", "[[ 1 -eq a[2] ]]",
     "[[ 08 -eq 1 ]]", "x=08; [[ $x -eq 1 ]]", "[[ 1 -eq 2 -eq a ]]", "x=1; [[ $x$y -eq 1 ]]", "[[ $(a) -eq 1 ]]",
     "((x++))", "x='a[$(b)]'; while false; do x=5; done; : $((x))", "x='a[$(b)]'; for f in $n; do x=5; done; ((x))",

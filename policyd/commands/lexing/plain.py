@@ -55,6 +55,7 @@ _HEADS = KEYWORDS | _DECLARES
 _OPENING = frozenset({"if", "for", "select", "while", "until"})
 _NAMING = frozenset({"for", "select"})
 _CLOSING = frozenset({"fi", "done"})
+_COUNTS = re.compile(r"wc -[clmw]|grep -i?ci? (?!-)[\w'.^:/-]+(?: (?!-)[\w./]+)?", re.ASCII).fullmatch
 _NOTHING: frozenset[str] = frozenset()
 _BEHIND = {
     "if": frozenset({"then"}),
@@ -154,6 +155,17 @@ def divide(source: str) -> list[Part] | None:
         return None
     taken = _list(_Divided(source, nests), 0, _NOTHING)
     return taken[0] if taken is not None else None
+
+
+def counts(source: str) -> bool:
+    """Say whether all that a text prints comes from a program that counts what it is fed, or lines of one file."""
+    parts = divide(source)
+    if parts is None or any(part.after != "|" for part in parts[:-1]):
+        return False
+    last = parts[-1]
+    if last.group or last.negated or last.assigned or any(operator != "<" for operator, _ in last.redirects):
+        return False
+    return not last.after and _COUNTS(" ".join(last.words)) is not None
 
 
 def _list(whole: _Divided, at: int, ends: frozenset[str]) -> tuple[list[Part], re.Match[str]] | None:

@@ -26,16 +26,18 @@ What may be nothing is a word of its own, or begins a range of revisions or the 
 NAME = "[0-9A-Z_a-z]*"
 SOME = "\x11"
 """A number that is not known: one word."""
+COUNT = "\x12"
+"""What a program prints that counts: such a number, maybe behind blanks, or nothing where it failed."""
 
 _ACTIVE = re.compile(r"[*?\[\]{},~\\]")
 _TAME = re.compile(r"[{},~\\]")
 _PAIRS = re.compile(r"\\(.)", re.DOTALL)
 _MEANT = re.compile(r"\\.|[{},]", re.DOTALL)
 _LEFTOVER = re.compile(r"\\.|[{},~]", re.DOTALL)
-_UNKNOWN = re.compile("[\x01\x02\x11]")
-_OURS = re.compile("[\x01-\x06\x0e-\x11]")
+_UNKNOWN = re.compile("[\x01\x02\x11\x12]")
+_OURS = re.compile("[\x01-\x06\x0e-\x12]")
 """Characters that stand for something in a working form: none of them comes out of a text."""
-_RIDDLE = re.compile("[\x01\x02\x0e\x0f\x11]")
+_RIDDLE = re.compile("[\x01\x02\x0e\x0f\x11\x12]")
 _RANGE = re.compile(r"\x0f(?:\.\.\.?[A-Za-z@][\w@~^-]*(?:/[\w@~^-]+)*|:(?!/|.*\.\.)[\w./@+-]+)").fullmatch
 """What may stand behind the name of a revision: `..main`, `:src/app.py`."""
 _MARKS = re.compile(rf"<{TOKEN}\d+{TOKEN}|<{STRING}|>{BOTH}|{BRACE}")

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from msgspec import field
 from tree_sitter import Node
 
-from policyd.commands.lexing.plain import Span, divide
+from policyd.commands.lexing.plain import Span, counts, divide
 from policyd.commands.lexing.plainwords import single
 from policyd.commands.lexing.quoting import decoded
 from policyd.commands.lexing.rough import pieces
@@ -247,7 +247,7 @@ class Reader(Text):
         inner = self.source[node.start_byte + 2 : node.end_byte - 1]
         self.lose(inner)
         self.enclosed(node)
-        self.single = single(inner)
+        self.single, self.counts = single(inner), counts(inner)
 
     def enclosed(self, node: Node) -> None:
         """Read what stands between parentheses."""

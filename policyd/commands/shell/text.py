@@ -10,8 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from policyd.commands.lexing import plainwords
-from policyd.commands.lexing.plain import Span, constant
-from policyd.commands.lexing.quoting import FRAIL, SURE, decoded, shown, working
+from policyd.commands.lexing.plain import Span, constant, counts
+from policyd.commands.lexing.quoting import COUNT, FRAIL, SURE, decoded, shown, working
 from policyd.commands.lexing.quoting import word as finished
 from policyd.commands.lexing.run import Run
 from policyd.commands.lexing.source import TOKEN, Input, prepare
@@ -57,6 +57,8 @@ class Text(Struct):
     """What a `cat` read last prints."""
     single: str = ""
     """The substitution read last, where it is one command and no more."""
+    counts: bool = False
+    """Whether the substitution read last prints a count and no more."""
     printed: str = ""
     shown: bool = True
 
@@ -135,7 +137,7 @@ class Text(Struct):
 
     def _output(self, text: str, inside: bool) -> list[Word]:
         """Return what a word becomes that is the substitution read last, in quotes (`inside`) or not."""
-        if not self.printed:
+        if self.printed in {"", COUNT}:
             return [Word(decoded(text), UNKNOWN, "", not inside)]
         if inside and self.echoed is not None:
             return [constant(self.echoed.rstrip("\n"))]
@@ -163,14 +165,17 @@ class Text(Struct):
         """Read a part that runs in a shell of its own, and note what it prints."""
         state, document, run = self.state, self.document, self.run
         first = len(run.commands)
-        self.state, self.echoed, self.single = state.fork(), None, ""
+        self.state, self.echoed, self.single, self.counts = state.fork(), None, "", False
         run.deeper()
         try:
             read(*given)
         finally:
             run.depth -= 1
             self.state, self.document = state, document
-        self.printed = self._prints(first) if self.single and len(run.commands) == first + 1 else ""
+        if self.counts and not state.tainted:
+            self.printed = COUNT
+        else:
+            self.printed = self._prints(first) if self.single and len(run.commands) == first + 1 else ""
 
     def _prints(self, index: int) -> str:
         """Return what stands for the output of the only command of a substitution."""
@@ -215,7 +220,7 @@ class Text(Struct):
         self.lose(source)
         text = self.inside(source)
         text.whole()
-        self.echoed, self.single = text.echoed, plainwords.single(source)
+        self.echoed, self.single, self.counts = text.echoed, plainwords.single(source), counts(source)
 
     def closing(self, start: int, end: int) -> int:
         """Return where the `${…}` at `start` ends, 0 where that cannot be told."""

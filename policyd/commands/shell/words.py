@@ -14,11 +14,11 @@ from collections.abc import Callable
 
 from policyd.commands.lexing import quoting
 from policyd.commands.lexing.plain import constant
-from policyd.commands.lexing.quoting import FRAIL, MANY, ONE, SOME, SURE
+from policyd.commands.lexing.quoting import COUNT, FRAIL, MANY, ONE, SOME, SURE
 from policyd.commands.lexing.source import BRACE
 from policyd.commands.shell.host import Host
 from policyd.commands.shell.tame import HERE
-from policyd.commands.state import NUMBER
+from policyd.commands.state import COUNTED, NUMBER
 from policyd.model import GLOB, UNKNOWN, Word
 
 QUICK = re.compile(r"[A-Za-z0-9_./@%+,:=-]+|'([^'\x04]*)'|\"([^\"$`\\\x04]*)\"").fullmatch
@@ -111,9 +111,17 @@ class Scanner:
         text = self._home("".join(self.fields))
         if (SURE in text or FRAIL in text) and quoting.named(text) and not quoting.is_glob(text) and "~" not in text:
             return quoting.word(text, self.text[start:end])
-        if text == SOME:
-            return NUMBER
-        if ONE in text or MANY in text or SOME in text or SURE in text or FRAIL in text or ":~" in text:
+        if text in {SOME, COUNT}:
+            return NUMBER if text == SOME else COUNTED
+        if (
+            ONE in text
+            or MANY in text
+            or SOME in text
+            or COUNT in text
+            or SURE in text
+            or FRAIL in text
+            or ":~" in text
+        ):
             return Word(quoting.decoded(self.text[start:end]), UNKNOWN)
         return constant(quoting.decoded(quoting.plain(text)))
 
@@ -253,6 +261,8 @@ class Scanner:
         """Put what a substitution prints, as far as it is known."""
         if printed == HERE:
             self._variable("PWD", inside)
+        elif printed == COUNT and self.splits:
+            self._unknown(inside)
         elif inside or not self.splits or (_WHOLE(printed) and "IFS" not in self.host.state.names):
             self.buffer.append(printed or ONE)
         else:
@@ -288,7 +298,7 @@ class Scanner:
         elif value is None and name == "PWD" and self._alone(inside):
             self.buffer.append(".")
         elif value is None:
-            number = self.host.state.number(name) and (inside or "IFS" not in self.host.state.names)
+            number = self.host.state.names.get(name) is NUMBER and (inside or "IFS" not in self.host.state.names)
             self.buffer.append(SOME) if number else self._unknown(inside)
         elif value.kind is GLOB:
             self.buffer.append(quoting.renamed(value) if inside or "IFS" not in self.host.state.names else MANY)

@@ -65,6 +65,8 @@ _DYNAMIC = frozenset(
 """Variables that do not keep what is put into them."""
 NUMBER = Word("$((…))", UNKNOWN)
 """What a variable holds of which no more is known than that it is a whole number, in digits, maybe with a sign."""
+COUNTED = Word("$(wc)", UNKNOWN)
+"""The same, maybe behind blanks, or nothing at all, which is zero to arithmetic."""
 LIST = "[@]"
 """What stands behind the name under which the items of a list are kept."""
 _ENDS = "\0"
@@ -88,11 +90,22 @@ def _is_number(value: Word) -> bool:
     return value is NUMBER or (value.kind is CONST and _DECIMAL(value.text) is not None)
 
 
+def _is_counted(value: Word | None) -> bool:
+    """Say whether a value is one of those that stand for numbers; a word of a text may look the same."""
+    return value is NUMBER or value is COUNTED
+
+
+def _may_count(value: Word) -> bool:
+    return value is COUNTED or _is_number(value)
+
+
 def met(left: Word | None, right: Word | None) -> Word | None:
     """Return what is known of a variable that holds one of two values."""
     if left == right or left is None or right is None:
         return left if left == right else None
-    return NUMBER if _is_number(left) and _is_number(right) else None
+    if _is_number(left) and _is_number(right):
+        return NUMBER
+    return COUNTED if _may_count(left) and _may_count(right) else None
 
 
 def union(left: Cwd, right: Cwd) -> Cwd:
@@ -166,7 +179,7 @@ class State(Struct):
         """Return the value of a variable where it is known."""
         if name in self.names:
             found = self.names[name]
-            return found if found is not NUMBER else None
+            return None if _is_counted(found) else found
         if name == "HOME":
             return constant(self.home)
         if name == "PWD" and len(self.cwd) == 1:
@@ -176,7 +189,7 @@ class State(Struct):
     def number(self, name: str) -> str:
         """Return the number that a variable holds, `SOME` if it is not known which; nothing for any other value."""
         found = self.names.get(name)
-        return SOME if found is NUMBER else found.text if found is not None and _is_number(found) else ""
+        return SOME if _is_counted(found) else found.text if found is not None and _is_number(found) else ""
 
     def bind(self, name: str, value: Word | None) -> None:
         """Set a variable to what is known of it; it is no list any more."""
@@ -220,8 +233,8 @@ class State(Struct):
         if value is None or len(value.text) > _VALUE:
             return None
         if self.fold:
-            return value if value is NUMBER or value.kind is not UNKNOWN else None
-        return met(NUMBER, self.names.get(name)) if _is_number(value) else None
+            return value if value.kind is not UNKNOWN or _is_counted(value) else None
+        return met(NUMBER if _is_number(value) else value, self.names.get(name)) if _may_count(value) else None
 
     def forget(self) -> None:
         """Trust no value any more, and none that is set from here on."""

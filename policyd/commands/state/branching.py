@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from policyd.commands.state import LIST, NUMBER, Cwd, Pair, State, union
+from policyd.commands.state import LIST, NUMBER, Cwd, Pair, State, met, union
 from policyd.model import CONST, UNKNOWN, Word
 
 Read = Callable[[], Pair]
@@ -67,7 +67,7 @@ def unrolled(state: State, name: str, words: Sequence[Word], text: str, body: Re
     """Read a body once for every value; over constants, what it sets is set."""
     fold, start = state.fold, state.cwd
     jumps, jumped = _JUMPS(text) is not None, state.jumps
-    state.fold = fold and not jumps and all(word.kind is CONST for word in words)
+    state.fold = fold and not jumps
     for word in words:
 
         def once(word: Word = word) -> Pair:
@@ -106,18 +106,33 @@ def _may_set(text: str, name: str) -> bool:
 
 def repeat(state: State, text: str, once: Read) -> Pair:
     """Read the loop `text`, whose body runs any number of times."""
-    start, fold = state.cwd, state.fold
-    state.fold = False
+    start, fold, jumps = state.cwd, state.fold, state.jumps
+    state.fold = fold and _JUMPS(text) is None
     set_there = [name for name in state.names if _may_set(text, name)]
-    state.names.update({name: NUMBER if state.number(name) else None for name in set_there})
-    before, known = (state.taint, state.tainted), dict(state.names)
-    end = union(*once())
-    changed = any(state.names.get(name) != value for name, value in known.items())
-    if (state.taint, state.tainted) != before or end != start or changed:
-        state.join(known)
+    state.names.update({name: met(state.names[name], NUMBER) for name in set_there})
+    end, changed = _once(state, once)
+    if changed or end != start or (state.fold and state.jumps != jumps):
+        state.fold = False
         state.names.update(dict.fromkeys(set_there))
         state.cwd = start if end == start else ()
-        end = union(*once())
+        end, changed = _once(state, once)
+    if changed:  # something is set that is not called by its name: it may hand on what another holds
+        state.names = dict.fromkeys(state.names)
+        state.cwd = start if end == start else ()
+        end, _ = _once(state, once)
     state.fold = fold and state.fold_kept
     result = union(start, end)
     return result, result
+
+
+def _once(state: State, once: Read) -> tuple[Cwd, bool]:
+    """Read a body and keep what is known at its beginning and at its end; return where it leaves the shell.
+
+    Say too whether less is known behind it than before.
+    """
+    taint, before = (state.taint, state.tainted), dict(state.names)
+    end = union(*once())
+    kept = {name: value if met(state.names.get(name), value) == value else None for name, value in before.items()}
+    changed = kept != before or (state.taint, state.tainted) != taint
+    state.names = {**dict.fromkeys(state.names), **kept}
+    return end, changed
