@@ -141,7 +141,8 @@ RULES: dict[str, tuple[str, ...]] = {
     "sepchar": ("a", ",", "''", "/", "'/ '", "."),
     "change": (
         "true", "false", ":", "@jump", "true || @jump", "p2 1 || @jump", "p1 1 && @jump", "p2 1 && @jump",
-        "{ true || @jump; }", '[ -n "$x" ] || @jump', "set -e", "set -u", "set +e", "set -f", "set -eu",
+        "{ true || @jump; }", '[ -n "$x" ] || @jump', "set -e", "set -u", "set +e", "set -f", "set -eu", "set -eET",
+        "set -e -- @words",
         "set -o pipefail", "set -x", "set -C", "set -a", "shopt -s nullglob", "shopt -s failglob", "shopt -s extglob",
         "shopt -s cdable_vars", "shopt -s lastpipe", "shopt -u nullglob", "set -o posix", "set -k", "set -P",
         "trap 'p1 t' EXIT", "trap 'x=t' DEBUG", "trap 'p1 e $x' ERR", "trap - EXIT", "wait", "exec < g",

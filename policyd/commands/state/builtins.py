@@ -56,8 +56,8 @@ _FLAGS = re.compile(r"[-+][a-zA-Z]*|").fullmatch
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=)(.*)", re.DOTALL)
 _ACTIVATE = re.compile(r"(?:\./)?\.?venv/bin/activate").fullmatch
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
-_SAFE_SET = re.compile(r"[-+][eux]*(o?)").fullmatch
-_SAFE_OPTIONS = frozenset({"pipefail", "errexit", "nounset", "xtrace"})
+_SAFE_SET = re.compile(r"[-+][eETuvx]*(o?)").fullmatch
+_SAFE_OPTIONS = frozenset({"errexit", "errtrace", "functrace", "nounset", "pipefail", "verbose", "xtrace"})
 _READ_VALUED = "adinNptu"
 _MAPFILE_VALUED = "dnOsuCc"
 _ATTRIBUTES = frozenset("rluciaA")
@@ -104,10 +104,13 @@ def _shows_stack(words: Words) -> bool:
 
 
 def _safe_set(words: Words) -> bool:
+    """Say whether `set` changes nothing that is relied on: behind `--` stands what `$1` is, which nobody knows."""
     option = False
     for word in words:
         if word.kind is not CONST:
             return False
+        if word.text == "--":
+            return not option
         if option:
             if word.text not in _SAFE_OPTIONS:
                 return False
