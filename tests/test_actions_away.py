@@ -56,7 +56,8 @@ ENTRIES: list[tuple[str, list[tuple[str, dict[str, Any]]], str]] = [
     ("what it says is no place", [("e", enter(toolResponse={"worktreePath": "w"}) | DONE)], NOWHERE),
     ("it failed", [("e", enter()), ("e", enter() | {"status": "failed"})], ""),
     ("another is about to", [("e", enter()), ("e", THERE), ("f", enter())], NOWHERE),
-    ("too many are", [(f"e{n}", enter() | {"status": "failed"}) for n in range(MOST_PENDING + 1)], NOWHERE),
+    ("many said where", [(f"e{n}", THERE) for n in range(MOST_PENDING)], EITHER),
+    ("too many said where", [(f"e{n}", THERE) for n in range(MOST_PENDING + 1)], NOWHERE),
     (
         "it came back",
         [("e", THERE), ("x", {"_meta": code("ExitWorktree", toolResponse={"restoredCwd": "/home/dev/project"})})],
@@ -138,3 +139,43 @@ def test_where_a_session_works_that_an_agent_made_is_said_as_it_is_made() -> Non
     conversation.observe("a2c", {"method": "session/update", "params": {"sessionId": "s", "update": made}})
     update(conversation, "c", session="child", _meta=child("claude", "unheard"))
     assert where(conversation, session="child") == ""
+
+
+OPENINGS: list[tuple[str, str, dict[str, Any] | None, str]] = [
+    ("session/load", "s", None, ""),
+    ("session/load", "s", enter(), NOWHERE),
+    ("session/load", "s", {"_meta": code("Bash"), "title": "EnterWorktree"}, ""),
+    ("session/load", "new", enter(), NOWHERE),
+    ("session/load", "new", None, ""),
+    ("session/resume", "new", enter(), ""),
+]
+
+
+@pytest.mark.parametrize(("method", "ident", "history", "place"), OPENINGS)
+def test_the_history_of_a_session_says_that_its_agent_went(
+    method: str, ident: str, history: dict[str, Any] | None, place: str
+) -> None:
+    conversation = talk("claude")
+    load = {"sessionId": ident, "cwd": "/home/dev/project", "mcpServers": []}
+    conversation.observe("c2a", {"id": 2, "method": method, "params": load})
+    if history and method == "session/load":
+        update(conversation, "e", session=ident, sessionUpdate="tool_call", **history)
+    conversation.observe("a2c", {"id": 2, "result": {}})
+    assert where(conversation, session=ident) == place
+    conversation.observe("c2a", {"id": 3, "method": method, "params": load})
+    conversation.observe("a2c", {"id": 3, "result": {}})
+    assert where(conversation, session=ident) == place
+
+
+@pytest.mark.parametrize(("entered", "place"), [(THERE, NOWHERE), (enter() | {"status": "failed"}, "")])
+@pytest.mark.parametrize(("method", "ident"), [("session/load", "s"), ("session/resume", "s"), ("session/fork", "t")])
+def test_a_session_that_goes_on_may_stand_where_it_stood(
+    method: str, ident: str, entered: dict[str, Any], place: str
+) -> None:
+    conversation = talk("claude")
+    update(conversation, "e", **entered)
+    more = {"cwd": "/home/dev/project", "mcpServers": []}
+    for number in (2, 3):
+        conversation.observe("c2a", {"id": number, "method": method, "params": {**more, "sessionId": "s"}})
+        conversation.observe("a2c", {"id": number, "result": {"sessionId": ident}})
+        assert where(conversation, session=ident) == place

@@ -3,7 +3,8 @@
 1. A call that only another session was told of is a subagent's of that session: nobody says where that works.
 2. Where calls name the one that started their agent, its `rawInput` may say that this agent works on a copy.
 3. A tool may take the agent itself to another directory: it may stand there once the call says where that is. Until
-   then, and where a call that is done does not say it, nobody knows.
+   then, and where a call that is done does not say it, nobody knows. A session that is loaded stands where it stood,
+   and its history says that it went, but not where to.
 """
 
 from __future__ import annotations
@@ -62,15 +63,24 @@ def entered(session: Session, call_id: str, profile: Profile) -> None:
     if stated is None:
         return
     place = _text(stated, found)
-    if absolute(place) or call.finished:
+    if absolute(place) or call.status == "completed":
         session.entering[call_id] = False
-        if absolute(place) or call.status == "completed":
-            session.entered((place,) if absolute(place) else None)
+        session.entered((place,) if absolute(place) else None)
+    elif call.finished:
+        session.entering.pop(call_id, None)
     else:
         session.entering[call_id] = True
     if len(session.entering) > MOST_PENDING:
         session.entering.clear()
         session.entered(None)
+
+
+def went(session: Session, update: Mapping[str, object], profile: Profile) -> None:
+    """Take in an update out of a session's history: a call that took its agent elsewhere does not say where to."""
+    call, tools = Call(""), profile.data.enters
+    call.update(update)
+    if not tools.keys().isdisjoint(_names(call)) and identify(merge(call, EMPTY, ()), profile)[0] in tools:
+        session.entering[""] = False
 
 
 def _names(call: Call) -> Iterator[str]:

@@ -156,6 +156,7 @@ class Conversation:
         if not ident or not isinstance(result, TABLE):
             return
         session = known if known and asked.method == "session/load" else self.open(ident, asked.params)
+        session.goes_on(known)
         session.lost |= self.profile.data.adrift and asked.method != "session/new"
         if not self.profile.data.mode.stated:
             session.mode = ""
@@ -165,7 +166,7 @@ class Conversation:
         """Begin a session anew as it is being loaded; should that fail, it works where it did before."""
         known = self.session(ident)
         before = known.before if known.before is not None else known.place
-        self.open(ident, params).loading(before)
+        self.open(ident, params).loading(before, known)
 
     def open(self, ident: str, params: Mapping[str, object]) -> Session:
         """Open session `ident` as the params of `session/new` say; one of this id that was known is forgotten."""
@@ -273,7 +274,9 @@ class Conversation:
             self._stated(session, current_mode(update, self.profile.data.mode.option))
         elif sort == "subagent_update":
             self._adopt(session, update)
-        elif sort in TELLING and not session.replaying and isinstance(call_id := update.get("toolCallId"), str):
+        elif sort in TELLING and session.replaying:
+            away.went(session, update, self.profile)
+        elif sort in TELLING and isinstance(call_id := update.get("toolCallId"), str):
             if self.profile.data.sticky_cwd:
                 session.follow(call_id, update, self.machine)
             session.lost |= self.profile.data.adrift and update.get("kind") == "execute"

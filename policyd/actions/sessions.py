@@ -151,12 +151,14 @@ class Session(Struct):
         """Where it works."""
         return self.cwd, self.additional, self.servers, self.workspace
 
-    def loading(self, before: Place) -> None:
+    def loading(self, before: Place, known: Session) -> None:
         """Take in that it is being loaded: what is told is history, and of calls that go on beside it nothing is known.
 
         Args:
             before: where it works if that fails.
+            known: as what it was known.
         """
+        self.goes_on(known)
         self.replaying = self.forgetful = self.bereft = True
         self.before = before
 
@@ -202,6 +204,11 @@ class Session(Struct):
     def entered(self, places: tuple[str, ...] | None) -> None:
         """Take in that a call took the agent to one of `places`, where it may stand from then on; None: to any."""
         self._moved(places)
+
+    def goes_on(self, known: Session | None) -> None:
+        """Take in that it goes on where `known` stood: where a call has taken its agent, it may be."""
+        self.entering = {**known.entering, **self.entering} if known else self.entering
+        self.lost |= bool(self.entering)
 
     def may_run(self, ident: str, *, yes: bool) -> None:
         """Take in whether a call that was asked about may run: from then on the shell may go where it leads."""
