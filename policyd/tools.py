@@ -49,10 +49,6 @@ class ToolPattern(Struct, frozen=True):
         """Compare what was written; what is made of it follows."""
         return isinstance(other, ToolPattern) and self.source == other.source
 
-    def __hash__(self) -> int:
-        """Hash what was written."""
-        return hash(self.source)
-
     @classmethod
     def compile(cls, text: str) -> ToolPattern:
         """Read a pattern.
@@ -70,12 +66,6 @@ class ToolPattern(Struct, frozen=True):
             raise ValueError(f"`{text}`: a side of `/` is empty; write `server/tool` or `server/*`")
         name = tool if slash else text
         return cls(text, server if slash else None, name, whole(server), whole(name))
-
-    @property
-    def servers(self) -> frozenset[str] | None:
-        """The servers and built-in names an index files it under; None: any."""
-        first = self.tool if self.server is None else self.server
-        return None if "*" in first else frozenset({first})
 
     def sure(self, tool: Tool) -> bool:
         """Say whether it matches the tool, whichever way the name is split."""
@@ -148,10 +138,6 @@ class InputPattern(Struct, frozen=True):
     def __eq__(self, other: object) -> bool:
         """Compare what was written; what is made of it follows."""
         return isinstance(other, InputPattern) and self.source == other.source
-
-    def __hash__(self) -> int:
-        """Hash what was written."""
-        return hash(self.source)
 
     @classmethod
     def compile(cls, table: Mapping[str, object]) -> InputPattern:

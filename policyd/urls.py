@@ -288,10 +288,6 @@ class UrlPattern(Struct, frozen=True):
         """Compare what was written; what is made of it follows."""
         return isinstance(other, UrlPattern) and self.source == other.source
 
-    def __hash__(self) -> int:
-        """Hash what was written."""
-        return hash(self.source)
-
     @classmethod
     def compile(cls, text: str) -> UrlPattern:
         """Read a pattern.

@@ -56,12 +56,6 @@ def test_inside_unless_a_bare_name_is_a_built_in_tool() -> None:
     assert ToolPattern.compile("bash").maybe(BUILT_IN, widen=False) is YES
 
 
-def test_a_pattern_tells_what_to_file_it_under() -> None:
-    assert ToolPattern.compile("jira/*").servers == frozenset({"jira"})
-    assert ToolPattern.compile("bash").servers == frozenset({"bash"})
-    assert ToolPattern.compile("*/x").servers is None
-
-
 @pytest.mark.parametrize(
     ("pattern", "advice"),
     [

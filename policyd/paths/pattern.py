@@ -138,10 +138,6 @@ class PathPattern(Struct, frozen=True):
         """Compare what was written, and where it begins: what is made of it follows."""
         return isinstance(other, PathPattern) and self.source == other.source and self._starts() == other._starts()
 
-    def __hash__(self) -> int:
-        """Hash what was written."""
-        return hash(self.source)
-
     @classmethod
     def compile(cls, text: str, *, home: str, tmpdir: str, fs: Filesystem | None = None) -> PathPattern:
         """Read a pattern.

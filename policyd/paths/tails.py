@@ -29,14 +29,6 @@ class Tail(Struct, frozen=True, dict=True):
         """Choose the quickest way to match."""
         force_setattr(self, "matches", _matcher(self))
 
-    def __eq__(self, other: object) -> bool:
-        """Compare what was written; what is made of it follows."""
-        return isinstance(other, Tail) and self.segments == other.segments
-
-    def __hash__(self) -> int:
-        """Hash what was written."""
-        return hash(self.segments)
-
     @cached_property
     def widened(self) -> Tail:
         """The tail that also covers everything below what it matches."""
