@@ -598,7 +598,7 @@ CONTINUED = st.lists(
 def test_lines_are_joined_at_once_only_as_a_scan_of_every_character_would(text: str) -> None:
     joined = source.joined(text)
     if joined:
-        scan = source.Scan(text, [])
+        scan = source.Scan(text, [], cases="case" in text)
         assert (scan.run(), scan.problems) == (joined, [])
 
 
@@ -894,14 +894,15 @@ def test_words_count_with_the_parts_however_deep_they_are_wrapped() -> None:
         ("timeout 5 " * 30 + "ls " + "f " * 1_000 + "\n") * 60,
         "env -S " * 2_000 + "ls",
         "echo " + "{1..99} " * 2_000,
+        "cd a && " * 4_000 + "ls",
     ],
-    ids=["what was set before", "wrappers", "texts in texts", "braces"],
+    ids=["what was set before", "wrappers", "texts in texts", "braces", "deep directories"],
 )
 def test_what_goes_with_the_words_of_a_command_counts_as_they_do(text: str) -> None:
     found = reading(text)
     levels_of = [levels(Reading((command,))) for command in found.commands]
     weight = sum(
-        len(each.argv) + len(each.taint) + len(each.behind) + sum(map(len, each.texts))
+        len(each.argv) + len(each.taint) + len(each.behind) + sum(map(len, each.texts)) + sum(map(len, each.cwd)) // 64
         for found in levels_of
         for each in found
     )

@@ -468,6 +468,20 @@ def test_an_allowed_command_carries_its_operands_inside(rules: str, files: tuple
     assert effect(load('[[rule]]\neffect="allow"\ncommand="cat **"\n', rules), run("cat"), *files) == want
 
 
+def test_what_a_command_carries_is_asked_once_however_many_files_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Action] = []
+    carries = Rule.carries
+
+    def counted(rule: Rule, action: Action) -> bool:
+        asked.append(action)
+        return carries(rule, action)
+
+    monkeypatch.setattr(Rule, "carries", counted)
+    files = [operand(f"src/{at}.py") for at in range(20)]
+    assert effect(load('[[rule]]\neffect = "allow"\ncommand = "cat **"'), run("cat src/1.py"), *files) == "allow"
+    assert len(asked) == 1
+
+
 def test_a_rule_for_what_is_not_understood_carries_no_operand_that_is_not() -> None:
     loaded = load('[[rule]]\neffect="allow"\nkind="execute"\nopaque=true')
     assert effect(loaded, run("cat"), operand("src/a.py")) == "allow"

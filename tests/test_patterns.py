@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from importlib import resources
 
 import pytest
 
 from policyd.commands import read
+from policyd.commands.matching import strict
 from policyd.commands.matching.patterns import CommandPattern, PatternError, program_names
-from policyd.commands.matching.views import every
+from policyd.commands.matching.views import View, every
 from policyd.model import Assignment, SimpleCommand, Truth, Word
 from tests.commandrows import decide
 from tests.words import command
@@ -258,6 +260,23 @@ def test_of_very_many_goals_any_may_be_meant_and_none_is_looked_at_by_itself() -
     seen = every(command("make " + "a:b " * 1000))
     assert len(seen) < 10
     assert compiled("make deploy").maybe(command("make " + "a " * 1000), widen=True) is Truth.MAYBE
+
+
+def test_of_very_many_ways_to_see_very_many_words_the_first_are_looked_at_and_the_rest_suspected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[int] = []
+    walk: Callable[..., Truth] = strict._walk
+
+    def counted(pattern: object, view: View, states: object, *, widen: bool) -> Truth:
+        looked.append(len(view.words))
+        return walk(pattern, view, states, widen=widen)
+
+    monkeypatch.setattr(strict, "_walk", counted)
+    flood = command("mytool " + "a " * 3_000)
+    assert compiled("* ** x ** y").maybe(flood, widen=True) is Truth.MAYBE
+    assert sum(looked) < 20_000
+    assert compiled("* ** x ** y").maybe(command("mytool " + "a " * 30), widen=True) is Truth.NO
 
 
 @pytest.mark.slow

@@ -410,6 +410,23 @@ def test_a_checker_that_mends_writes_what_it_checks(text: str, edited: list[str]
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "opaque"),
+    [
+        (f"sed '{'p;' * 10_000}' f", True),
+        (f"awk '{{{'print;' * 5_000}}}' f", True),
+        (f"ls -{'l' * 1_000} f", False),
+        (f"sed '{'p;' * 5_000}' f", False),
+        (f"ls -{'l' * 50} f", False),
+    ],
+    ids=["sed", "awk", "cluster", "shorter sed", "shorter cluster"],
+)
+def test_what_is_longer_than_anybody_writes_is_not_vouched_for(text: str, opaque: bool) -> None:
+    vouched = len(text) < 15_000 and "l" * 100 not in text
+    assert (why(command(text)) == "") == vouched
+    assert any("too long" in reason for reason in _named(text)[3]) == opaque
+
+
 def test_the_notation_of_options_reads_spellings_values_and_marks() -> None:
     table = options("-o|--out=edit -c[=data] -i! -p=data+read -#")
     assert table["-o"] is table["--out"]

@@ -47,7 +47,7 @@ def read(text: str, *, cwd: tuple[str, ...], home: str, shell: str = "bash", fs:
         fs: asked what an operand is, where that decides what is done to it.
     """
     above = _above(cwd, fs) if _TOPLEVEL in text else ()
-    look = _kept if len(text) <= _KEPT_LENGTH else _read
+    look = _kept if len(text) <= _KEPT_LENGTH else _last
     return _filled(look(text, cwd, home, shell, above), home, fs)
 
 
@@ -137,6 +137,12 @@ def _changes(use: FileUse) -> bool:
 
 @lru_cache(_KEPT)
 def _kept(text: str, cwd: tuple[str, ...], home: str, shell: str, above: tuple[str, ...]) -> Reading:
+    return _read(text, cwd, home, shell, above)
+
+
+@lru_cache(1)
+def _last(text: str, cwd: tuple[str, ...], home: str, shell: str, above: tuple[str, ...]) -> Reading:
+    """Read a long text; who asks where it leads asks what it does as well."""
     return _read(text, cwd, home, shell, above)
 
 

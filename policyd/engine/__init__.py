@@ -115,23 +115,26 @@ def judge_all(bench: Bench) -> tuple[Judged, ...]:
     alone = all(action.idle or action.role is Role.MENTION for action in actions)
     found: dict[int, Judged] = {}
     allows: dict[int, list[Rule]] = {}
+    carrying: dict[int, list[Rule]] = {}
     for number, action in sorted(enumerate(actions), key=lambda pair: pair[1].carrier is not None):
         own = replace(action, idle=False) if alone and action.idle else action
-        judged, allows[number] = bench.judge(own, carried(action, actions, allows))
+        if action.carrier is not None and action.carrier not in carrying:
+            command = actions[action.carrier]
+            carrying[action.carrier] = [rule for rule in allows[action.carrier] if rule.carries(command)]
+        judged, allows[number] = bench.judge(own, carried(action, carrying))
         found[number] = judged if own is action else replace(judged, action=action)
     return tuple(found[number] for number in range(len(actions)))
 
 
-def carried(action: Action, actions: tuple[Action, ...], allows: dict[int, list[Rule]]) -> list[Rule]:
-    """Return the allow rules of the command whose operand `action` is that extend to it.
+def carried(action: Action, carrying: dict[int, list[Rule]]) -> list[Rule]:
+    """Return the allow rules of the command whose operand `action` is that extend to it, out of those that extend to any.
 
     That is inside the workspace, or where the rule itself says `within`; some shipped entries carry nothing.
     """
     path = action.path
     if action.carrier is None or path is None or action.opaque:
         return []
-    command = actions[action.carrier]
-    return [rule for rule in allows[action.carrier] if (path.inside or rule.encloses) and rule.carries(command)]
+    return [rule for rule in carrying[action.carrier] if path.inside or rule.encloses]
 
 
 def settle(request: Request, judged: tuple[Judged, ...], policy: Policy, grant: Grants) -> Decision:

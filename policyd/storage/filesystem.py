@@ -199,8 +199,10 @@ def _walked(path: str) -> str:
 
 def _missing(path: str, todo: list[str]) -> str:
     """Return what does not exist with the names below it, taken from `todo`: nothing can be there."""
+    names = [path]
     while todo and todo[-1] != "..":
-        path = f"{path}/{todo.pop()}"
+        names.append(todo.pop())
+    path = "/".join(names)
     if len(path) > SHORT or not path.isprintable():
         with suppress(FileNotFoundError, NotADirectoryError):
             os.lstat(path)  # the kernel refuses what can be no path at all

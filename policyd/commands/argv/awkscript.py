@@ -20,6 +20,8 @@ _TOKEN = re.compile(
       |(?P<op>\|\||&&|>>|\|&|>=|<=|==|!=|\+\+|--|[-+*%^!]=|[^\w\s"])|(?P<newline>\n)""",
     re.S | re.X,
 )
+LONGEST = 16 * 1024
+"""Characters of a program that is read."""
 FORBIDDEN = frozenset(
     {"system", "getline", "ARGV", "ARGC", "ENVIRON", "PROCINFO", "close", "fflush", "extension", "SYMTAB"}
 )
@@ -42,6 +44,8 @@ _UNSURE = frozenset({")", "++", "--", "$", "reserved"})
 
 def awk_harm(script: str) -> str:
     """Return why the program is no mere filter, nothing if it is one."""
+    if len(script) > LONGEST:
+        return "an awk program that is too long to be read"
     position, before, depth, printing = 0, "", 0, -1
     while position < len(script):
         if script[position] == "/" and not _operand(before):

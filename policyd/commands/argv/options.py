@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
 from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from policyd.commands.lexing.quoting import NAME
 from policyd.model import CONST, GLOB, UNKNOWN, Word
@@ -82,6 +83,10 @@ class Syntax(Struct, frozen=True):
     """The first word may be a cluster without a dash (`tar xf`)."""
 
 
+_CLUSTER = 64
+"""Short options in one word that are read."""
+
+
 class Given(Struct, frozen=True):
     """An option as given."""
 
@@ -110,10 +115,17 @@ class Parsed(Struct, frozen=True):
     """An option stood behind an operand; some systems take it for one."""
     eaten: bool = False
     """The word before `--` was an option: were it to take a value, `--` would be it."""
+    spelled: frozenset[str] = frozenset()
+    """Every spelling of the options given."""
+
+    def __post_init__(self) -> None:
+        """Gather the spellings: they are asked for at every operand."""
+        if self.given:
+            force_setattr(self, "spelled", frozenset().union(*[item.option.names for item in self.given]))
 
     def has(self, *names: str) -> bool:
         """Say whether an option with one of these spellings was given."""
-        return bool(self.given) and any(name in item.option.names for item in self.given for name in names)
+        return not self.spelled.isdisjoint(names)
 
     def values(self, *names: str) -> tuple[Word, ...]:
         """Return the values given to these options, in order."""
@@ -318,7 +330,7 @@ class _Reader(Struct):
             return False
         while position < len(head):
             option = table.get(head[0] + head[position])
-            if option is None:
+            if option is None or position > _CLUSTER:
                 return False
             position += 1
             glued = option.value and (position < len(head) or word.kind is not CONST)

@@ -66,7 +66,8 @@ def _sed(called: Called, parsed: Parsed) -> Finding:
     in_place = parsed.has("-i")
     uses += [Use("read", word) for word in parsed.values("-f")]
     uses += [Use("edit" if in_place else "read", word) for word in files]
-    hidden = ("a `sed` script runs a program",) if found.runs else _read_in("sed", parsed.values("-f"))
+    why = found.harm if found.harm == sedscript.TOO_LONG else "a `sed` script runs a program"
+    hidden = (why,) if found.runs else _read_in("sed", parsed.values("-f"))
     return Finding(tuple(uses), True, harm, hidden)
 
 

@@ -18,6 +18,9 @@ from msgspec import Struct, field
 
 PLAIN = frozenset("=dDgGhHnNpPxzF")
 BLANK = " \t"
+LONGEST = 16 * 1024
+"""Characters of a script that is read."""
+TOO_LONG = "a `sed` script is too long to be read"
 _LABEL_ENDS = (" \t\n;}", " \t\n;", "\n")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]").search
 
@@ -218,8 +221,10 @@ class _Script(Struct):
 
 def read(script: str) -> SedScript:
     """Read a script; `harm` says why it is not a mere filter."""
+    if len(script) > LONGEST:
+        return SedScript(runs=True, harm=TOO_LONG)
     found = SedScript(harm="a sed script that is not understood" if _CONTROL(script) else "")
-    for brackets, ends in product((True, False), _LABEL_ENDS):
+    for brackets, ends in product((True, False) if "[" in script else (True,), _LABEL_ENDS):
         try:
             reading = _Script(script, brackets, ends).run()
         except _BadScriptError:

@@ -26,6 +26,8 @@ A_PART = 4
 """Words that count as much as a part."""
 LOOKS = 20_000
 """How often the grammar may look at a piece of text: far more than the longest texts that are shell syntax need."""
+A_WORD = 64
+"""Characters of a directory that count as much as a word."""
 REASONS = 100
 """Reasons that are told apart."""
 SHOWN = 60
@@ -94,8 +96,12 @@ class Run(Struct):
 
 
 def _words(command: SimpleCommand) -> int:
-    """Return how many words have to be looked at: those of the wrapped command and of what was set before too."""
+    """Return how many words have to be looked at: those of the wrapped command, and of what was set before, too.
+
+    A directory many levels deep counts as well: each level may be a link.
+    """
     count, inner = len(command.argv) + len(command.taint) + len(command.env), command.inner
+    count += sum(map(len, command.cwd)) // A_WORD
     while inner is not None:
         count, inner = count + len(inner.argv), inner.inner
     return count

@@ -54,6 +54,7 @@ _PRINTED = re.compile(
     r"(\$\([ \t]*+cat[ \t]*+)<<[ \t]*+(['\"]?)([A-Za-z0-9_]++)\2([ \t]*+\n)((?:(?!\3\n)[^\n]*+\n)*+)\3\n(?=[ \t\n]*+\))"
 )
 _TAIL = 200
+_LOOKED = 4 * 1024 * 1024
 
 
 class UnsureError(Exception):
@@ -117,8 +118,9 @@ class Scan(Struct):
     problems: list[str] = field(default_factory=list)
     doubled: bool = False
     """A `((` was met that may be arithmetic or two lists."""
-    cases: bool | None = None
-    """Whether a `case` is anywhere: then a `)` may belong to a pattern."""
+    cases: bool = False
+    """Whether a `case` is anywhere: then a `)` may belong to a pattern; and how much was looked through for one."""
+    looked: int = 0
 
     def run(self) -> str:
         while self.at < len(self.text):
@@ -271,14 +273,11 @@ class Scan(Struct):
             self._dollar()
 
     def _before(self) -> str:
-        tail: list[str] = []
-        size = 0
-        for piece in reversed(self.out):
-            tail.append(piece)
-            size += len(piece)
-            if size > _TAIL:
-                break
-        return "".join(reversed(tail))
+        size, count = 0, 0
+        while size <= _TAIL and count < len(self.out):
+            count += 1
+            size += len(self.out[-count])
+        return "".join(self.out[-count:])
 
     def _parenthesis(self, char: str, top: str) -> None:
         if char == "(":
@@ -296,15 +295,16 @@ class Scan(Struct):
 
     def _in_case(self) -> bool:
         """Say whether a `case` is open since the last parenthesis: then this one may end a pattern."""
-        if self.cases is None:
-            self.cases = bool(_CASE.search(self.text))
         if not self.cases:
             return False
         since = "".join(self.out[self.marks[len(self.stack) - 1] :])
+        self.looked += len(since)
+        if self.looked > _LOOKED:
+            raise UnsureError
         return len(_CASE.findall(since)) > len(_ESAC.findall(since))
 
     def _comment(self, top: str) -> None:
-        before = self._before()[-1:]
+        before = self.out[-1][-1:] if self.out else ""
         if top == "}" or (before and before not in " \t\n;&|()<>`"):
             self._copy(1)
             return
@@ -391,7 +391,7 @@ def prepare(text: str, documents: list[Document]) -> tuple[str, list[str], Mappi
     if _WORK.search(text) is None and (_TRICKY.search(text) is None or _SUBSTITUTION.search(text) is None):
         return _words_in_braces(text), [], None
     kept = len(documents)
-    scan = Scan(text, documents)
+    scan = Scan(text, documents, cases=bool(_CASE.search(text)))
     try:
         return _words_in_braces(scan.run()), scan.problems, scan.ends
     except UnsureError:

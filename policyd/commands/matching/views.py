@@ -41,7 +41,7 @@ _VERSION = re.compile(r"[-.]?[0-9][0-9.]*$")
 class View:
     """A command as strict rules may see it: a program and its words."""
 
-    __slots__ = ("_called", "cwd", "names", "program", "sure", "words")
+    __slots__ = ("_called", "_front", "cwd", "names", "program", "sure", "words")
 
     def __init__(self, program: Word, words: tuple[Word, ...], cwd: tuple[str, ...], sure: Truth = YES) -> None:
         """See `words` as those of `program`; `sure` is the most that may follow from it."""
@@ -51,6 +51,7 @@ class View:
         self.sure = sure
         self.names = _names(program.text) if program.kind is CONST else NOBODY
         self._called: programs.Called | bool | None = False
+        self._front = -1
 
     @property
     def called(self) -> programs.Called | None:
@@ -66,10 +67,12 @@ class View:
         if called is None:
             return _STRANGER
         behind = index - len(self.words) + len(called.after)
-        table = (called.program if behind >= 0 else called.outer).syntax
-        if table.posix and behind > (programs.first_operand(table, called.after) or 0):
-            return _STRANGER
-        return table
+        if behind < 0:
+            return called.outer.syntax
+        table = called.program.syntax
+        if table.posix and self._front < 0:
+            self._front = programs.first_operand(table, called.after) or 0
+        return _STRANGER if table.posix and behind > self._front else table
 
 
 _STRANGER = Syntax()
