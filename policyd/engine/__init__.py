@@ -127,7 +127,7 @@ def judge_all(bench: Bench) -> tuple[Judged, ...]:
 
 
 def carried(action: Action, carrying: dict[int, list[Rule]]) -> list[Rule]:
-    """Return the allow rules of the command whose operand `action` is that extend to it, out of those that extend to any.
+    """Return the allow rules of the command whose operand `action` is that extend to it, out of those that do to any.
 
     That is inside the workspace, or where the rule itself says `within`; some shipped entries carry nothing.
     """
