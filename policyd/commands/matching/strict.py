@@ -80,7 +80,7 @@ def _match(pattern: tuple[PatternWord, ...], view: View, start: Truth, *, widen:
         return _walk(pattern, whole, {0: YES}, widen=widen)
     if view.program.kind is WordKind.UNKNOWN and view.program.many:
         return start
-    if widen and _anything(view) and not [word for word in pattern if word.literal == "--"]:
+    if widen and _anything(view):
         return min(start, MAYBE)
     return _walk(pattern[1:], view, {0: start}, widen=widen)
 
@@ -135,10 +135,11 @@ def _vanish(states: dict[int, Truth], view: View) -> dict[int, Truth]:
 
 def _next(word: PatternWord, view: View, states: dict[int, Truth], *, widen: bool) -> dict[int, Truth]:
     found: dict[int, Truth] = {}
-    if word.literal == "--":
-        best = max(states.values())
-        return {index + 1: best for index in range(min(states), len(view.words)) if view.words[index] == END}
-    for index, read in _candidates(view, states) if widen else _vanish(states, view).items():
+    if word.literal == "--":  # wherever it stands: options may be in front of it
+        places = iter(dict.fromkeys(range(min(states), len(view.words)), max(states.values())).items())
+    else:
+        places = _candidates(view, states) if widen else iter(_vanish(states, view).items())
+    for index, read in places:
         if index >= len(view.words):
             continue
         truth = min(read, fit(word, view.words[index], view, widen=widen))
