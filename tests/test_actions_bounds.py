@@ -11,6 +11,7 @@ import pytest
 from policyd import commands
 from policyd.actions import Conversation, Machine, Session, sessions
 from policyd.actions.builder import DEEP, GLOB, MOST, MOST_TEXTS, TOO_MANY
+from policyd.actions.derive import MOST_FIELDS
 from policyd.commands.lexing.run import LENGTH
 from policyd.model import Action, Reach
 from tests.fakes import FakeFilesystem
@@ -53,6 +54,7 @@ CASES: dict[str, tuple[Calls, int]] = {
         lambda many: {"rawInput": {"x": " ".join(f"http://a{at}.example" for at in range(many))}},
         MOST + 1,
     ),
+    "fields": (lambda many: {"rawInput": {f"k{at}": "a/b" for at in range(many)}}, MOST_FIELDS + 1),
     "texts in a field": (field("words", str), MOST_TEXTS + 1),
     "words of a vector": (lambda many: {"kind": "execute", "rawInput": {"command": ["rm", *["a"] * many]}}, LENGTH),
 }
@@ -85,6 +87,15 @@ def test_what_is_named_below_the_cap_is_looked_at(name: str) -> None:
     make, enough = CASES[name]
     if "words of" not in name:
         assert TOO_MANY not in [action.opaque for action in actions(make(enough // 4))]
+
+
+def test_a_field_that_is_not_looked_at_may_widen_and_one_that_a_profile_knows_is_looked_at() -> None:
+    many = {f"k{at}": at for at in range(MOST_FIELDS)}
+    found = actions({"kind": "execute", "rawInput": {**many, "command": "rm x", "no_sandbox": True}})
+    assert any(action.escalate for action in found) and any(action.opaque for action in found)
+    assert [action.command.argv[0].text for action in found if action.command] == ["rm"]
+    few = actions({"kind": "execute", "rawInput": {**dict([*many.items()][:-1]), "command": "rm x"}})
+    assert not any(action.escalate for action in few)
 
 
 def test_each_kind_of_what_is_not_looked_at_is_told() -> None:

@@ -28,6 +28,9 @@ from policyd.model import TABLE, WRITE_KINDS, Action, Mode, Role, Tool
 
 TOLD = ("deletes", "moves", "patch")
 """Groups of references to what is done to files beside being written."""
+MOST_FIELDS = 1_000
+"""Fields of `rawInput` that are looked at, beside those a profile knows."""
+TOO_MANY = "`rawInput` has more fields than are looked at"
 UNSTATED = "its arguments are not on the wire and may name any path or URL"
 OFF = frozenset(
     {"no", "off", "disable", "disabled", "skip", "without", "outside", "bypass", "escape", "leave", "dangerously"}
@@ -46,10 +49,15 @@ def derive(evidence: Evidence, profile: Profile, around: Surroundings) -> tuple[
         evidence = replace(evidence, kinds=frozenset({spec.table.kind}))
     elif spec and spec.table.kind in WRITE_KINDS - evidence.kinds and not spec.table.mcp:
         evidence = replace(evidence, kinds=evidence.kinds | {spec.table.kind})
+    many = len(evidence.raw) > MOST_FIELDS
+    if many:
+        evidence = replace(evidence, raw=_first(evidence, spec), fault=evidence.fault or TOO_MANY)
     build = Builder(evidence, around, Tool(name) if name else None)
     build.args = evidence.raw if evidence.detailed and not (evidence.fault or evidence.missing) else None
     if evidence.fault:
         build.opaque(evidence.fault, evidence.kinds, "rawInput")
+    if many:
+        build.add(Action(build.kinds, name=build.name, escalate=TOO_MANY, origin="rawInput"))
     for kind in sorted(evidence.kinds - KNOWN):
         if not kind.startswith("_") and not (spec and spec.table.mcp):
             build.opaque(f"no protocol knows the kind `{kind}`", evidence.kinds, "kind")
@@ -62,6 +70,12 @@ def derive(evidence: Evidence, profile: Profile, around: Surroundings) -> tuple[
     if not [action for action in build.actions if action.role is not Role.MENTION]:
         build.opaque(_nothing(evidence), evidence.kinds)
     return guard.mark(tuple(build.actions), around)
+
+
+def _first(evidence: Evidence, spec: ToolSpec | None) -> dict[str, object]:
+    """Return the first fields of `rawInput`, and all that the profile knows."""
+    known = spec.claimed if spec is not None else frozenset()
+    return {key: value for at, (key, value) in enumerate(evidence.raw.items()) if at < MOST_FIELDS or key in known}
 
 
 def shifted(actions: tuple[Action, ...], by: int) -> list[Action]:
