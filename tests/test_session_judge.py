@@ -428,3 +428,55 @@ def test_every_recorded_request_gets_exactly_one_answer() -> None:
         for ident in asked:
             outcomes = [one for one in replay.answers.get(ident, []) if "outcome" in json.dumps(one.get("result"))]
             assert len(outcomes) == asked.count(ident), path.name
+
+
+def spoken(decider: Judge, *lines: tuple[Side, bytes]) -> list[Command]:
+    """Return what follows on lines of both sides, a session `s` being open."""
+    connection = Connection(decider, Settings(), nonce="n")
+    opening = {"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {"cwd": f"{HOME}/app", "mcpServers": []}}
+    opened = (
+        (Side.CLIENT, json.dumps(opening).encode()),
+        (Side.AGENT, b'{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}'),
+    )
+    return [one for side, line in (*opened, *lines) for one in connection.handle(Frame(side, line), moment(0.0))]
+
+
+ASKS = (
+    b'{"jsonrpc":"2.0","id":5,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":'
+    b'"t","kind":"execute","rawInput":{"command":"make"}},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}}'
+)
+TELLS = (
+    b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update",'
+    b'"toolCallId":"t","rawInput":{"command":"make","command":"rm"}}}}'
+)
+MAKE = ASK_ALL + '[[rule]]\neffect = "allow"\ncommand = "make"\n'
+
+
+def test_a_call_of_which_an_update_was_refused_is_not_allowed_by_what_its_request_says() -> None:
+    def effects(*lines: tuple[Side, bytes]) -> list[object]:
+        said = [one.record for one in spoken(judge(MAKE), *lines) if isinstance(one, Record)]
+        return [row["effect"] for row in said if row["event"] == "decision"]
+
+    assert effects((Side.AGENT, ASKS)) == ["allow"]
+    assert effects((Side.AGENT, TELLS), (Side.AGENT, ASKS)) == []
+
+
+def test_a_request_that_fails_is_recorded_where_its_session_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    decider = judge(MAKE)
+
+    def fails(*_: object) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(decider, "permission", fails)
+    (row,) = [one.record for one in spoken(decider, (Side.AGENT, ASKS)) if isinstance(one, Record)]
+    assert (row["effect"], row["source"], row["cwd"]) == ("deny", "error", f"{HOME}/app")
+
+
+def test_a_project_that_no_link_leads_to_is_known_as_it_is_written() -> None:
+    assert judge().project("s") == ""
+    for links, known in (({}, "/p"), ({"/q": "/p"}, "/p"), ({"/q": "q"}, "/q")):
+        decider = judge(files=FakeFilesystem({}, links))
+        params = {"cwd": "/q" if links else "/p", "mcpServers": []}
+        decider.observe(Side.CLIENT, {"id": 1, "method": "session/new", "params": params})
+        decider.observe(Side.AGENT, {"id": 1, "result": {"sessionId": "s"}})
+        assert decider.project("s") == known
