@@ -476,7 +476,7 @@ def test_a_project_that_no_link_leads_to_is_known_as_it_is_written() -> None:
     assert judge().project("s") == ""
     for links, known in (({}, "/p"), ({"/q": "/p"}, "/p"), ({"/q": "q"}, "/q")):
         decider = judge(files=FakeFilesystem({}, links))
-        params = {"cwd": "/q" if links else "/p", "mcpServers": []}
+        params: dict[str, object] = {"cwd": "/q" if links else "/p", "mcpServers": []}
         decider.observe(Side.CLIENT, {"id": 1, "method": "session/new", "params": params})
         decider.observe(Side.AGENT, {"id": 1, "result": {"sessionId": "s"}})
         assert decider.project("s") == known
