@@ -45,7 +45,7 @@ def test_a_request_is_decided_by_the_policy() -> None:
     assert authorizer.decide(params("edit", path="/etc/x")).effect is Effect.ASK
 
 
-def test_long_commands_are_not_kept_once_they_are_decided() -> None:
+def test_of_long_commands_that_are_decided_no_more_than_the_last_is_kept() -> None:
     authorizer = point('[[rule]]\neffect = "allow"\ncommand = ["echo **", "@read-only"]\n')
     authorizer.decide(params("execute", command=f"echo {LONG} | sort; cat {LONG}"))
     tracemalloc.start()
@@ -53,7 +53,7 @@ def test_long_commands_are_not_kept_once_they_are_decided() -> None:
         authorizer.decide(params("execute", command=f"echo {number}{LONG} | sort; grep {number}{LONG} a.py"))
     held = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    assert held < 5 * len(LONG)
+    assert held < 10 * len(LONG)
 
 
 def test_without_a_resolver_no_path_rule_and_no_default_allows() -> None:
