@@ -256,6 +256,17 @@ def test_layers_together_name_the_kinds_of_an_action() -> None:
     assert effect(load_layers((Layer.USER, True, reads), (Layer.PROJECT, False, runs)), both) == "ask"
 
 
+def test_what_a_layer_says_is_the_same_however_much_was_asked_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policyd.policy.layers.KEPT", 2)
+    loaded = load('[defaults]\nread="allow"\nedit="deny"')
+    for _ in range(2):
+        assert [effect(loaded, read("src/a.py", kind)) for kind in ("read", "edit", "search")] == [
+            "allow",
+            "deny",
+            "ask",
+        ]
+
+
 def test_an_allow_of_every_kind_leaves_nothing_unnamed() -> None:
     both = replace(run("cat x"), kinds=frozenset({"read", "execute"}))
     for block in ('[[rule]]\neffect="allow"\ncommand="cat **"', '[[default]]\neffect="allow"\ncommand="cat **"'):
@@ -342,7 +353,7 @@ def test_an_outside_word_is_covered_by_within_or_by_a_path_rule() -> None:
     assert effect(load(make + 'within="/etc/**"'), stray) == "allow"
     assert effect(load(make + '[[rule]]\neffect="allow"\nkind=["read","edit"]\npath="/etc/m"'), stray) == "allow"
     assert effect(load(make + '[[rule]]\neffect="allow"\nkind="read"\npath="/etc/m"'), stray) == "ask"
-    twice = (stray, replace(stray, within=(None, ref("/etc/m"))))
+    twice = (stray, replace(stray, within=(None, ref("/etc/m"))), mention("/etc/m"))
     assert effect(load(make + '[[rule]]\neffect="allow"\nkind=["read","edit"]\npath="/etc/m"'), *twice) == "allow"
     assert effect(load(make + '[[rule]]\neffect="allow"\nkind=["read","edit"]'), stray) == "ask"
     assert effect(load(make + '[[rule]]\neffect="allow"\nkind=["read","edit"]'), stray) == "ask"

@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from policyd.policy.blocks import DEFAULT_KEYS, is_kind
 from policyd.policy.errors import Mistake, listed, nearest
-from policyd.policy.file import DefaultBlock, ExampleTable, Lock, Named, PolicyFile, RuleBlock, Unless
+from policyd.policy.file import DefaultBlock, Lock, Named, PolicyFile, RuleBlock, Unless
 from policyd.policy.hints import EFFECTS, KEYS, KINDS, TOP, unknown_key
 
 BLOCKS: dict[str, type[Named]] = {"rule": RuleBlock, "default": DefaultBlock}
@@ -42,11 +42,8 @@ def in_block(detail: ErrorDetails, name: str, where: tuple[int | str, ...]) -> M
 
 def known_keys(name: str, keys: list[str]) -> list[str]:
     """Return the keys of the table a finding stands in."""
-    inner = keys[0] if len(keys) > 1 else ""
-    if inner == "unless":
+    if len(keys) > 1 and keys[0] == "unless":
         return list(Unless.model_fields)
-    if inner in {"match", "not_match"}:
-        return list(ExampleTable.model_fields)
     return list(BLOCKS[name].model_fields)
 
 
@@ -95,6 +92,8 @@ def in_words(detail: ErrorDetails, key: str, known: list[str], hints: dict[str, 
             return Mistake(f"`{key}` is {described(value)}", "write a moment with its offset, `2026-12-01T18:00:00Z`")
         case "string_pattern_mismatch" if value == "":
             return Mistake(f"`{key}` is an empty text", "write a name, or remove the key")
+        case "string_too_long":
+            return Mistake(f"`{key}` is longer than 100 characters", "write a shorter one")
         case "string_pattern_mismatch":
             return Mistake(f"`{key}` holds characters that a name cannot have", "use letters, digits, `-`, `.`")
     return Mistake(f"`{key}` is {described(value)}", wanted(kind, key))
