@@ -936,6 +936,24 @@ def test_a_write_through_a_link_of_the_same_text_is_opaque(text: str, opaque: bo
 
 
 @pytest.mark.parametrize(
+    ("text", "opaque"),
+    [
+        ("timeout $X ls", True),
+        ("timeout $@ ls", True),
+        ("timeout -k $X 5 ls", True),
+        ("nice -n $X ls", True),
+        ("nice -n *.x ls", True),
+        ("env A=$X ls", True),
+        ('timeout "$X" ls', False),
+        ('nice -n "$X" ls', False),
+        ('env A="$X" ls', False),
+    ],
+)
+def test_a_word_that_may_become_several_may_be_what_a_wrapper_runs(text: str, opaque: bool) -> None:
+    assert bool(reading(text).opaque) is opaque
+
+
+@pytest.mark.parametrize(
     ("text", "sure"),
     [
         ("cd link/../c && ls", False), ("cd link && cd ../c && ls", False), ("cd a && cd ../link/../c && ls", False),
