@@ -65,6 +65,19 @@ ENTRIES: list[tuple[str, list[tuple[str, dict[str, Any]]], str]] = [
     ),
     (
         "it came back, an older one",
+        [("e", THERE), ("x", {"_meta": code("ExitWorktree", toolResponse={"originalCwd": "/home/dev/project"})})],
+        EITHER,
+    ),
+    (
+        "it came back to another place than it left",
+        [
+            ("e", THERE),
+            ("x", {"_meta": code("ExitWorktree", toolResponse={"restoredCwd": TREE, "originalCwd": "/home/gone"})}),
+        ],
+        EITHER,
+    ),
+    (
+        "it came back and says nothing",
         [("e", THERE), ("x", {"_meta": code("ExitWorktree", toolResponse={"action": "keep"}), "status": "completed"})],
         NOWHERE,
     ),

@@ -62,7 +62,7 @@ def entered(session: Session, call_id: str, profile: Profile) -> None:
     stated = enters.get(identify(found, profile)[0])
     if stated is None:
         return
-    place = _text(stated, found)
+    place = next(filter(None, (_text(source, found) for source in stated)), "")
     if absolute(place) or call.status == "completed":
         session.entering[call_id] = False
         session.entered((place,) if absolute(place) else None)

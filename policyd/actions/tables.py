@@ -168,8 +168,8 @@ class ProfileTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """One directory serves all sessions: that of whichever it last worked for."""
     launched: bool = False
     """It may work in the directory it was started in, whatever a session's is."""
-    enters: dict[str, str] = {}
-    """Tool that takes the agent to another directory -> where its call states which, once it is done."""
+    enters: dict[str, list[str]] = {}
+    """Tool that takes the agent to another directory -> where its call states which, once it is done, best first."""
     parent: str = ""
     """Where a call names the one that started the agent that makes it."""
     apart: list[str] = []
