@@ -13,32 +13,33 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Collection
 from contextlib import suppress
 
+TERMINALS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT})
+"""What a terminal sends. All else is caught as ever: at once, in the order of what else happens."""
 SHARED = 0x80
 """Added to the number of a signal that the agent has too."""
 BY_KERNEL = 0x80
 """`SI_KERNEL`."""
 
 
-def tell(numbers: Collection[int], signals: int) -> None:
-    """Write signals to a descriptor from here on, as `catch` does, with whether the agent has them too.
+def tell(signals: int) -> None:
+    """Write `TERMINALS` to a descriptor from here on, as `catch` does, with whether the agent has them too.
 
     Threads that are started later have them blocked.
     """
     if not hasattr(signal, "sigwaitinfo"):
         return
-    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    signal.pthread_sigmask(signal.SIG_BLOCK, TERMINALS)
     try:
-        threading.Thread(target=_wait, args=(numbers, signals), name="policyd-signals", daemon=True).start()
+        threading.Thread(target=_wait, args=(signals,), name="policyd-signals", daemon=True).start()
     except RuntimeError:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, TERMINALS)
 
 
-def _wait(numbers: Collection[int], signals: int) -> None:
+def _wait(signals: int) -> None:
     while True:
-        found = signal.sigwaitinfo(numbers)
+        found = signal.sigwaitinfo(TERMINALS)
         with suppress(BlockingIOError):  # full of signals that were not looked at yet
             os.write(signals, bytes([found.si_signo | (SHARED if to_all(found.si_signo, found.si_code) else 0)]))
 

@@ -36,7 +36,7 @@ def run(agent: Agent, options: Options) -> int:
     gc.freeze()  # a thousand rules need not be looked through again and again
     gc.enable()
     signals, told = catch({*FORWARDED, signal.SIGCHLD})
-    origin.tell(FORWARDED, told)
+    origin.tell(told)
     widen(client_in, client_out)
     pump = Pump(agent, client_in=client_in, client_out=client_out)
     service.connect(pump.send)
