@@ -10,7 +10,7 @@ Rules of this module:
 3. An answer is exit status 0 and exactly one JSON object of at most 64 KiB with no key twice. Everything else is a
    failure in words, never an answer; whether the answer counts is for `policyd.prompts` to say.
 4. Each hook leads a process group of its own. When it is over, withdrawn or late, what is left of the group is ended:
-   TERM, two seconds later KILL. It is on a `leash`: a policyd that is killed takes the group along.
+   TERM, two seconds later KILL. It is on a `leash` before it is asked: a policyd that is killed takes the group along.
 5. At most 16 run at once, in threads; at most 1,000 wait; more fail at once. The traffic never waits for a hook.
 """
 
