@@ -165,8 +165,7 @@ class Index:
         if action.role is Role.MENTION:
             found.update(self.named if action.opaque else ())
         else:
-            tool = action.tool or action.name
-            if self.by_tool and tool is not None:
+            if self.by_tool and (tool := action.tool or action.name) is not None:
                 self.tools.find(tool, found)
             if self.by_kind:
                 self.kinds.find(wide_kinds(action), found)
