@@ -703,6 +703,22 @@ def test_a_long_text_that_is_shell_syntax_is_parsed(text: str) -> None:
     assert not reading(text).opaque
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "$( <<E ( " * 10_000,
+        "$(\\\n " + "cat <<E " * 10_000,
+        "cat <<E\nE\n$(case x in " + "a) b;; " * 10_000 + "esac)",
+    ],
+    ids=["deep", "here-documents", "a case"],
+)
+def test_what_stands_before_the_grammar_follows_a_text_only_so_far(text: str) -> None:
+    documents: list[source.Document] = []
+    prepared, problems, ends = prepare(text, documents)
+    assert (prepared, documents, ends) == (text, [], None)
+    assert problems
+
+
 HOSTILE = (
     '"$(cat <<E\n' * 20_000,
     ("if a; then " + "b;" * 500) * 60 + "c" + "; x=(d); fi" * 60,

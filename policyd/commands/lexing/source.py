@@ -54,7 +54,8 @@ _PRINTED = re.compile(
     r"(\$\([ \t]*+cat[ \t]*+)<<[ \t]*+(['\"]?)([A-Za-z0-9_]++)\2([ \t]*+\n)((?:(?!\3\n)[^\n]*+\n)*+)\3\n(?=[ \t\n]*+\))"
 )
 _TAIL = 200
-_LOOKED = 4 * 1024 * 1024
+_DEEP, _MOST, _LOOKED = 512, 5_000, 4 * 1024 * 1024
+"""How deep a text is followed, for how many here-documents, and how far back for a `case` that is open."""
 
 
 class UnsureError(Exception):
@@ -138,6 +139,8 @@ class Scan(Struct):
         return "".join(self.out)
 
     def _push(self, state: str, start: int = -1) -> None:
+        if len(self.stack) > _DEEP:
+            raise UnsureError
         self.marks[len(self.stack) :] = [len(self.out)]
         self.starts[len(self.stack) :] = [start]
         self.stack.append(state)
@@ -197,17 +200,13 @@ class Scan(Struct):
             self._copy(len(run[0]))
             return
         char = self.text[self.at]
-        if char == "(":
-            self._push("a")
-            self._copy(1)
-        elif char == ")":
+        if char == ")":
             self._close_arithmetic()
         elif char in "\\$`":
             {"\\": self._backslash, "$": self._dollar, "`": self._tick}[char]()
-        elif char == '"':
-            self._push('"')
-            self._copy(1)
         else:
+            if char in '("':
+                self._push("a" if char == "(" else char)
             self._copy(1)
 
     def _close_arithmetic(self) -> None:
@@ -335,7 +334,8 @@ class Scan(Struct):
         if number_ends_word or self.text.startswith(("$", "`", "'", '"', "\\"), found.end()):
             raise UnsureError
         delimiter = re.sub(r"\\(.)|['\"]", lambda pair: pair[1] or "", raw)
-        if not delimiter or "`" in self.stack:  # bash forgets that `''` was quoted; backticks take backslashes away
+        # bash forgets that `''` was quoted; backticks take backslashes away
+        if not delimiter or "`" in self.stack or len(self.documents) > _MOST:
             raise UnsureError
         number = len(self.documents)
         self.documents.append(Document("", any(quote in raw for quote in "\\'\"")))
