@@ -23,7 +23,6 @@ TOP = {
     ".gitignore",
     "CHANGELOG.md",
     "LICENSE",
-    "PROTOCOL.md",
     "README.md",
     "examples",
     "policies",

@@ -28,7 +28,7 @@ from policyd.storage import settings
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
-PROTOCOL = (ROOT / "PROTOCOL.md").read_text()
+PROTOCOL = (ROOT / "examples/PROTOCOL.md").read_text()
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCKS = [(match[1], match[2].strip(), match[3]) for match in BLOCK.finditer(README)]
 
@@ -195,9 +195,11 @@ def test_every_command_in_a_shell_block_exists() -> None:
 @pytest.mark.parametrize("text", [README, PROTOCOL], ids=["README", "PROTOCOL"])
 def test_every_file_named_exists(text: str) -> None:
     names = re.findall(r"`((?:examples|policies|policyd|systemd|tests)/[\w./-]+)`", text)
-    names += [target for target in re.findall(r"\]\(([^)]*)\)", text) if ":" not in target]
-    assert names
+    links = [target for target in re.findall(r"\]\(([^)]*)\)", text) if ":" not in target]
+    assert names or links
     assert [name for name in names if not (ROOT / name).exists()] == []
+    beside = ROOT if text is README else ROOT / "examples"
+    assert [target for target in links if not (beside / target).exists()] == []
 
 
 def test_the_protocol_names_every_method_of_embedders() -> None:
