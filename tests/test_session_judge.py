@@ -212,6 +212,13 @@ def test_the_mode_that_an_answer_leads_to_is_judged_by_its_name(kind: str, optio
     assert [action.mode.name for action in (found.request.actions if found else ()) if action.mode] == leads
 
 
+@pytest.mark.parametrize(("agent", "own"), [(CLAUDE, "allowedPrompts"), (CODEX, "serverName"), ("nobody", "cmd")])
+def test_the_names_that_must_be_spelled_as_they_are_read_are_those_of_the_agent(agent: str, own: str) -> None:
+    names = judge(agent=agent).names()
+    assert own in names and "command" in names
+    assert ("allowedPrompts" in names) is (agent == CLAUDE)
+
+
 def test_a_rule_allows_a_mode_by_name_and_no_other() -> None:
     policy = ASK_ALL + '[[rule]]\nid = "m"\neffect = "allow"\nkind = "switch_mode"\nmode = "acceptEdits"\n'
     decider = judge(policy, CLAUDE)
