@@ -151,7 +151,7 @@ def test_suggestions_settle_most_repeated_asks_of_real_agents_and_allow_nothing_
     out = capsys.readouterr().out
     settled, allowed = tried(after(once, out), careful)
     assert allowed == []
-    assert settled >= 0.8
+    assert settled >= 0.75
     (once.path / "suggested.toml").write_text(out)
     assert checked(once.path) == 0, capsys.readouterr()
 
