@@ -58,7 +58,7 @@ def _set(key: str) -> frozenset[str]:
     return frozenset(_TABLE[key].split())
 
 
-_TABLE: Table = tomllib.loads((resources.files("policyd.commands.matching") / "kin.toml").read_text("utf-8"))
+_TABLE: Table = tomllib.loads((resources.files("policyd") / "commands/matching/kin.toml").read_text("utf-8"))
 ABBREVIATES = _set("abbreviates")
 _GNU, _GOALS, _TOOLCHAINED, _BINARIES, _OWN = map(_set, ("gnu", "goals", "toolchained", "binaries", "own"))
 _NAMES = {name: names for names in map(str.split, _TABLE["twins"]) for name in names}
