@@ -15,7 +15,7 @@ from policyd.commands import read, read_argv
 from policyd.commands.files.mentions import PIECES
 from policyd.commands.lexing import source
 from policyd.commands.lexing.plain import divide
-from policyd.commands.lexing.run import A_PART, LENGTH, PARTS, REASONS, WORDS, Run
+from policyd.commands.lexing.run import A_PART, LENGTH, LOOKS, PARTS, REASONS, WORDS, Run
 from policyd.commands.lexing.source import odd_characters, prepare, stand_in
 from policyd.commands.matching.patterns import CommandPattern
 from policyd.commands.shell import grammar, parsing
@@ -687,6 +687,12 @@ def test_what_the_grammar_looks_at_is_bounded_and_all_else_is_opaque_and_seen_by
     assert "rm" in programs(run.reading())
     assert asked <= looks + 2.5 * parsing.MARKS + 20
     assert refused or again < 1_000
+
+
+def test_the_grammar_is_told_that_a_text_ends_where_it_has_looked_too_often() -> None:
+    text = "[[a ~+x &> " * 300
+    for looks, seen in ((2_800, False), (3_500, True), (LOOKS, True)):
+        assert (parsing.parsed(Run(looks=looks), text) is not None) == seen
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,8 @@ def _parser() -> tree_sitter.Parser:
 def parsed(run: Run, source: str) -> tree_sitter.Node | None:
     """Return the root of the tree of a text (latin-1), None where that may cost too much."""
     text = stand_in(source)
-    marks = len(text.replace(b"    ", b" ").translate(None, _PLAIN))
-    if marks > min(MARKS, run.looks):
+    most = min(MARKS, run.looks)
+    if len(text) > most and _marks(text) > most:
         return None
 
     def piece(at: int, _: object) -> bytes:
@@ -52,8 +52,13 @@ def parsed(run: Run, source: str) -> tree_sitter.Node | None:
     if run.looks < 0:  # the grammar was told that the text ends where it does not
         return None
     if root.has_error:
-        run.looks -= int(marks * _BROKEN)
+        run.looks -= int(_marks(text) * _BROKEN)
     return root
+
+
+def _marks(text: bytes) -> int:
+    """Count what parts words; the blanks a line begins with count for few."""
+    return len(text.replace(b"    ", b" ").translate(None, _PLAIN))
 
 
 def beginning(source: str) -> str:
