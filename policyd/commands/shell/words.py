@@ -34,6 +34,7 @@ _SPLIT = re.compile(r"[\s*?\[\\]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUOTE = re.compile(r"['\"]")
 _OPENING = re.compile(rf"[{{{re.escape(BRACE)}]")
+_UNTOLD = re.compile(f"[{ONE}{MANY}{SOME}{COUNT}{SURE}{FRAIL}]|:~").search
 _LONE = re.compile(rf"(?<!\$)[{{{re.escape(BRACE)}]")
 _BRACED_NAME = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _LISTED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\[(@|0|[1-9][0-9]{0,3})\]\}")
@@ -113,15 +114,7 @@ class Scanner:
             return quoting.word(text, self.text[start:end])
         if text in {SOME, COUNT}:
             return NUMBER if text == SOME else COUNTED
-        if (
-            ONE in text
-            or MANY in text
-            or SOME in text
-            or COUNT in text
-            or SURE in text
-            or FRAIL in text
-            or ":~" in text
-        ):
+        if _UNTOLD(text) is not None:
             return Word(quoting.decoded(self.text[start:end]), UNKNOWN)
         return constant(quoting.decoded(quoting.plain(text)))
 
