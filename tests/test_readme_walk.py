@@ -77,7 +77,7 @@ def pattern(expected: str) -> str:
 
 def test_the_first_session_goes_as_it_is_shown(tmp_path: Path) -> None:
     env = home(tmp_path)
-    assert len(STEPS) >= 7
+    assert len(STEPS) >= 6
     known: dict[str, str] = {}
     for command, expected in STEPS:
         for shown, real in known.items():
