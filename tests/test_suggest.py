@@ -177,7 +177,7 @@ def tried(day: Day, person: Person) -> tuple[float, list[str]]:
 
 def told(request: Request) -> object:
     """What was asked, whoever asked it."""
-    places = ((action.path.forms, action.path.reach) if action.path else action.cwd for action in request.actions)
+    places = [repr((one.path.forms, one.path.reach) if one.path else one.cwd) for one in request.actions]
     kinds = ((sorted(action.kinds), str(action.tool and action.args)) for action in request.actions)
     return repr(sorted(zip(map(words, request.actions), places, kinds, strict=True)))
 
