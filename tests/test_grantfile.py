@@ -477,10 +477,30 @@ def test_a_connection_that_ends_leaves_no_session_grant_of_its_own(project: Path
     assert [(held.scope, held.run) for held in file(project).grants(CLOCK)] == [("project", ""), ("session", "two")]
 
 
-def test_what_was_for_a_session_of_a_process_that_was_killed_is_listed_no_more(project: Path) -> None:
+def a_word_of_another() -> str:
+    """Return the word of a process that has ended."""
     words = "from policyd.storage.processes import run_word; print(run_word())"
-    theirs = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True).stdout.strip()
-    ours = processes.run_word()
+    return subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_a_process_that_is_elsewhere_or_not_shown_has_not_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = processes.run_word(), a_word_of_another()
+    with monkeypatch.context() as patch:  # all machines call their first numbering of processes the same
+        patch.setattr(processes, "boot_id", lambda: "another-machine")
+        assert not processes.ended(theirs)
+    monkeypatch.setattr(processes, "born", lambda _pid: 0)
+    assert not processes.ended(ours)
+
+
+def test_a_session_without_a_name_takes_no_answer_of_others_along(project: Path) -> None:
+    one = remembered(project, "one")
+    one.remember([for_session(project, "s1"), for_session(project, "")])
+    one.end("")
+    assert [held.session for held in file(project).grants(CLOCK)] == ["s1"]
+
+
+def test_what_was_for_a_session_of_a_process_that_was_killed_is_listed_no_more(project: Path) -> None:
+    ours, theirs = processes.run_word(), a_word_of_another()
     runs = {theirs: sys.platform == "linux", ours: False, "a-word-of-old": False, theirs.replace("-", "-9", 2): False}
     assert {word: processes.ended(word) for word in runs} == runs
     put(project, *(for_session(project, f"s{at}", word) for at, word in enumerate(runs)))

@@ -115,11 +115,11 @@ class Remembered(Struct):
         self._take_out(self._written)
         self._written.clear()
 
-    def _take_out(self, places: Iterable[str], session: str = "") -> None:
+    def _take_out(self, places: Iterable[str], session: str | None = None) -> None:
         """Take what was for a session, or all, of this process out of files; it counts no more where that fails."""
 
         def over(grant: Grant) -> bool:
-            return grant.scope == "session" and grant.run == self.run and session in ("", grant.session)
+            return grant.scope == "session" and grant.run == self.run and session in (None, grant.session)
 
         for file in [self._files[place] for place in {"", *places} if place in self._files]:
             if any(map(over, file.current().grants)):

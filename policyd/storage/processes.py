@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+from policyd.storage.clock import boot_id
+
 PROC = "/proc"
 DEEPEST = 100
 """Processes above one that are looked at."""
@@ -21,7 +23,7 @@ def born(pid: int) -> int:
 def run_word() -> str:
     """Return a random word by which others can tell whether the process that made it has ended."""
     pid = os.getpid()
-    return f"{pid}-{born(pid)}-{_namespace()}-{os.urandom(8).hex()}"
+    return f"{pid}-{born(pid)}-{_numbering()}-{os.urandom(8).hex()}"
 
 
 def ended(word: str) -> bool:
@@ -29,13 +31,30 @@ def ended(word: str) -> bool:
     parts = word.split("-")
     if len(parts) != 4 or not (parts[0].isdecimal() and parts[1].isdecimal()) or parts[1] == "0":
         return False
-    return parts[2] == _namespace() != "0" and born(int(parts[0])) != int(parts[1])
+    if parts[2] != _numbering() or parts[2] == "0":
+        return False
+    now = born(int(parts[0]))
+    return now != int(parts[1]) if now else _gone(int(parts[0]))
 
 
-def _namespace() -> str:
-    """Return in which numbering of processes this one is, `0` where that cannot be told."""
+def _gone(pid: int) -> bool:
+    """Say whether there is no process of this id; the system may show nobody but root those of others."""
     try:
-        return str(os.stat(f"{PROC}/self/ns/pid").st_ino)
+        os.kill(pid, 0)
+    except (OSError, OverflowError) as error:
+        return isinstance(error, ProcessLookupError)
+    return False
+
+
+def _numbering() -> str:
+    """Return by which numbering of processes this one has its id, `0` where that cannot be told.
+
+    Every machine calls its own the same, and a home may be on several: the start of the machine is named too.
+    """
+    try:
+        if os.readlink(f"{PROC}/self") != str(os.getpid()) or not boot_id():
+            return "0"
+        return f"{boot_id().replace('-', '')}.{os.stat(f'{PROC}/self/ns/pid').st_ino}"
     except OSError:
         return "0"
 
