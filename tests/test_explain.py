@@ -143,6 +143,15 @@ def test_a_rule_that_only_trust_keeps_from_counting_is_told(house: Path, capsys:
     assert "not counted project:team.toml:2 says allow" in said and "`policyd trust` lets them allow" in said
 
 
+def test_a_named_policy_that_lies_in_the_workspace_is_not_sent_to_trust(
+    house: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (house / "app/mine.toml").write_text('version = 1\n[[rule]]\nid = "make"\neffect = "allow"\ncommand = "make"\n')
+    said = explain(house, "--example", "execute make", "--policy", str(house / "app/mine.toml"), capsys=capsys)
+    assert "not counted project:make says allow" in said
+    assert "`--policy-digest`" in said and "policyd trust" not in said
+
+
 def request(**call: Any) -> dict[str, Any]:
     options = [{"optionId": "yes", "kind": "allow_once"}, {"optionId": "no", "kind": "reject_once"}]
     return {"sessionId": "s", "toolCall": {"toolCallId": "c", **call}, "options": options}

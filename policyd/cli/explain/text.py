@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -15,6 +16,7 @@ from policyd.display import inert, safe
 from policyd.model import Action, Context, Effect, Judged, Role, RuleRef
 from policyd.policy import Rule
 from policyd.policy.conditions import CommandCondition
+from policyd.storage.trust import FOLDER
 
 WIDTH = 200
 NEAREST = 4
@@ -85,10 +87,17 @@ def action_lines(number: int, judged: Judged, result: Result, point: Authorizer)
     if judged.granted is not None:
         yield f"           a remembered answer says {judged.granted.word}"
     for ref, why in taken_away(judged, result, point):
-        hint = "; `policyd trust` lets them allow" if "trusted" in why else ""
+        hint = trusting(ref.file) if "trusted" in why else ""
         yield f"           not counted {spoken(ref)}: {safe(why, limit=WIDTH)}{hint}"
     for ref, but in nearly(judged, result, point):
         yield f"           nearly {spoken(ref)}: `{but}` does not hold"
+
+
+def trusting(file: str) -> str:
+    """Return what lets a project's file allow; `policyd trust` is not about one that was named and lies there."""
+    if os.path.basename(os.path.dirname(file)) == FOLDER:
+        return "; `policyd trust` lets them allow"
+    return "; a policy that lies in the workspace is the project's: keep it elsewhere, or give its `--policy-digest`"
 
 
 def named(action: Action) -> str:
