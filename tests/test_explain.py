@@ -170,11 +170,11 @@ def test_an_example_without_a_kind_is_a_usage_error(house: Path, capsys: pytest.
     assert '`git` is no kind; write the kind first: --example "execute git push"' in said.err
 
 
-@pytest.mark.parametrize("word", ["execute git push", "git push"])
+@pytest.mark.parametrize("words", [["execute git push"], ["git push"], ["execute", "git", "push"], ["git", "push"]])
 def test_a_request_where_a_file_is_meant_is_told_how_it_is_named(
-    house: Path, capsys: pytest.CaptureFixture[str], word: str
+    house: Path, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
-    assert main(["explain", word, "--home", str(house), "--cwd", str(house)]) == 2
+    assert main(["explain", *words, "--home", str(house), "--cwd", str(house)]) == 2
     assert '--example "execute git push"' in capsys.readouterr().err
 
 

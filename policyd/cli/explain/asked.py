@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -92,16 +92,16 @@ def check_kinds(examples: Iterable[str]) -> None:
             )
 
 
-def check_files(words: Iterable[str]) -> None:
+def check_files(words: Sequence[str]) -> None:
     """Refuse a request where a file is meant.
 
     Raises:
         UsageError: with what to write.
     """
     for text in words:
-        kind = text.partition(" ")[0]
-        if (" " in text or kind in KINDS) and not os.path.lexists(text):
-            example = text if kind in KINDS else f"execute {text}"
+        if text != "-" and not os.path.lexists(text):
+            request = " ".join(words)
+            example = request if request.partition(" ")[0] in KINDS else f"execute {request}"
             raise UsageError(f'there is no file `{shown(text)}`; a request is named so: --example "{shown(example)}"')
 
 
