@@ -240,6 +240,8 @@ class Reader(Text):
         if node.type == "arithmetic_expansion":
             self._arithmetic(node)
         else:
+            if self.source.startswith("$((", start) and self.source.startswith("))", node.end_byte - 2):
+                lists.computed(self, node)  # a list to the grammar where it stands in `${x:-…}`, and arithmetic to bash
             self.apart(self._substituted_node, node)
         return node.end_byte
 

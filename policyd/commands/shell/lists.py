@@ -153,7 +153,7 @@ def subshell(reader: Reader, node: Node) -> Pair:
     """Read `( … )`; `((` begins arithmetic to bash, wherever it stands."""
     here = reader.state.cwd
     if reader.source.startswith("((", node.start_byte):
-        _computed(reader, node)
+        computed(reader, node)
     reader.apart(reader.enclosed, node)
     return here, here
 
@@ -179,7 +179,8 @@ def evaluated(reader: Reader, node: Node) -> Pair:
     return state.cwd, state.cwd
 
 
-def _computed(reader: Reader, node: Node) -> None:
+def computed(reader: Reader, node: Node) -> None:
+    """Note that bash takes for arithmetic what the grammar takes for a list."""
     reader.opaque(f"`{reader.text(node.start_byte, node.end_byte)[:SHOWN]}` is evaluated, which may run something")
     reader.state.names = dict.fromkeys(reader.state.names)
 
