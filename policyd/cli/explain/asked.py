@@ -102,7 +102,7 @@ def check_files(words: Sequence[str]) -> None:
         if text != "-" and not os.path.lexists(text):
             request = " ".join(words)
             example = request if request.partition(" ")[0] in KINDS else f"execute {request}"
-            raise UsageError(f'there is no file `{shown(text)}`; a request is named so: --example "{shown(example)}"')
+            raise UsageError(f'{shown(text)}: No such file or directory; a request is named so: --example "{shown(example)}"')
 
 
 def past(args: argparse.Namespace) -> Past:
