@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import os
 import sys
 from typing import Any
 
@@ -116,5 +117,5 @@ async def main(socket: str, cwd: str, prompt: str, command: list[str]) -> None:
 if __name__ == "__main__":
     if len(sys.argv) < 6:
         sys.exit("usage: daemon_client.py SOCKET CWD PROMPT -- COMMAND [ARG …]")
-    given, _, agent_command = (sys.argv[1:4], sys.argv[4:5], sys.argv[5:])
-    asyncio.run(main(*given, agent_command))
+    place, folder, task = sys.argv[1:4]
+    asyncio.run(main(place, os.path.abspath(folder), task, sys.argv[5:]))

@@ -1,22 +1,23 @@
 // An ACP client whose permission requests the policyd daemon answers.
 //
-//     node client.ts SOCKET CWD PROMPT COMMAND [ARG …]      the daemon: policyd serve
+//     npm install && node client.ts SOCKET CWD PROMPT COMMAND [ARG …]      the daemon: policyd serve; Node 22.18 or newer
 //
 // Towards policyd it takes the agent's side of an ACP connection: what its agent sent it, it sends on. What policy wants
 // a person to answer comes back as `_policyd/ask`. No daemon, or no answer: rejected.
 import { spawn } from "node:child_process";
 import { connect } from "node:net";
+import { resolve } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { Readable, Writable } from "node:stream";
 import * as acp from "@agentclientprotocol/sdk";
 
-const [socket, cwd, prompt, command, ...args] = process.argv.slice(2);
+const [socket, cwd, prompt, command, ...args] = process.argv.slice(2).map((word, at) => (at === 1 ? resolve(word) : word));
 const stream = (output: any, input: any) => acp.ndJsonStream(Writable.toWeb(output), Readable.toWeb(input) as any);
 const pick = (one?: acp.PermissionOption): acp.RequestPermissionResponse["outcome"] =>
   one ? { outcome: "selected", optionId: one.optionId } : { outcome: "cancelled" };
 const reject = ({ options }: acp.RequestPermissionRequest) => pick(options.find((one) => one.kind === "reject_once"));
 const person = async (asked: acp.RequestPermissionRequest) => {
-  console.log(`ASK ${asked.toolCall.title}`, ...asked.options.map((one, at) => `\n  ${at + 1}. ${one.name}`));
+  console.log(`ASK ${asked.toolCall.title}`, ...asked.options.map((one, at) => `\n  ${at + 1}. ${one.name}`), "\n  number:");
   return { outcome: pick(asked.options[Number(await createInterface(process.stdin).question("")) - 1]) };
 };
 
