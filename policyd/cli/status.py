@@ -93,4 +93,4 @@ def settings_set(loaded: Loaded) -> list[str]:
 
 def shown(value: object) -> str:
     """Return a setting's value as a file would say it, nothing where it has none."""
-    return "" if value in ("", None) else f" = {json.dumps(value)}"
+    return "" if value in ("", None, {}) else f" = {json.dumps(value)}"
