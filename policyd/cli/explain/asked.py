@@ -102,7 +102,8 @@ def check_files(words: Sequence[str]) -> None:
         if text != "-" and not os.path.lexists(text):
             request = " ".join(words)
             example = request if request.partition(" ")[0] in KINDS else f"execute {request}"
-            raise UsageError(f'{shown(text)}: No such file or directory; a request is named so: --example "{shown(example)}"')
+            hint = f'a request is named so: --example "{shown(example)}"'
+            raise UsageError(f"{shown(text)}: No such file or directory; {hint}")
 
 
 def past(args: argparse.Namespace) -> Past:
