@@ -109,17 +109,17 @@ class GrantFile(Struct):
         """Say whether the file is another than the one last read."""
         return not self._read or identify(self.path) != self._identity
 
-    def change(self, how: Change) -> tuple[Grant, ...]:
+    def change(self, how: Change, *, brief: bool = False) -> tuple[Grant, ...]:
         """Replace the grants by what `how` makes of them, durably; return the new ones.
 
         What is over, or void, is left out on the way. The clock is read when the lock is held: what others added
-        while this process waited is no grant from the future.
+        while this process waited is no grant from the future. `brief`: hardly wait for others.
 
         Raises:
             GrantFileError: nothing was changed.
         """
         try:
-            with self._locked():
+            with self._locked(brief=brief):
                 self._refresh()
                 if self.unread:
                     raise GrantFileError(errno.EIO, "what is there cannot be read", self.path)

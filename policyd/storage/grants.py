@@ -124,7 +124,7 @@ class Remembered(Struct):
         for file in [self._files[place] for place in {"", *places} if place in self._files]:
             if any(map(over, file.current().grants)):
                 with suppress(GrantFileError):
-                    file.change(lambda old: [grant for grant in old if not over(grant)])
+                    file.change(lambda old: [grant for grant in old if not over(grant)], brief=True)
 
     def _over(self, grant: Grant) -> bool:
         at = self._closed.get(grant.session) if grant.scope == "session" and grant.run == self.run else None
