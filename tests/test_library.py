@@ -322,7 +322,7 @@ class Run:
             await agent.close()
 
 
-@pytest.mark.parametrize("runs", [60, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [60, pytest.param(10_000, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])])
 def test_a_client_cancelled_at_any_await_leaves_nothing_and_allows_nothing(
     tmp_path: Path, runs: int, caplog: pytest.LogCaptureFixture
 ) -> None:
