@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ class LineAgent:
         outcome = answer.outcome
         allowed = isinstance(outcome, AllowedOutcome) and outcome.option_id in {"once", "always"}
         said = (answer.field_meta or {}).get("policyd", {})
-        result = await asyncio.to_thread(do, verb, what, folder) if allowed else ""
+        result = await asyncio.to_thread(attempt, verb, what, folder) if allowed else ""
         texts = filter(None, [spoken(said), result])
         update = acp.update_tool_call(
             call_id,
@@ -105,10 +106,16 @@ def spoken(said: dict[str, Any]) -> str:
     return f"policyd: {said['reason']}" if said.get("reason") else ""
 
 
+def attempt(verb: str, what: str, folder: Path) -> str:
+    """Carry out one allowed step and return what it printed, or why it failed."""
+    try:
+        return do(verb, what, folder)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        return str(error)
+
+
 def do(verb: str, what: str, folder: Path) -> str:
     """Carry out one allowed step and return what it printed."""
-    import subprocess
-
     if verb == "run":
         done = subprocess.run(["bash", "-c", what], cwd=folder, capture_output=True, text=True, timeout=60)
         return done.stdout + done.stderr
