@@ -40,6 +40,15 @@ def asked(talk: Conversation, options: list[dict[str, str]] = ONCE, **fields: An
 
 
 ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
+    *(
+        (
+            name,
+            {"title": "E", "kind": "edit", "rawInput": {"command": command, "path": "a"}},
+            [*run, "edit /home/dev/project/a"],
+        )
+        for name in ("auggie", "Kiro CLI Agent")
+        for command, run in (("str_replace", []), ("make", ["edit+execute $ make"]))
+    ),
     (
         "@agentclientprotocol/claude-agent-acp",
         {"title": "EnterWorktree", "name": "EnterWorktree", "kind": "other", "rawInput": {"path": "/srv/w"}},
