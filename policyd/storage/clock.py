@@ -25,7 +25,7 @@ def boot_seconds() -> float:
 def boot_id() -> str:
     """Return which start of the machine this is, empty where the system does not say."""
     try:
-        with open(BOOT_ID, encoding="ascii") as file:
+        with open(BOOT_ID, encoding="utf-8") as file:
             return file.read().strip()
     except (OSError, ValueError):
         return _boot_session()
