@@ -14,6 +14,7 @@ Rules of this module:
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -237,6 +238,16 @@ def _known(found: _Uses, call: Called) -> None:
     found.skips_hidden = bool(call.program.hidden) and not parsed.has(*call.program.hidden)
     if not finding.handled:
         _operands(found, call.program, parsed)
+        if parsed.unknown and call.path:
+            _swallowed(found, call, parsed)
+
+
+def _swallowed(found: _Uses, call: Called, parsed: Parsed) -> None:
+    """Mention what an option nobody knows may take for its value, where it would be mere data else."""
+    behind = [word for option, word in pairwise(call.after) if option in parsed.unknown and "=" not in option.text]
+    for role, word in slots(call.program, parsed):
+        if role == "data" and word in behind:
+            found.mention(word)
 
 
 def _options(found: _Uses, program: Program, parsed: Parsed, *, only_runs: bool = False) -> None:
@@ -312,7 +323,8 @@ def _operands(found: _Uses, program: Program, parsed: Parsed) -> None:
             _spread(found, program, word, reach)
     if program.fixes and parsed.has(*program.fixes):
         _fixes(found, [word for role, word in paired if role in {"tests", "read", "search", "package"}])
-    bare = len(found.files) == before and not any(role in _NAMING for role, _ in paired)
+    told = len(found.files) > before and any(role != "package" for role, _ in paired)
+    bare = not told and not any(role in _NAMING for role, _ in paired)
     if program.empty and bare and not (program.fed and found.fed) and (deep or not program.deep):
         kind, _, path = program.empty.partition(" ")
         found.file("search" if peeks(program, parsed) else kind, Word(path), reach)
