@@ -332,17 +332,15 @@ def test_paths_of_git_begin_where_it_is_told_to_run_and_at_the_top_of_the_reposi
 @pytest.mark.parametrize(
     ("text", "places"),
     [
-        ("git checkout main", {"/w"}),
-        ("git pull", {"/w"}),
+        ("git am x", {"/w"}),
         ("git checkout a", {"/w/sub/a"}),
         ("git checkout a gone", {"/w/sub/a", "/w/sub/gone"}),
-        ("git checkout gone", {"/w"}),
         ("git checkout gone a", {"/w/sub/a"}),
         ("git checkout -- gone", {"/w/sub/gone"}),
-        ("git checkout main --", {"/w"}),
+        ("git checkout --pathspec-from-file=x", {"/w"}),
         ("git -C .. restore .", {"/w"}),
-        ("git -C /other stash", {"/other"}),
-        ("git --work-tree=/x checkout main", {"/w", "/x"}),
+        ("git -C /other am x", {"/other"}),
+        ("git --work-tree=/x am x", {"/w", "/x"}),
         ("git apply x", {"/w/sub"}),
         ("git restore '*.py'", {"/w"}),
         ("git restore *.py", {"/w/sub/*.py"}),
@@ -356,8 +354,14 @@ def test_a_command_that_changes_a_working_tree_changes_it_from_its_top(text: str
     assert {use.kind for use in below} == {"edit", "delete"}
 
 
+def test_what_moves_to_another_commit_is_not_looked_into() -> None:
+    for text in ("git checkout main", "git checkout gone", "git checkout main --", "git switch -", "git pull"):
+        found = uses(command(text), 0, fs=FakeFilesystem({"/w/.git/HEAD": ""}))[0]
+        assert [use for use in found if use.reach is Reach.UNTOLD] == [], text
+
+
 def test_the_top_of_a_working_tree_is_looked_for_behind_links() -> None:
-    given = replace(command("git pull"), cwd=("/h/link",))
+    given = replace(command("git am x"), cwd=("/h/link",))
     found = uses(given, 0, fs=FakeFilesystem({"/w/.git/HEAD": "", "/w/sub/a": ""}, {"/h/link": "/w/sub"}))[0]
     assert {use.cwd for use in found if use.reach is Reach.UNTOLD} == {("/w",)}
 

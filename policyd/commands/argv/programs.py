@@ -52,7 +52,7 @@ Entry = Mapping[str, object]
 
 
 class Untold(Struct, frozen=True):
-    """How a program changes files below a directory that its data names: a patch, an archive, a commit."""
+    """How a program changes files below a directory that its data names: a patch, an archive."""
 
     kinds: tuple[str, ...] = ()
     """What may be done to them."""

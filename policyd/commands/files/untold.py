@@ -1,11 +1,13 @@
-"""Which files a command may change though no word of it names them: a patch, an archive or another commit does.
+"""Which files a command may change though no word of it names them: a patch or an archive does.
 
 Rules of this module:
 
 1. Where that is, `untold` of the table says; an option nobody knows spares nothing.
 2. A path among the operands bounds it only where git would take it for one: what exists, or stands behind `--`. What
    git expands itself (`*.py` in quotes, `:/`) bounds nothing.
-3. Of a working tree it is a mention with a kind: only what denies or asks for paths looks at it. It begins at the top,
+3. What moves to another commit (`git pull`, `git switch main`, `git stash pop`) is not looked into, as what git shows
+   of one is not: that was committed.
+4. Of a working tree it is a mention with a kind: only what denies or asks for paths looks at it. It begins at the top,
    which may lie above where the command runs, and outside the workspace.
 """
 
@@ -52,6 +54,8 @@ def changed(call: Called, parsed: Parsed) -> Changed | None:
         return Changed(told, parsed.values(*told.where))
     behind = told.operands == "either" and parsed.split >= 0
     paths = operands[parsed.split :] if behind else operands
+    if behind and not paths:
+        return None
     if parsed.unknown or parsed.has("--pathspec-from-file") or any(map(_expanded, paths)):
         return Changed(told)
     return Changed(told, paths, maybe=told.operands == "either" and not behind)
@@ -83,6 +87,8 @@ def _places(found: Changed, command: SimpleCommand, cwd: Cwd, fs: Filesystem | N
     places = found.places
     if found.maybe and places and not _exists(places[0], cwd, fs):
         places = places[1:]
+        if not places:
+            return
     if found.told.tree and not places:
         yield from gitplaces.trees(command.argv, cwd, fs)
     else:
