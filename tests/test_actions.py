@@ -416,7 +416,12 @@ def test_an_unknown_shape_is_one_opaque_action(subject: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("named", "more"),
-    [({}, []), ({"toolCallId": None}, []), ({"toolCallId": "c"}, ["edit /etc/x"])],
+    [
+        ({}, []),
+        ({"toolCallId": None, "terminalId": "t", "_meta": {}}, []),
+        ({"toolCallId": "c"}, ["edit /etc/x"]),
+        ({"as": "root"}, ["execute opaque: no profile says what `rawInput.as` means"]),
+    ],
 )
 def test_a_command_of_version_2_runs_where_it_says(named: dict[str, Any], more: list[str]) -> None:
     conversation = talk("claude")

@@ -24,6 +24,10 @@ def listed(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
+BESIDE = frozenset({"type", "toolCallId", "terminalId", "_meta"})
+"""What version 2 states of a command that is neither the command nor how it runs."""
+
+
 def tool_call(params: Mapping[str, object]) -> tuple[Mapping[str, object], str]:
     """Return the `toolCall` of a request, of protocol version 2 inside `subject`, and why there is none.
 
@@ -36,7 +40,8 @@ def tool_call(params: Mapping[str, object]) -> tuple[Mapping[str, object], str]:
         return asked, ""
     if is_command(params) and isinstance(subject, TABLE):
         named = {"toolCallId": subject["toolCallId"]} if subject.get("toolCallId") else {}
-        return {**named, "kind": "execute", "rawInput": {"command": subject["command"], "cwd": subject["cwd"]}}, ""
+        said = {key: value for key, value in subject.items() if key not in BESIDE}
+        return {**named, "kind": "execute", "rawInput": said}, ""
     return {}, "the request has a shape that is not known"
 
 
