@@ -265,6 +265,13 @@ def test_a_way_out_of_a_command_is_a_rule_that_holds_or_says_how_wide_one_must_b
         assert decide("\n".join([ASK, *ways]), text).effect is Effect.ALLOW, ways
 
 
+def test_where_a_deny_may_hold_no_rule_is_given_for_none_lifts_it() -> None:
+    deny = '[[rule]]\neffect = "deny"\npath = "**/.env"\n[[rule]]\neffect = "allow"\ncommand = "tar **"'
+    asked = decide("\n".join([ASK, deny]), "tar xf a.tar")
+    (way,) = ways_out(asked, asked.effect, ("/home/dev/app",))
+    assert way.startswith("answer it, or change user:t.toml:5: ")
+
+
 def roots(lines: list[Any]) -> tuple[str, ...]:
     opened = [
         line["msg"]["params"].get("cwd") for line in lines if line["msg"].get("method", "").startswith("session/")

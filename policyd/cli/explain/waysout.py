@@ -87,12 +87,13 @@ def ways_out(decision: Decision, effect: Effect, roots: tuple[str, ...], ground:
 
 def way_of(judged: Judged, roots: tuple[str, ...], ground: Ground) -> str:
     """Return what would allow one action that is asked about."""
-    action, firm = judged.action, ground.firm
+    action, firm, denies = judged.action, ground.firm, _may_deny(judged)
     reasons = {
         "only a managed rule can allow what touches policyd itself": bool(action.guarded),
         _beyond(action, "what is not understood", "opaque"): bool(action.opaque),
         _beyond(action, "what widens the agent's reach", "escalate"): bool(action.escalate),
         "an ask rule spoke: answer it, or change that rule": _asked_by_rule(judged),
+        f"answer it, or change {denies}: whether that holds is not known beforehand": bool(denies),
         "answer it: a managed default asks, and no rule of yours lifts it": not firm.isdisjoint(judged.defaults),
         "answer it: the managed policy refuses allow rules of users": bool(ground.refused),
     }
@@ -161,6 +162,11 @@ def _comes_along(judged: Judged, decision: Decision) -> bool:
 
 def _asked_by_rule(judged: Judged) -> bool:
     return any(ref.effect is Effect.ASK and not ref.default for ref in (*judged.hits, *judged.possible))
+
+
+def _may_deny(judged: Judged) -> str:
+    """Return the deny rules that may hold: no allow lifts one."""
+    return ", ".join(safe(ref.label) for ref in judged.possible if ref.effect is Effect.DENY and not ref.default)
 
 
 def _beyond(action: Action, what: str, word: str) -> str:
