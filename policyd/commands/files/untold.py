@@ -44,12 +44,10 @@ def changed(call: Called, parsed: Parsed) -> Changed | None:
     if told is None or _spared(told, parsed):
         return None
     operands, paths = parsed.operands, parsed.operands
-    if told.operands in {"needed", "either"} and not operands and not parsed.has(*told.when):
+    if told.operands == "either" and not operands and not parsed.has(*told.when):
         return None
     if told.operands == "file" and operands:
         return None
-    if told.operands == "place":
-        return Changed(told, operands[-1:])
     if told.operands not in {"paths", "either"}:
         return Changed(told, parsed.values(*told.where))
     behind = told.operands == "either" and parsed.split >= 0
@@ -67,7 +65,7 @@ def _spared(told: Untold, parsed: Parsed) -> bool:
         return False
     if told.unless and parsed.has(*told.unless) and not parsed.has(*told.again):
         return True
-    return bool(told.when) and told.operands != "needed" and told.operands != "either" and not parsed.has(*told.when)
+    return bool(told.when) and told.operands != "either" and not parsed.has(*told.when)
 
 
 def _expanded(word: Word) -> bool:
