@@ -182,6 +182,21 @@ def test_an_always_is_remembered_for_the_session_of_that_connection_only(daemon:
     other.close()
 
 
+def test_an_always_that_cannot_be_written_is_remembered_for_the_session(alone: Daemon) -> None:
+    place = alone.scene.root / "home/.local/state/policyd/grants"
+    place.mkdir(parents=True, exist_ok=True)
+    place.chmod(0o777)  # others may write there: nothing is kept in it
+    peer = alone.peer(person=True)
+    ident = peer.request(PERMISSION, params("npm test"))
+    question = peer.until(method="_policyd/ask")
+    always = next(one["optionId"] for one in question["params"]["options"] if one["kind"] == "allow_always")
+    time.sleep(0.45)  # faster than a person is not remembered
+    peer.send({"id": question["id"], "result": {"outcome": {"outcome": "selected", "optionId": always}}})
+    assert chosen(peer.result(ident)) == "yes"
+    again = peer.request(PERMISSION, params("npm test", call="c2"))
+    assert peer.receive()["id"] == again, "nobody is asked"
+
+
 def test_a_cancelled_turn_answers_everything_open_once(peer: Peer) -> None:
     idents = [peer.request(PERMISSION, params(f"npm run {n}", call=f"c{n}")) for n in range(3)]
     questions = [peer.until(method="_policyd/ask")["id"] for _ in idents]

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from time import monotonic
+from weakref import WeakValueDictionary
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -104,6 +105,8 @@ class Shared:
         self._relayed: dict[Performer, Connection] = {}
         """The connections of proxies."""
         self._grant_files: dict[int, Remembered] = {}
+        self._runs: WeakValueDictionary[str, Remembered] = WeakValueDictionary()
+        """The grants as each connection that is open sees them, by its `run`."""
         self._told: dict[int, tuple[float, int]] = {}
         """Since when, and how many lines were written about each uid's peers."""
         self.inbox = Inbox(self.ground.places.inbox)
@@ -214,7 +217,10 @@ class Shared:
         return replace(settings, prompt=chain, client=client or settings.client, **changes)
 
     def _remembered(self, who: Who, run: str) -> Remembered:
-        """Return the grants of a uid as one peer sees them: the files are shared, session grants are its own."""
+        """Return the grants of a uid as one peer sees them: the files are shared, session grants are its own.
+
+        Who decides and who remembers must share them: what cannot be written is kept nowhere else.
+        """
         if who.uid not in self._grant_files:
             longest = timedelta(days=self.settings.grants_max_age)
             self._grant_files[who.uid] = Remembered(
@@ -224,7 +230,10 @@ class Shared:
                 shelf=shelf_in(self.ground.places.cache),
                 say=lambda text: self.say(safe(text), loud=True),
             )
-        return self._grant_files[who.uid].beside(run)
+        found = self._runs.get(run)
+        if found is None:
+            found = self._runs[run] = self._grant_files[who.uid].beside(run)
+        return found
 
     def grants_of(self, uid: int) -> str:
         """Return the directory of what a uid's people answered."""

@@ -33,7 +33,7 @@ ROOMS = ("grants", "model")
 """Where the code is that reads grants."""
 
 
-class Remembered(Struct):
+class Remembered(Struct, weakref=True):
     """Grants as one process sees them."""
 
     directory: str
