@@ -157,8 +157,6 @@ def _word(word: Word) -> str:
     """Return the expression of the words that one may become, each with a separator behind it."""
     if word.text == "/dev/fd/63":
         return "/dev/fd/[0-9]+\x1f"
-    if word.kind is WordKind.CONST and re.match(r"\.(/|\Z)", word.text):  # `$PWD` is read so
-        return rf"(?:\.|[^\x1f]*){re.escape(word.text[1:])}\x1f"
     if word.kind is WordKind.CONST:
         return re.escape(word.text) + "\x1f"
     if word.kind is WordKind.GLOB:

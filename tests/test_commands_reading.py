@@ -834,9 +834,9 @@ def test_an_unknown_place_stays_unknown_until_an_absolute_one() -> None:
     assert [command.cwd for command in found.commands] == [(), (), (), ("/x",)]
 
 
-def test_the_working_directory_by_name_is_a_dot_where_it_is_not_one_place() -> None:
-    found = reading("cat $PWD/.env ~+/.env", cwd=("/a", "/b"))
-    assert [word.text for word in found.commands[0].argv] == ["cat", "./.env", "./.env"]
+def test_the_working_directory_by_name_is_not_known_where_it_is_not_one_place() -> None:
+    found = reading("env -C /c cat $PWD/.env ~+/.env", cwd=("/a", "/b"))
+    assert [word.kind for word in found.commands[0].argv[-2:]] == [WordKind.UNKNOWN] * 2
 
 
 @pytest.mark.parametrize(

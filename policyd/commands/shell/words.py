@@ -30,7 +30,6 @@ PROCESS = "/dev/fd/63"
 _RUN = re.compile(rf"[^\\'\"`$<>;&|()\s{SPLITS}\x01\x02]+", re.ASCII)
 _QUOTED_RUN = re.compile(r"[^\"\\$`]+")
 _ANSI = re.compile(r"\$'((?:\\.|[^'\\])*)'", re.DOTALL)
-_SPLIT = re.compile(r"[\s*?\[\\]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUOTE = re.compile(r"['\"]")
 _OPENING = re.compile(rf"[{{{re.escape(BRACE)}]")
@@ -288,8 +287,6 @@ class Scanner:
         if name == "IFS" and not inside and "IFS" not in self.host.state.names:
             self.host.opaque("words are split with `$IFS`")
             self._break()
-        elif value is None and name == "PWD" and self._alone(inside):
-            self.buffer.append(".")
         elif value is None:
             number = self.host.state.names.get(name) is NUMBER and (inside or "IFS" not in self.host.state.names)
             self.buffer.append(SOME) if number else self._unknown(inside)
@@ -303,15 +300,6 @@ class Scanner:
             self.buffer.append(MANY)
         else:
             self._split(value.text if value.text.isascii() else value.text.encode().decode("latin-1"))
-
-    def _alone(self, inside: bool) -> bool:
-        """Whether `$PWD` stands at the head of a path, where `.` says the same; its value may be split or matched."""
-        state = self.host.state
-        if self.buffer or "PWD" in state.names or (self.at < self.end and self.text[self.at] not in {"/", '"'}):
-            return False
-        if inside or not self.splits:
-            return True
-        return state.cwd != () and "IFS" not in state.names and not any(map(_SPLIT.search, state.cwd))
 
     def _split(self, text: str) -> None:
         parts = re.split(r"[ \t\n]+", text)
@@ -428,7 +416,7 @@ class Scanner:
         names = {"~": "HOME", "~+": "PWD"}
         value = self.host.state.lookup(names[prefix]) if prefix in names else None
         if value is None:
-            return ("." if prefix == "~+" and "PWD" not in self.host.state.names else ONE) + slash + rest
+            return ONE + slash + rest
         return quoting.working(value) + slash + rest
 
 
