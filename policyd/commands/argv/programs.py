@@ -65,7 +65,7 @@ class Untold(Struct, frozen=True):
     again: frozenset[str] = frozenset()
     operands: str = ""
     """`paths`: only what they name is changed; `either`: they are paths, or a revision first; `file`: with one nothing
-    else is changed."""
+    else is changed, unless a directory is given."""
     tree: bool = False
     """It is a working tree, whose top may lie above; the command's allow is for that, whatever it holds."""
 

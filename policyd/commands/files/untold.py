@@ -46,7 +46,7 @@ def changed(call: Called, parsed: Parsed) -> Changed | None:
     operands, paths = parsed.operands, parsed.operands
     if told.operands == "either" and not operands and not parsed.has(*told.when):
         return None
-    if told.operands == "file" and operands:
+    if told.operands == "file" and operands and not parsed.has(*told.where):
         return None
     if told.operands not in {"paths", "either"}:
         return Changed(told, parsed.values(*told.where))
