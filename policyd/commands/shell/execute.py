@@ -389,9 +389,11 @@ def _script(
         else:
             inside = state.fresh(cwd)
             inside.lesser = inner.via not in _FULL
+        less = not level.whole or len(via) > 1  # `sudo` and its kin take variables out
+        inside.physical = inside.physical or less
         for assignment in level.env + inner.env:
             inside.assign(assignment.name, assignment.value, exported=True)
-            if not level.whole or len(via) > 1:  # `sudo` and its kin take variables out
+            if less:
                 inside.bind(assignment.name, None)
     else:
         for assignment in level.env:  # it is seen in the text of `eval`, and only there

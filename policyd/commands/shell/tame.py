@@ -23,6 +23,7 @@ from policyd.model import CONST, Assignment, SimpleCommand, Word
 HERE = "\x10"
 """What `mark` returns for the command that prints the directory."""
 
+_PWD = (Word("pwd"),)
 _PRINTERS = frozenset({"basename", "date", "dirname", "git", "id", "nproc", "pwd", "seq", "uname"})
 """What the expressions below begin with."""
 _PLAIN = r"(?!-)[A-Za-z0-9_.@%+,:=/-]*[A-Za-z0-9_.@%+,:=-]"
@@ -53,9 +54,11 @@ def mark(command: SimpleCommand) -> str:
     if len(words) < len(argv) - 1:
         return ""
     text = " ".join([name, *words])
+    if name == "pwd":  # the program follows links, as the shell's own does not
+        return HERE if argv == _PWD else ""
     if name in {"basename", "dirname"}:
         return "" if command.tainted or command.taint else _part(text)
-    return HERE if text == "pwd" else SURE if _SURE(text) else FRAIL if _FRAIL(text) else ""
+    return SURE if _SURE(text) else FRAIL if _FRAIL(text) else ""
 
 
 def _part(text: str) -> str:

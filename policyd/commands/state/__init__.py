@@ -189,7 +189,7 @@ class State(Struct):
             return None if _is_counted(found) else found
         if name == "HOME":
             return constant(self.home)
-        if name == "PWD" and len(self.cwd) == 1:
+        if name == "PWD" and len(self.cwd) == 1 and not self.physical:
             return constant(self.cwd[0])
         return None
 

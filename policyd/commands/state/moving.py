@@ -101,7 +101,7 @@ def _directory(words: Words, env: tuple[Assignment, ...], state: State) -> Cwd |
     """Return every directory that `cd` may lead to by its words."""
     if env and not _LEADS.isdisjoint([assignment.name for assignment in env]):
         return None
-    if state.physical and [word for word in words if ".." in word.text]:
+    if (state.physical or "PWD" in state.names) and [word for word in words if ".." in word.text]:
         return None
     if len(words) == 1 and words[0].kind is CONST and words[0].text[:1] != "-":
         known = not state.tainted and "CDPATH" not in state.names
