@@ -7,6 +7,7 @@ it reads and runs is the package manager's own matter, as before.
 from __future__ import annotations
 
 from policyd.commands.argv import programs
+from policyd.commands.matching import kin
 from policyd.model import CONST, Word
 
 _VERBS = {
@@ -31,8 +32,10 @@ def run(names: frozenset[str], words: tuple[Word, ...]) -> tuple[Word, ...]:
     if rest[0].text in verbs:
         at = programs.first_operand(table.syntax, rest[1:])
         rest = rest[1 + at :] if at is not None else rest[2:] if rest[1:2] == (_END,) else ()
-    elif "" not in verbs:
+    elif "" not in verbs or (len(verbs) > 1 and rest[0].text in kin.OWN):
         return ()
+    if found == "npm" and rest[1:2] == (_END,):
+        rest = (*rest[:1], *rest[2:])
     return _named(rest)
 
 

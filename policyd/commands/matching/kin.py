@@ -60,7 +60,7 @@ def _set(key: str) -> frozenset[str]:
 
 _TABLE: Table = tomllib.loads((resources.files("policyd") / "commands/matching/kin.toml").read_text("utf-8"))
 ABBREVIATES = _set("abbreviates")
-_GNU, _GOALS, _TOOLCHAINED, _BINARIES, _OWN = map(_set, ("gnu", "goals", "toolchained", "binaries", "own"))
+_GNU, _GOALS, _TOOLCHAINED, _BINARIES, OWN = map(_set, ("gnu", "goals", "toolchained", "binaries", "own"))
 _NAMES = {name: names for names in map(str.split, _TABLE["twins"]) for name in names}
 _LONG = {name: text.split() for name, text in _TABLE["short"].items()}
 _PROGRAMS = {tuple(text.split()): other for text, other in _TABLE["programs"].items()}
@@ -160,7 +160,7 @@ def binaries(known: frozenset[str], words: Words) -> Iterator[tuple[Word, Words]
         for at in _places(words):
             if words[at].text == "run" and at + 1 < len(words):
                 yield words[at + 1], words[at + 2 :]
-            elif not words[at].text.startswith("-") and words[at].text not in _OWN:
+            elif not words[at].text.startswith("-") and words[at].text not in OWN:
                 yield words[at], words[at + 1 :]
 
 
