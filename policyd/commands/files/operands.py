@@ -46,7 +46,7 @@ FILE_ROLES = frozenset({"read", "search", "edit", "delete", "move"})
 PLACES = {**{role: role for role in FILE_ROLES}, "place": "search"}
 """Values of options that name files, and what is done to them; `place` is a directory to run in."""
 _NAMING = FILE_ROLES | LINKED
-_NAMED_BESIDE = frozenset({"mention", "rev", "package", "command", "shell", "entry", "text"})
+_NAMED_BESIDE = frozenset({"mention", "rev", "package", "command", "shell", "text"})
 """Words that may name a file, whatever is done to it: those of a command that runs elsewhere among them."""
 _NO_FILE = re.compile(r"-?|/dev/(?:null|zero|tty|std(?:in|out|err)|fd/[0-9]+)").fullmatch
 """Operands that name no file: standard input, the null device, an open descriptor (`<(…)` becomes one)."""
