@@ -276,6 +276,19 @@ def test_of_loads_under_way_at_once_the_last_that_opened_says_where_a_session_wo
     assert conversation.workspace("s").roots == (where,)
 
 
+@pytest.mark.parametrize(
+    ("text", "path"), [("cat ${PWD}x", "unknown"), ("cd .. && cat a", "/data/a"), ("cat a", "/data/app/a")]
+)
+def test_a_shell_may_know_where_it_starts_by_either_name_of_it(text: str, path: str) -> None:
+    conversation = Conversation(Machine("/home/dev", FakeFilesystem(links={"/srv/app": "/data/app"})))
+    conversation.observe("c2a", {"id": 1, "method": "session/new", "params": {"cwd": "/srv/app", "mcpServers": []}})
+    conversation.observe("a2c", {"id": 1, "result": {"sessionId": "s"}})
+    call = {"toolCallId": "c", "kind": "execute", "title": text, "rawInput": {"command": text}}
+    actions = conversation.request({"sessionId": "s", "toolCall": call, "options": OPTIONS}).actions
+    met = [form for action in actions if action.path for form in action.path.forms]
+    assert path in met if path != "unknown" else any(action.opaque for action in actions)
+
+
 @pytest.mark.parametrize("how", ["reload", "policy of the session", "failed load", "reload beside a failed load"])
 def test_a_session_works_where_it_was_opened_whatever_a_link_leads_to_later(how: str) -> None:
     fs = FakeFilesystem(links={"/srv/app": "/srv/one"})
