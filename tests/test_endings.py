@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,14 @@ def converse(process: subprocess.Popen[bytes], work: Path) -> None:
     ):
         message = {"jsonrpc": "2.0", "id": ident, "method": method, "params": given}
         process.stdin.write(json.dumps(message).encode() + b"\n")
+
+
+@pytest.fixture(autouse=True)
+def hearing() -> Iterator[None]:
+    """Ignore no hang-up, whatever started the tests: what is started here would ignore it too."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.parametrize("way", [*SIGNALS, "agent", "input", "output", "full"])
