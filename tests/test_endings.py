@@ -79,10 +79,11 @@ def converse(process: subprocess.Popen[bytes], work: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def hearing() -> Iterator[None]:
-    """Ignore no hang-up, whatever started the tests: what is started here would ignore it too."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    """Ignore no signal, whatever started the tests: what is started here would ignore it too."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL), signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
-    signal.signal(signal.SIGHUP, before)
+    signal.signal(signal.SIGHUP, before[0])
+    signal.signal(signal.SIGINT, before[1])
 
 
 @pytest.mark.parametrize("way", [*SIGNALS, "agent", "input", "output", "full"])
