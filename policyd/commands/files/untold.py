@@ -43,20 +43,23 @@ def changed(call: Called, parsed: Parsed) -> Changed | None:
     told = call.program.untold
     if told is None or _spared(told, parsed):
         return None
-    operands, paths = parsed.operands, parsed.operands
-    if told.operands == "either" and not operands and not parsed.has(*told.when):
+    if told.operands in {"paths", "either"}:
+        return _named(told, parsed)
+    if told.operands == "file" and parsed.operands and not parsed.has(*told.where):
         return None
-    if told.operands == "file" and operands and not parsed.has(*told.where):
-        return None
-    if told.operands not in {"paths", "either"}:
-        return Changed(told, parsed.values(*told.where))
-    behind = told.operands == "either" and parsed.split >= 0
-    paths = operands[parsed.split :] if behind else operands
-    if behind and not paths:
+    return Changed(told, parsed.values(*told.where))
+
+
+def _named(told: Untold, parsed: Parsed) -> Changed | None:
+    """Return what is changed where the operands bound it; of `either`, none are no change but for `when`."""
+    either = told.operands == "either"
+    behind = either and parsed.split >= 0
+    paths = parsed.operands[parsed.split :] if behind else parsed.operands
+    if either and not paths and not parsed.has(*told.when):
         return None
     if parsed.unknown or parsed.has("--pathspec-from-file") or any(map(_expanded, paths)):
         return Changed(told)
-    return Changed(told, paths, maybe=told.operands == "either" and not behind)
+    return Changed(told, paths, maybe=either and not behind)
 
 
 def _spared(told: Untold, parsed: Parsed) -> bool:
