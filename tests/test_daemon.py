@@ -164,14 +164,19 @@ def test_an_answer_nobody_asked_for_changes_nothing(peer: Peer) -> None:
     assert chosen(peer.result(ident)) == "cancelled"
 
 
-def test_an_always_is_remembered_for_the_session_of_that_connection_only(daemon: Daemon) -> None:
-    peer = daemon.peer(person=True)
-    ident = peer.request(PERMISSION, params("npm test"))
+def always_allowed(peer: Peer, command: str) -> None:
+    """Ask for a command, and answer as a person who always allows it."""
+    ident = peer.request(PERMISSION, params(command))
     question = peer.until(method="_policyd/ask")
     always = next(one["optionId"] for one in question["params"]["options"] if one["kind"] == "allow_always")
     time.sleep(0.45)  # faster than a person is not remembered
     peer.send({"id": question["id"], "result": {"outcome": {"outcome": "selected", "optionId": always}}})
     assert chosen(peer.result(ident)) == "yes"
+
+
+def test_an_always_is_remembered_for_the_session_of_that_connection_only(daemon: Daemon) -> None:
+    peer = daemon.peer(person=True)
+    always_allowed(peer, "npm test")
     assert chosen(peer.ask("npm test", call="c2")) == "yes"
     other = daemon.peer(person=False)
     assert chosen(other.ask("npm test")) == "no"
@@ -187,12 +192,7 @@ def test_an_always_that_cannot_be_written_is_remembered_for_the_session(alone: D
     place.mkdir(parents=True, exist_ok=True)
     place.chmod(0o777)  # others may write there: nothing is kept in it
     peer = alone.peer(person=True)
-    ident = peer.request(PERMISSION, params("npm test"))
-    question = peer.until(method="_policyd/ask")
-    always = next(one["optionId"] for one in question["params"]["options"] if one["kind"] == "allow_always")
-    time.sleep(0.45)  # faster than a person is not remembered
-    peer.send({"id": question["id"], "result": {"outcome": {"outcome": "selected", "optionId": always}}})
-    assert chosen(peer.result(ident)) == "yes"
+    always_allowed(peer, "npm test")
     again = peer.request(PERMISSION, params("npm test", call="c2"))
     assert peer.receive()["id"] == again, "nobody is asked"
 

@@ -42,7 +42,7 @@ def text_actions(
     if not isinstance(text, str):
         build.opaque("the command is no text", EXECUTE, origin)
         return
-    around, cwd = build.around, _names_of(build, cwd)
+    around, cwd = build.around, _known_as(build, cwd)
     reading = commands.read(text, cwd=cwd, home=around.workspace.home, shell=around.shell, fs=around.fs)
     typing = {at for at, command in enumerate(reading.commands) if stdin and command.argv[:1] == (Word(stdin),)}
     if typing:
@@ -77,7 +77,7 @@ def argv_actions(
         build.opaque("the command's arguments are no list of texts", EXECUTE, origin)
         return
     words = tuple(str(word) for word in argv)
-    around, cwd = build.around, _names_of(build, cwd)
+    around, cwd = build.around, _known_as(build, cwd)
     reading = commands.read_argv(words, env, cwd=cwd, home=around.workspace.home, fs=around.fs)
     reading_actions(build, reading, origin, _written(words), known=known)
     if any(META & set(word) for word in words) and not runs_text(words) and not _joins_alike(words, cwd, around):
@@ -219,7 +219,7 @@ def _places(build: Builder, cwd: tuple[str, ...]) -> tuple[tuple[str, ...], bool
     return forms, bool(refs) and all(ref.inside for ref in refs)
 
 
-def _names_of(build: Builder, cwd: tuple[str, ...]) -> tuple[str, ...]:
+def _known_as(build: Builder, cwd: tuple[str, ...]) -> tuple[str, ...]:
     """Return directories by every name a shell started there may know them by: a link's, and where it leads."""
     forms = _places(build, cwd)[0]
     return tuple(dict.fromkeys((*cwd, *forms))) if len(forms) > len(cwd) else cwd
