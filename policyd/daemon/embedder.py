@@ -34,7 +34,6 @@ from policyd.session.state import OPENINGS, PERMISSION
 if TYPE_CHECKING:
     from policyd.daemon.shared import Shared, Who
 
-UPDATE = "session/update"
 CANCEL = "session/cancel"
 CANCEL_REQUEST = "$/cancel_request"
 READ_OF_CLIENT = OPENINGS | CHANGES | {"initialize"}
@@ -109,7 +108,7 @@ class Embedder:
 
     def notification(self, method: str, line: bytes) -> bool:
         """Take a notification of ACP; False if it is none that means anything here."""
-        if method in (UPDATE, CANCEL_REQUEST):
+        if method in (acp.UPDATE, CANCEL_REQUEST):
             self.performer.feed(Side.AGENT, line + b"\n")
         elif method == CANCEL:
             self._cancel(line)
@@ -163,7 +162,7 @@ class Embedder:
             if ident in self._observed:
                 del self._observed[ident]
                 self._judge.observe(side, moved)
-        elif side is Side.AGENT and method in (UPDATE, None):
+        elif side is Side.AGENT and method in (acp.UPDATE, None):
             self._unanswered.discard(ident)
             self._tell(side, moved)
         elif side is Side.CLIENT and method == CANCEL:

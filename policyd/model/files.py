@@ -56,7 +56,7 @@ class Reach(StrEnum):
     FILES = "files"
     """Reads a file, or the files of a directory (`diff`): `ENTRY` or `CONTENT` once it is looked at what is there."""
     UNTOLD = "untold"
-    """Changes, makes or removes files below that no word names: a patch, an archive or another commit does."""
+    """Changes, makes or removes files below that no word names: a patch or an archive does."""
 
 
 BELOW = frozenset({Reach.CONTENT, Reach.UNTOLD})

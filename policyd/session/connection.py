@@ -14,6 +14,7 @@ from typing import Any
 
 from policyd import acp
 from policyd.acp import messages
+from policyd.actions.evidence import CHUNK, TELLING
 from policyd.session.core import Core, Passing, text_of
 from policyd.session.doors import DOORS, diff_digests
 from policyd.session.events import Closed, Command, Event, Failed, Frame, Moment, Reloaded, Reply, Side
@@ -27,9 +28,7 @@ from policyd.session.settings import Settings
 from policyd.session.state import OPENINGS, PERMISSION, Session
 from policyd.session.tripwire import Tripwire
 
-CHUNK = "tool_call_content_chunk"
-"""One more block of a call's content, as version 2 streams them."""
-CALLS = frozenset({"tool_call", "tool_call_update", CHUNK})
+CALLS = frozenset(TELLING)
 WATCHED = CALLS | SWITCHES | {"?"}
 UNDERSTOOD = OPENINGS | CHANGES | CLOSINGS | {"initialize"}
 """Requests of the client whose response is read too."""

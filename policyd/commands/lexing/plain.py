@@ -40,7 +40,7 @@ _HARD = re.compile(r"['\"\\`(\x80-\xff]").search
 """What may hold a blank that divides no words, or is a blank to Python only."""
 _STRUCTURE = re.compile(r"[ \t]*+(if|then|elif|else|fi|for|select|while|until|do|done|\[\[)(?=[ \t\n;&|]|\Z)").match
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
-_ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=").match
+ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=").match
 _REDIRECT = re.compile(r"[ \t]*+[12]?(>&[12]|>>?|&>>?|<<|<)[ \t]*+").match
 _OPERATORS = {"&&": ("&&", "&&"), "||": ("||", "||"), "|": ("|", "|"), "|&": ("|", "|"), "; ": (";", "")}
 """Operators as they are written: what each is, and what joins the command behind it; of most others that is nothing."""
@@ -339,7 +339,7 @@ def _begins(source: str, found: re.Match[str], part: Part) -> bool:
 
 def _declares(word: str) -> bool:
     """Say whether a word may stand behind `export`."""
-    return _ASSIGNED(word) is not None or plainwords.is_unglobbed(word) is not None
+    return ASSIGNED(word) is not None or plainwords.is_unglobbed(word) is not None
 
 
 def _assigns(source: str, at: int, part: Part) -> bool:
@@ -350,7 +350,7 @@ def _assigns(source: str, at: int, part: Part) -> bool:
         start = source.index(word, at)  # only blanks stand before it
         at = start + len(word)
         part.assigned.append((start, at))
-        if _ASSIGNED(word) is None:
+        if ASSIGNED(word) is None:
             return False
     return not part.words or (part.words[0] not in _HEADS and _NEVER_FIRST(part.words[0]) is None)
 

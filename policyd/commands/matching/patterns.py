@@ -22,6 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from policyd.commands.lexing.patternwords import PatternError, PatternWord, fits, fold, read
+from policyd.commands.lexing.plain import ASSIGNED
 from policyd.commands.matching import strict, views
 from policyd.commands.state.variables import tolerated
 from policyd.model import SimpleCommand, Truth, Word, WordKind
@@ -52,7 +53,6 @@ SYSTEM = frozenset(
 """Directories in which a program is what its name says."""
 _REMOTE = frozenset({"ssh", "mosh"})
 """Wrappers that run a command on another machine."""
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=").match
 
 
 def levels(command: SimpleCommand) -> Iterator[SimpleCommand]:
@@ -243,7 +243,7 @@ def _assigned(words: tuple[PatternWord, ...]) -> frozenset[str]:
     """Return the assignments that stand behind `env`."""
     if words[0].literal != "env":
         return frozenset()
-    found = takewhile(lambda word: word.literal is not None and _ASSIGNMENT(word.text), words[1:])
+    found = takewhile(lambda word: word.literal is not None and ASSIGNED(word.text), words[1:])
     return frozenset([re.sub(r"[\\*]", r"\\\g<0>", word.text) for word in found])
 
 
