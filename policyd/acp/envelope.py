@@ -215,7 +215,7 @@ def _outline(line: bytes) -> list[tuple[str, Any]]:
         try:
             if found := _members(reading(line)):
                 return found
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError):  # not to be read so: the next reading leaves more out
             continue
     return []
 

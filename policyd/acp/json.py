@@ -151,7 +151,7 @@ def _decode(raw: bytes) -> object:
         value: object = _PLAIN.decode(raw)
         if msgspec.json.encode(value) == raw:
             return value
-    except (msgspec.MsgspecError, RecursionError, ValueError):
+    except (msgspec.MsgspecError, RecursionError, ValueError):  # what is wrong, the slower reading says
         pass
     return _decode_slowly(raw)
 

@@ -167,7 +167,7 @@ def _values(ref: Ref, evidence: Evidence) -> Iterable[object]:
     for text in evidence.titles[:1] if ref.place == "title" else evidence.texts:
         try:
             yield json_text(text)
-        except Fault:
+        except Fault:  # words for a person, no arguments
             continue
 
 

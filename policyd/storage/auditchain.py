@@ -91,7 +91,7 @@ def last_number(lines: list[bytes]) -> int:
     for back, line in enumerate(reversed(lines)):
         try:
             return audit.link(line).seq + back
-        except ValueError:
+        except ValueError:  # torn: counted by `back`
             continue
     return len(lines)
 
