@@ -344,6 +344,7 @@ def test_without_a_look_it_may_reach_any(pattern: str) -> None:
         (".x.py/**", "**/.*.py", MAYBE),
         (".github/**", ".github/**/.*.py", YES),
         (".env", "**/.env/*", YES),
+        (".env", "/**", MAYBE),
     ],
 )
 def test_hidden_directories_are_passed_over_unless_the_last_name_asks_for_them(

@@ -322,11 +322,10 @@ def _deep_names(tail: Tail, segments: tuple[Segment, ...]) -> tuple[str, ...]:
 
 def _entered(names: tuple[str, ...], segments: tuple[Segment, ...]) -> tuple[str, ...]:
     """Return those of `names` that a search reaches which enters no hidden directory but one its last name asks for."""
-    *head, deep, last = segments
-    if deep is not DEEP or any(segment.literal is None for segment in head):
+    if segments[-2:-1] != (DEEP,) or any(segment.literal is None for segment in segments[:-2]):
         return names
     ways = [(name, globs.segments(name)[:-1]) for name in names]
-    return tuple(name for name, way in ways if all(_enters(segment, last) for segment in way))
+    return tuple(name for name, way in ways if all(_enters(segment, segments[-1]) for segment in way))
 
 
 def _enters(directory: Segment, last: Segment) -> bool:
