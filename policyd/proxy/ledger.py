@@ -10,8 +10,8 @@ Rules of this module:
 4. Kept are at most `MOST_OPEN` requests and `MOST_HELD` bytes of them, `MOST_SESSIONS` sessions and `MOST_PAST` bytes
    of their past; beyond that the oldest go. The answer to a request that went does not leave, and a later daemon lets
    no prompt to a session that went.
-5. An id under which the client was asked is spent until the client has answered it, though nobody waits for that any
-   more: a later daemon that asks under it would take the one answer for the other.
+5. An id under which the client was asked is spent, answered or not: a later daemon that asks under it would take an
+   answer that comes late, or once more, for the other.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Ledger(Struct):
     _own: dict[Key, bytes] = field(default_factory=dict)
     """Requests of policyd's own that a side has not answered."""
     _spent: dict[object, bytes] = field(default_factory=dict)
-    """The agent's ids under which the client was asked in vain and that it has not answered, by what they mean."""
+    """The agent's ids under which the client was asked, by what they mean."""
     _named: list[Told] = field(default_factory=list)
     """`initialize` and its answer."""
     _sessions: dict[str, list[Told]] = field(default_factory=dict)
@@ -107,8 +107,6 @@ class Ledger(Struct):
             self._held -= sum(one.cost for one in self._open.pop(next(iter(self._open))))
 
     def _answered(self, side: Side, message: acp.Envelope, line: bytes, number: int) -> None:
-        if side is Side.CLIENT:
-            self._spent.pop(message.key, None)
         if self._own.pop((side, message.key), None) is not None:
             return
         for one in self._open.get((side.other, message.key), ())[:1]:
@@ -141,6 +139,8 @@ class Ledger(Struct):
         one = next((one for one in waiting if not one.left and one.method == message.method), None)
         if one is not None:
             one.left = True
+            if one.method == PERMISSION:
+                self._spend(one.ident)
         elif message.id is not None:
             self._own[side, message.key] = message.id
 
@@ -230,7 +230,6 @@ class Ledger(Struct):
             yield self._own.pop((side, key))
         for one in self._all():
             if one.left and one.method == PERMISSION:
-                self._spend(one.ident)
                 yield one.ident
 
     def _spend(self, ident: bytes) -> None:

@@ -401,11 +401,9 @@ class Connection:
         passing = self._core.answered(side, key)
         if passing is not None:
             self._passed(side, passing, message, line)
-        elif (side, key) in self._core.spent:
-            del self._core.spent[side, key]
         elif key == NULL and message.error is not None and side.other not in self._nameless:
             self._core.passes(side.other, line)
-        else:
+        elif (side, key) not in self._core.spent:
             self._core.note(f"dropped an answer of the {side.value} to a request that is not open")
 
     def _passed(self, side: Side, passing: Passing, message: acp.Envelope, line: bytes) -> None:

@@ -57,7 +57,7 @@ class Core(Struct):
     own: dict[tuple[Side, str], Answered] = field(default_factory=dict)
     """policyd's own requests by the side that was asked."""
     spent: OrderedDict[tuple[Side, object], None] = field(default_factory=OrderedDict)
-    """Own requests whose answer is no longer wanted."""
+    """Questions and own requests that were answered, or whose answer is no longer wanted: another may still come."""
     closed: set[Side] = field(default_factory=set)
     limits: Limits = field(default_factory=Limits)
     """What may be asked in all sessions together."""
