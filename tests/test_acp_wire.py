@@ -124,6 +124,8 @@ SMUGGLED = [
     b'{"jsonrpc":"2.0","id":1,"ID":2,"method":"x"}',
     b'{"jsonrpc":"2.0","id":1,"result":{},"result":{"outcome":1}}',
     b'{"jsonrpc":"2.0","id":1,"result":{},"error":{}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"x","result":{}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{},"error":{}}',
     b'{"jsonrpc":"2.0","id":1}',
     b'{"jsonrpc":"2.0"}',
     b'{"jsonrpc":"2.0","method":7}',

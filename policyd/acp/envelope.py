@@ -2,7 +2,7 @@
 
 1. Every line is decoded; none is searched for a word (`"session\\/request_permission"` is a spelling too).
 2. A line that two parsers could route differently is refused, whatever its method: an envelope key that occurs twice
-   or in another case (`Method`, `paramſ`), a batch, text after the object.
+   or in another case (`Method`, `paramſ`), a request that is an answer too, a batch, text after the object.
 3. The usual line costs no second look: in a message whose length is that of its parts plus what JSON needs, no key
    fits a second time. Of everything else the skeleton (the line without its structured values) is read.
 4. A carriage return stands before the newline or nowhere: whoever also ends lines there would read others.
@@ -173,8 +173,9 @@ def returns(line: bytes) -> bool:
 
 
 def _checked(method: str | None, found: Fast | _Loose) -> Envelope:
-    if method is None and (found.id is UNSET or (found.result is UNSET) is (found.error is UNSET)):
-        raise ProtocolError("neither a request nor a response")
+    told = (method is not None) + (found.result is not UNSET) + (found.error is not UNSET)
+    if told != 1 or (method is None and found.id is UNSET):
+        raise ProtocolError("neither a request nor a response, or both")
     ident = None if found.id is UNSET else bytes(found.id)
     params = None if found.params is UNSET else bytes(found.params)
     result = None if found.result is UNSET else bytes(found.result)
