@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,7 +19,7 @@ from policyd.policy import Policy, PolicySource, load
 from policyd.storage.auditlog import AuditLog
 from tests.fakes import FakeFilesystem
 
-CAPTURES = sorted((Path(__file__).parent / "data" / "captures").glob("*.jsonl"))
+CAPTURES = tuple(sorted((Path(__file__).parent / "data" / "captures").glob("*.jsonl")))
 HOME = "/home/dev"
 GROUND = 'version = 1\n[defaults]\n"*" = "ask"\n'
 START = datetime(2026, 11, 2, 9, 0, tzinfo=UTC)
@@ -41,9 +41,9 @@ class Day:
     number: int = 0
     rules: Policy = field(default_factory=policy)
 
-    def captured(self, paths: list[Path] | None = None) -> None:
-        """Let every recorded agent ask again."""
-        for path in CAPTURES if paths is None else paths:
+    def captured(self, paths: Sequence[Path] = CAPTURES) -> None:
+        """Let recorded agents ask again."""
+        for path in paths:
             for row in path.read_text("utf-8").splitlines():
                 self.transcript(json.loads(row)["lines"])
 

@@ -8,7 +8,7 @@ import subprocess
 import tomllib
 import zlib
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from policyd.cli.suggest.log import Answers
 from policyd.model import Context, Decision, Effect, Request, Source
 from policyd.policy import Policy
 from policyd.storage.auditlog import AuditLog
-from tests.audited import GROUND, HOME, Day, Person, careful, policy, words
+from tests.audited import CAPTURES, GROUND, HOME, Day, Person, careful, policy, words
 from tests.fakes import FakeFilesystem
 from tests.proxied import POLICYD, Client, Scene
 
@@ -42,6 +42,7 @@ class Bench:
     path: Path
     rules: str = GROUND
     found: suggesting.Suggestions | None = None
+    agents: Sequence[Path] = CAPTURES
 
     def __post_init__(self) -> None:
         self.day = Day(AuditLog(f"{self.path}/"), lambda request: Effect.ALLOW, rules=policy(self.rules))
@@ -120,13 +121,16 @@ def checked(path: Path) -> int:
 # ---- a log of real agents --------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def captured(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    """Three days of all recorded agents, answered by a careful person."""
-    bench = Bench(tmp_path_factory.mktemp("captured"))
+AGENTS = [pytest.param(CAPTURES[2::3], id="a third"), pytest.param(CAPTURES, id="all", marks=pytest.mark.slow)]
+
+
+@pytest.fixture(scope="module", params=AGENTS)
+def captured(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Bench:
+    """Three days of recorded agents, answered by a careful person."""
+    bench = Bench(tmp_path_factory.mktemp("captured"), agents=request.param)
     bench.day.person = careful
     for _ in range(3):
-        bench.day.captured()
+        bench.day.captured(bench.agents)
     return bench
 
 
@@ -149,7 +153,7 @@ def test_suggestions_settle_most_repeated_asks_of_real_agents_and_allow_nothing_
 ) -> None:
     assert once.run("suggest") == 0
     out = capsys.readouterr().out
-    settled, allowed = tried(after(once, out), careful)
+    settled, allowed = tried(after(once, out), careful, once.agents)
     assert allowed == []
     assert settled >= 0.75
     (once.path / "suggested.toml").write_text(out)
@@ -161,7 +165,7 @@ def after(bench: Bench, out: str) -> Day:
     return Day(bench.day.log, careful, rules=policy(GROUND + out.partition("version = 1\n")[2]))
 
 
-def tried(day: Day, person: Person) -> tuple[float, list[str]]:
+def tried(day: Day, person: Person, agents: Sequence[Path] = CAPTURES) -> tuple[float, list[str]]:
     """Return the part of the person's approvals that rules settle, and what they allow that was refused."""
     answers: list[tuple[Effect, Decision, Request]] = []
 
@@ -169,7 +173,7 @@ def tried(day: Day, person: Person) -> tuple[float, list[str]]:
         answers.append((person(request), decision, request))
 
     day.decided = keep  # type: ignore[method-assign]
-    day.captured()
+    day.captured(agents)
     wanted = [decision.effect for answer, decision, _ in answers if answer is Effect.ALLOW]
     wrong = [r.title for answer, decision, r in answers if answer is Effect.DENY and decision.effect is Effect.ALLOW]
     return wanted.count(Effect.ALLOW) / max(1, len(wanted)), wrong
