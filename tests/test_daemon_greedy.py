@@ -6,7 +6,7 @@ import contextlib
 import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -36,29 +36,33 @@ def nested(depth: int) -> bytes:
     return request(0, rawInput="@").replace(b'"@"', b"[" * depth + b"]" * depth)
 
 
-GREEDY: dict[str, bytes] = {
-    "words of a command": command(1, "a " * 3 * MILLION),
-    "parts of a command": command(2, "y;" * 250_000),
-    "paths of a command": command(3, "cat " + " ".join(f"w{at}" for at in range(40_000))),
-    "globs": command(4, "ls " + "* " * 5_000),
-    "wrappers": command(5, "sudo xargs " * 20_000 + "ls"),
-    "words of a vector": request(6, rawInput={"command": ["ls", *["w;"] * 200_000]}),
-    "places": request(7, kind="read", locations=[{"path": f"a{at}"} for at in range(100_000)]),
-    "directories": request(8, kind="search", locations=[{"path": f"a{at}"} for at in range(2_000)]),
-    "diffs": request(
+GREEDY: dict[str, Callable[[], bytes]] = {
+    "words of a command": lambda: command(1, "a " * 3 * MILLION),
+    "parts of a command": lambda: command(2, "y;" * 250_000),
+    "paths of a command": lambda: command(3, "cat " + " ".join(f"w{at}" for at in range(40_000))),
+    "globs": lambda: command(4, "ls " + "* " * 5_000),
+    "wrappers": lambda: command(5, "sudo xargs " * 20_000 + "ls"),
+    "words of a vector": lambda: request(6, rawInput={"command": ["ls", *["w;"] * 200_000]}),
+    "places": lambda: request(7, kind="read", locations=[{"path": f"a{at}"} for at in range(100_000)]),
+    "directories": lambda: request(8, kind="search", locations=[{"path": f"a{at}"} for at in range(2_000)]),
+    "diffs": lambda: request(
         9, kind="edit", content=[{"type": "diff", "path": f"a{at}", "newText": ""} for at in range(60_000)]
     ),
-    "nesting": nested(2 * MILLION),
-    "empty lists": request(11, rawInput={"a": [[]] * MILLION}),
-    "numbers": request(12, rawInput={"a": [1.5e300] * 400_000}),
-    "keys": request(13, rawInput={f"k{at}": at for at in range(100_000)}),
-    "secrets": request(14, kind="other", title="password=hunter22 " * 200_000),
-    "a title": request(15, title="t" * 7 * MILLION, rawInput={"command": "ls"}),
-    "addresses": request(16, rawInput={"x": " ".join(f"http://a{at}.example" for at in range(200_000))}),
-    "options": request(17, rawInput={"command": "ls"}).replace(b'"options": [', b'"options": [' + b"{}," * 500_000),
-    "decisions": b"".join(request(at, "_policyd/decide", rawInput={"command": "cat * ?"}) for at in range(3_000)),
+    "nesting": lambda: nested(2 * MILLION),
+    "empty lists": lambda: request(11, rawInput={"a": [[]] * MILLION}),
+    "numbers": lambda: request(12, rawInput={"a": [1.5e300] * 400_000}),
+    "keys": lambda: request(13, rawInput={f"k{at}": at for at in range(100_000)}),
+    "secrets": lambda: request(14, kind="other", title="password=hunter22 " * 200_000),
+    "a title": lambda: request(15, title="t" * 7 * MILLION, rawInput={"command": "ls"}),
+    "addresses": lambda: request(16, rawInput={"x": " ".join(f"http://a{at}.example" for at in range(200_000))}),
+    "options": lambda: request(17, rawInput={"command": "ls"}).replace(
+        b'"options": [', b'"options": [' + b"{}," * 500_000
+    ),
+    "decisions": lambda: b"".join(
+        request(at, "_policyd/decide", rawInput={"command": "cat * ?"}) for at in range(3_000)
+    ),
 }
-"""What a greedy peer says, by what there is much of."""
+"""What makes what a greedy peer says, by what there is much of: megabytes that a run without them does not pay for."""
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +112,7 @@ class Flood:
 
 def test_every_request_is_answered_beside_peers_that_say_big_things_and_after_few_of_theirs(daemon: Daemon) -> None:
     modest = daemon.peer()
-    with Flood(daemon, list(GREEDY.values())):
+    with Flood(daemon, [make() for make in GREEDY.values()]):
         answers = [chosen(modest.ask("ls" if at % 2 else "rm x", call=f"m{at}")) for at in range(40)]
     assert answers == ["no", "yes"] * 20
     calls = [str(row.get("call", "")) for row in daemon.scene.records()]
@@ -122,7 +126,7 @@ def test_every_request_is_answered_beside_peers_that_say_big_things_and_after_fe
 @pytest.mark.parametrize("name", [name for name in GREEDY if name != "decisions"])
 def test_no_big_message_is_allowed_or_ends_the_connection(daemon: Daemon, name: str) -> None:
     peer = daemon.peer()
-    peer.write(GREEDY[name])
+    peer.write(GREEDY[name]())
     assert peer.call("_policyd/status", {})
     allowed = [one for one in peer.seen if '"yes"' in json.dumps(one)]
     assert allowed == [] or name == "a title"
