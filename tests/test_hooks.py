@@ -89,7 +89,7 @@ FAULTS = {
     "killed by KILL after yes": "say(a); sys.stdout.flush(); os.kill(os.getpid(), signal.SIGKILL)",
     "aborted after yes": "say(a); sys.stdout.flush(); os.abort()",
     "silent for too long": "time.sleep(60)",
-    "yes too late": "time.sleep(1.5); say(a)",
+    "yes too late": "time.sleep(1.2); say(a)",
     "yes, then never ends": "say(a); sys.stdout.flush(); time.sleep(60)",
     "yes on stderr only": "print(json.dumps(a), file=sys.stderr)",
     "yes by a child that outlives it": (
@@ -156,7 +156,7 @@ def test_a_hook_that_answers_is_heard(name: str, tmp_path: Path, hooks: Running)
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_no_fault_of_a_hook_is_a_yes(name: str, tmp_path: Path, hooks: Running) -> None:
-    outcome = put_to(hooks, write(tmp_path / "hook", HEAD + FAULTS[name]), 1.0 if name in SLOW else 20.0)
+    outcome = put_to(hooks, write(tmp_path / "hook", HEAD + FAULTS[name]), 0.4 if name in SLOW else 20.0)
     assert outcome.effect is Effect.DENY
     assert outcome.offer is None
     assert outcome.reason
