@@ -155,7 +155,7 @@ class Authorizer:
         try:
             return self.settle(self.request(params), now=now)
         except Exception as error:
-            return failed(error, self.policy)
+            return engine.failed(error, self.policy)
 
     def settle(self, request: Request, *, now: datetime | None = None) -> Decision:
         """Decide a request that is understood; never raises."""
@@ -164,7 +164,7 @@ class Authorizer:
                 return self.settle_at(request, now)[0]
             found = [self.settle_at(request, time)[0] for time in (EARLIEST, LATEST)]
         except Exception as error:
-            return failed(error, self.policy)
+            return engine.failed(error, self.policy)
         return max(found, key=lambda decision: decision.effect)
 
     def settle_at(self, request: Request, now: datetime) -> tuple[Decision, Context]:
@@ -179,7 +179,7 @@ class Authorizer:
             decision = engine.decide(request, policy, context, self.conversation.machine.fs, grant)
             return unseen(decision, context) if decision.effect is Effect.ASK else decision, context
         except Exception as error:
-            return failed(error, self.policy), context
+            return engine.failed(error, self.policy), context
 
 
 def unseen(decision: Decision, context: Context) -> Decision:
@@ -193,12 +193,6 @@ def unseen(decision: Decision, context: Context) -> Decision:
     elif context.resolved and not space.sound:
         why += [f"{each}, which is no workspace" for each in space.unsound]
     return replace(decision, reason=sentences([decision.reason, *why])) if why else decision
-
-
-def failed(error: Exception, policy: Policy) -> Decision:
-    """Return the denial that stands for a failure of policyd itself."""
-    words = f"policyd failed and refuses: {type(error).__name__}"
-    return Decision(Effect.DENY, Source.ERROR, words, revision=policy.revision)
 
 
 def check_examples(policy: Policy, machine: Machine) -> list[Diagnostic]:

@@ -12,10 +12,11 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from policyd import engine
 from policyd.acp import Answer, answer
 from policyd.actions import ASKING, Conversation
 from policyd.actions.examples import example_actions
-from policyd.authorizer import Authorizer, failed
+from policyd.authorizer import Authorizer
 from policyd.cli import transcript
 from policyd.cli.transcript import Line
 from policyd.model import Action, Decision, Effect, Option, Request, Source
@@ -106,7 +107,7 @@ class Replay:
             decision = point.settle(request, now=self.now)
         except Exception as failure:
             self.notes.append(f"line {line.number} is denied: {failure!r}")
-            request, decision = MALFORMED, failed(failure, self.authorizer.policy)
+            request, decision = MALFORMED, engine.failed(failure, self.authorizer.policy)
         return Result(line, request, decision, self.answer(request, decision))
 
     def written(self, asked: Asked) -> Result:

@@ -41,7 +41,7 @@ from policyd.model import (
 )
 from policyd.policy import MET_IN_EXAMPLES, Policy, Rule
 
-__all__ = ["MENU", "Grants", "decide", "no_grants", "rule_holds"]
+__all__ = ["MENU", "Grants", "decide", "failed", "no_grants", "rule_holds"]
 
 ALLOW, ASK, DENY = Effect.ALLOW, Effect.ASK, Effect.DENY
 MENU = "the options are a menu: a person must choose"
@@ -83,8 +83,13 @@ def decide(
             keep(held, common, own, judged, found if found.actions is judged and not request.menu else None)
         return found
     except Exception as error:
-        words = f"policyd failed and refuses: {type(error).__name__}"
-        return Decision(DENY, Source.ERROR, words, revision=getattr(policy, "revision", ""))
+        return failed(error, policy)
+
+
+def failed(error: Exception, policy: Policy) -> Decision:
+    """Return the denial that stands for a failure of policyd itself, whatever `policy` turned out to be."""
+    words = f"policyd failed and refuses: {type(error).__name__}"
+    return Decision(DENY, Source.ERROR, words, revision=getattr(policy, "revision", ""))
 
 
 def repeated(verdict: Verdict, request: Request, policy: Policy, grant: Grants) -> Decision:
@@ -147,9 +152,9 @@ def settle(request: Request, judged: tuple[Judged, ...], policy: Policy, grant: 
         effect = ASK
     if effect is not ASK:
         return decision(effect, judged, policy)
-    said = [] if grant is no_grants else [grant(one) for one in judged]
-    if [answer for answer in said if answer is not None]:
-        judged = tuple([replace(one, granted=answer) for one, answer in zip(judged, said, strict=True)])
+    answers = [] if grant is no_grants else [grant(one) for one in judged]
+    if [answer for answer in answers if answer is not None]:
+        judged = tuple([replace(one, granted=answer) for one, answer in zip(judged, answers, strict=True)])
         if any(one.granted is DENY for one in judged):
             return decision(DENY, judged, policy, [REFUSED], Source.GRANT)
         if not words and not policy.lock.grants and all(map(granted, judged)):
@@ -200,9 +205,8 @@ def rule_holds(
     Conditions on the session count as met, that on a mode where the example names none; layers, trust and floors are
     not looked at.
     """
-    said = MET_IN_EXAMPLES - {"mode"}
     held = [
-        rule.holds(action, context, fs, met=MET_IN_EXAMPLES if action.mode is None else said)
+        rule.holds(action, context, fs, met=MET_IN_EXAMPLES if action.mode is None else MET_IN_EXAMPLES - {"mode"})
         for action in actions
         if concerns(rule, action)
     ]
