@@ -16,7 +16,7 @@ from policyd.policy.blocks import PLAIN, heads, normal, plain_resource
 from policyd.policy.compile import Compiler
 from policyd.policy.errors import Mistake
 from policyd.policy.sets import Sets
-from policyd.policy.together import CONDITIONS, mistakes
+from policyd.policy.together import mistakes
 
 SPECIAL = "aB0/.*-_ :@+=%,~$!^\\(){}[]|&;<>'\"\n\u00e9"
 TRICKY = (
@@ -34,7 +34,9 @@ VALUES = (
     | st.booleans()
     | st.integers(-1, 1)
     | st.dictionaries(st.sampled_from(["path", "kind", "a"]), TEXTS, max_size=2)
-    | st.lists(st.dictionaries(st.sampled_from([*CONDITIONS, "id"]), TEXTS, max_size=2), max_size=2)
+    | st.lists(
+        st.dictionaries(st.sampled_from([*shape.Conditions.__struct_fields__, "id"]), TEXTS, max_size=2), max_size=2
+    )
 )
 KEYS = st.sampled_from([*file.RuleBlock.model_fields, "delegate", "priority"])
 EFFECT = st.sampled_from(["allow", "ask", "deny"])

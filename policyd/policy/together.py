@@ -10,31 +10,8 @@ from collections.abc import Iterator
 from policyd.policy.blocks import Table
 from policyd.policy.errors import Mistake, listed
 
-CONDITIONS = (
-    "kind",
-    "path",
-    "command",
-    "cwd",
-    "within",
-    "env",
-    "url",
-    "tool",
-    "input",
-    "agent",
-    "mode",
-    "interactive",
-    "label",
-    "user",
-    "group",
-)
-
 RESOURCES = ("path", "command", "url", "tool")
 NARROW = ("cwd", "within", "env")
-
-
-def named(block: Table) -> list[str]:
-    """Return the conditions a block has."""
-    return [key for key in CONDITIONS if key in block]
 
 
 def resource_of(block: Table) -> str:
@@ -161,7 +138,7 @@ def about_people(table: Table, place: str = "") -> Iterator[Mistake]:
 def about_exception(block: Table, exception: Table) -> Iterator[Mistake]:
     """An exception names the rule's own resource type, or attributes."""
     own, theirs = resource_of(block), resource_of(exception)
-    if not named(exception):
+    if not exception:
         yield Mistake("an empty `unless`", "write its conditions, or remove it", key="unless")
     if own and theirs not in {"", "tool", own}:
         yield Mistake(
