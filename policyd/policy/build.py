@@ -20,7 +20,7 @@ from policyd.digest import sha256
 from policyd.model import KINDS, Effect, Filesystem, Layer, RuleRef
 from policyd.policy.blocks import Table, examples_of, is_kind, normal
 from policyd.policy.compile import EFFECTS, Compiler
-from policyd.policy.errors import Mistake, PolicyError, listed, nearest
+from policyd.policy.errors import Mistake, PolicyError, listed
 from policyd.policy.kept import Shelf, recalled
 from policyd.policy.layers import Entry, LayerDefaults, Lock, merged
 from policyd.policy.parsed import Parsed
@@ -332,9 +332,7 @@ def table_mistake(key: str, table: Table) -> Mistake | None:
     if not is_kind(kind):
         from policyd.policy import hints
 
-        near = hints.KINDS.get(kind.lower()) or nearest(kind, KINDS)
-        write = f"write `{near}`" if near else f"known are {listed(KINDS)}"
-        return Mistake(f"unknown kind `{kind}`", write, key=key, text=kind)
+        return Mistake(f"unknown kind `{kind}`", hints.unknown_kind(kind, KINDS), key=key, text=kind)
     if len(named) > 1:
         both = " and ".join(f"`{name}`" for name in named)
         found = f"{both} in one example: an action has one resource"

@@ -35,7 +35,7 @@ from policyd.policy.conditions import (
     ToolCondition,
     UrlCondition,
 )
-from policyd.policy.errors import Mistake, listed, nearest
+from policyd.policy.errors import Mistake
 from policyd.policy.rules import Compiled
 from policyd.policy.sets import OUTSIDE, Sets
 from policyd.policy.together import NARROW
@@ -134,7 +134,7 @@ class Compiler(Struct, dict=True):
                 continue
             texts = block[key]
             if key == "env":
-                found[key] = tuple(name for one in texts if (name := told(env_name, one, report)))
+                found[key] = told(env_name, texts, report)
             else:
                 found[key] = self.paths(key, list(sets.expand(key, texts, report)), report)
         return found
@@ -201,8 +201,7 @@ def refused(mistake: Mistake) -> NoReturn:
 def kind(block: Table, place: Place, report: Report) -> Iterator[Condition]:
     """Compile `kind`."""
     if "kind" in block:
-        kinds = frozenset(one for word in block["kind"] for one in told(kinds_of, word, report) or ())
-        yield of_kinds(place, kinds)
+        yield of_kinds(place, frozenset().union(*told(kinds_of, block["kind"], report)))
 
 
 @lru_cache(256)
@@ -214,9 +213,9 @@ def of_kinds(place: Place, kinds: frozenset[str]) -> KindCondition:
 def attributes(block: Table, place: Place, report: Report, *, managed: bool) -> Iterator[Condition]:
     """Compile what is said of session and person."""
     if "agent" in block:
-        yield AgentCondition(place, tuple(name for one in block["agent"] if (name := told(agent_name, one, report))))
+        yield AgentCondition(place, told(agent_name, block["agent"], report))
     if "mode" in block:
-        yield ModeCondition(place, tuple(name for one in block["mode"] if (name := told(mode_name, one, report))))
+        yield ModeCondition(place, told(mode_name, block["mode"], report))
     if "interactive" in block:
         yield InteractiveCondition(place, block["interactive"])
     if "label" in block:
@@ -228,13 +227,15 @@ def attributes(block: Table, place: Place, report: Report, *, managed: bool) -> 
         yield PersonCondition(place, tuple(block["group"]), "group")
 
 
-def told(read: Callable[[str], Value], word: str, report: Report) -> Value | None:
-    """Return what `read` makes of a word, None where it is a mistake, which goes to `report`."""
-    try:
-        return read(word)
-    except Mistake as mistake:
-        report(mistake)
-        return None
+def told(read: Callable[[str], Value], words: list[str], report: Report) -> tuple[Value, ...]:
+    """Return what `read` makes of each word; a mistake goes to `report`."""
+    found = []
+    for word in words:
+        try:
+            found.append(read(word))
+        except Mistake as mistake:
+            report(mistake)
+    return tuple(found)
 
 
 def inside_unless(report: Report) -> Report:
@@ -257,8 +258,7 @@ def kinds_of(word: str) -> frozenset[str]:
         return READ_KINDS
     from policyd.policy import hints
 
-    near = hints.KINDS.get(word.lower()) or nearest(word.lower(), (*KINDS, "@write", "@read"))
-    wanted = f"write `{near}`" if near else f"known are {listed((*KINDS, '@write', '@read', '*'))}, or a custom `_kind`"
+    wanted = hints.unknown_kind(word, (*KINDS, "@write", "@read", "*"), ", or a custom `_kind`")
     raise Mistake(f"unknown kind `{word}`", wanted, key="kind", text=word)
 
 

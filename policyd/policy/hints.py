@@ -138,6 +138,13 @@ def unknown_key(key: str, known: Iterable[str], table: dict[str, str]) -> str:
     return f"write `{near}`" if near else f"known here: {listed(known)}"
 
 
+def unknown_kind(word: str, known: Iterable[str], more: str = "") -> str:
+    """Return what to write in place of an unknown kind."""
+    known = list(known)
+    near = KINDS.get(word.lower()) or nearest(word, known)
+    return f"write `{near}`" if near else f"known are {listed(known)}{more}"
+
+
 def refuse_foreign(key: str, text: str) -> None:
     """Raise Mistake for a pattern in another tool's spelling that would load and never match."""
     if call := CALL.match(text):

@@ -10,9 +10,9 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from policyd.policy.blocks import DEFAULT_KEYS, is_kind
-from policyd.policy.errors import Mistake, listed, nearest
+from policyd.policy.errors import Mistake, nearest
 from policyd.policy.file import DefaultBlock, Lock, Named, PolicyFile, RuleBlock, Unless
-from policyd.policy.hints import EFFECTS, KEYS, KINDS, TOP, unknown_key
+from policyd.policy.hints import EFFECTS, KEYS, TOP, unknown_key, unknown_kind
 
 BLOCKS: dict[str, type[Named]] = {"rule": RuleBlock, "default": DefaultBlock}
 TABLES = ("defaults", "sets", "lock")
@@ -155,7 +155,5 @@ def default_mistake(key: str, value: object) -> Mistake:
     if key == "delegate":
         return Mistake("`delegate` is not `true` or `false`", "write it without quotes")
     if key not in DEFAULT_KEYS and not is_kind(key):
-        near = KINDS.get(key.lower()) or nearest(key, DEFAULT_KEYS)
-        write = f"write `{near}`" if near else f"known are {listed(DEFAULT_KEYS)}"
-        return Mistake(f"unknown kind `{key}` in `[defaults]`", write)
+        return Mistake(f"unknown kind `{key}` in `[defaults]`", unknown_kind(key, DEFAULT_KEYS))
     return wrong_word(key, value, "'allow', 'ask' or 'deny'")
