@@ -44,8 +44,8 @@ def told(words: list[str]) -> list[str]:
     return words if len(words) <= MOST_SAID else [*words[:MOST_SAID], f"and {len(words) - MOST_SAID} more reasons"]
 
 
-def fresh(words: list[str]) -> list[str]:
-    """Leave out why something was not understood where that keeps the very rule that nearly held from holding."""
+def unrepeated(words: list[str]) -> list[str]:
+    """Leave out why something was not understood where another reason, of a rule that nearly held, says it too."""
     held = [word for word in words if not word.startswith(UNREAD)]
     why = len(UNREAD)
     return [word for word in words if word in held or not any(f": {word[why:]}" in other for other in held)]
@@ -131,7 +131,7 @@ def said(
     rules, reasons = deciding(effect, judged, about)
     return Said(
         source or source_of(effect, rules, judged),
-        sentences(fresh(told(unique([*words, *reasons])))) or SILENCE,
+        sentences(unrepeated(told(unique([*words, *reasons])))) or SILENCE,
         tuple(rules),
         tuple(unique([ref for one in judged for ref in one.hits + one.possible])),
         "project" if effect is not ASK else "never" if words else remember(judged),

@@ -195,11 +195,6 @@ def surely(patterns: tuple[PathPattern, ...], ref: PathRef, workspace: Workspace
     for pattern in patterns:
         if pattern.sure(ref, workspace):
             return True
-    return apart(patterns, ref, workspace)
-
-
-def apart(patterns: tuple[PathPattern, ...], ref: PathRef, workspace: Workspace) -> bool:
-    """Say whether each of several forms of a path is held by one of several patterns."""
     if len(ref.forms) == 1 or len(patterns) < 2:
         return False
     forms = [replace(ref, forms=(form,)) for form in ref.forms]
