@@ -99,6 +99,7 @@ def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
         "remote-edit",
         "program",
         "member",
+        "most",
         "number",
         "imports",
         "lines",

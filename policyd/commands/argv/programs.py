@@ -30,7 +30,8 @@ A table entry holds:
 - `ordered`: on some systems options end at the first operand, so that behind one a value is an operand as well
 - `beside`: settings that lie beside an operand may be code, which it runs
 - `leads`: commands of its own that may be the first operand where the operands are arguments of a test runner
-- `ats`: a word `@file` stands for the options in that file
+- `ats`: a word `@file` stands for the options in that file; `letters`: behind one dash each letter is an option, even
+  where one before it takes a value (`jest -tu` is `-t -u`)
 - `posix`, `dash`, `raw`, `bundle`: see `Syntax`; `fed`: fed from a pipe it reads that instead of `empty`;
   `help = false`: it has no harmless `--help` and `--version`
 - `match`, `not_match`: commands that only read, and that do not; `files`: what is done to which file
@@ -99,6 +100,7 @@ class Program(Struct, frozen=True):
     mixes: bool = False
     ordered: bool = False
     ats: bool = False
+    letters: bool = False
     beside: bool = False
     leads: frozenset[str] = frozenset()
     verb: bool = False
@@ -197,6 +199,7 @@ def _program(name: str, entry: Entry, above: Program | None = None, groups: Mapp
         mixes=bool(entry.get("mixes")),
         ordered=bool(entry.get("ordered")),
         ats=bool(entry.get("ats")),
+        letters=bool(entry.get("letters", above is not None and above.letters)),
         beside=bool(entry.get("beside")),
         leads=frozenset(_names(entry, "leads")),
         verb=bool(entry.get("verb")),

@@ -126,7 +126,9 @@ def _test(called: Called, parsed: Parsed) -> Finding:
 _ENV = r"(?<![.\w\"])ENV\b"
 """`$ENV`: blanks and comments may stand behind the `$`."""
 _JQ_HARM = re.compile(r"\b(?:import|include|get_search_list|modulemeta|input_line_number)\b|(?<![.\w$\"])env\b|" + _ENV)
-_YQ_HARM = re.compile(r"\b(?:load\w*|system|exec|eval|env|strenv|envsubst|import|include)\b|" + _ENV)
+_YQ_HARM = re.compile(r"load|eval|system|env(?:subst|\()|\b(?:exec|env|import|include)\b|" + _ENV)
+"""Names of operators, which may follow one another without a blank (`andload(…)`)."""
+_YQ_FIELD = re.compile(r"(?<!\.)\.\w+")
 _YQ_COMMANDS = frozenset({"e", "eval", "ea", "eval-all"})
 """Words in front of the filter that change nothing but how files are joined."""
 
@@ -145,11 +147,16 @@ def _filter_harm(pattern: re.Pattern[str], name: str, scripts: tuple[Word, ...])
     return f"`{found.group()}` in a {name} filter" if found else ""
 
 
+def _fieldless(scripts: tuple[Word, ...]) -> tuple[Word, ...]:
+    """Return filters without the names of fields (`.payload`)."""
+    return tuple(Word(_YQ_FIELD.sub(".", word.text)) if word.kind is WordKind.CONST else word for word in scripts)
+
+
 def _yq(called: Called, parsed: Parsed) -> Finding:
     """Look at the filter, which is a file where one of that name exists, so that it is read as well."""
     in_file = parsed.has("--from-file")
     words = parsed.operands[1:] if parsed.operands[:1] and parsed.operands[0].text in _YQ_COMMANDS else parsed.operands
-    harm = "a yq filter in a file" if in_file else _filter_harm(_YQ_HARM, "yq", words[:1])
+    harm = "a yq filter in a file" if in_file else _filter_harm(_YQ_HARM, "yq", _fieldless(words[:1]))
     kind = "edit" if parsed.has("-i") else "read"
     alone = in_file or len(words) == 1
     return Finding(tuple(Use(kind if at or alone else "read", word) for at, word in enumerate(words)), True, harm)
@@ -170,7 +177,7 @@ def _single(called: Called, parsed: Parsed) -> Finding:
 
 
 def _ps(called: Called, parsed: Parsed) -> Finding:
-    harm = any(word.kind is not WordKind.CONST or "e" in word.text for word in parsed.operands)
+    harm = any(word.kind is not WordKind.CONST or "e" in word.text.lower() for word in parsed.operands)
     return Finding(harm="it prints environments" if harm else "")
 
 
@@ -375,15 +382,6 @@ def _git_config(called: Called, parsed: Parsed) -> Finding:
     return Finding(harm="" if reads else "it may change the configuration")
 
 
-def _tree(called: Called, parsed: Parsed) -> Finding:
-    """Look at clusters: in `tree -Lo 2 out` each letter takes a word of its own."""
-    for item in parsed.given:
-        glued = "" if item.apart or item.value is None or item.word.text.startswith("--") else item.value.text
-        if glued and not glued.isdigit():
-            return Finding(harm=f"`{item.word.text}` is read otherwise by tree")
-    return Finding()
-
-
 def _undashed(called: Called, parsed: Parsed) -> Finding:
     return Finding(harm="words behind `--` are settings" if parsed.split >= 0 else "")
 
@@ -436,7 +434,6 @@ CHECKERS: Mapping[str, Checker] = {
     "tar": _tar,
     "test": _test,
     "tsc": _tsc,
-    "tree": _tree,
     "undashed": _undashed,
     "unzip": _unzip,
     "verbs": _verbs,

@@ -82,7 +82,7 @@ REFUSED: Mapping[str, str] = {
     "names": "is evaluated, and more than names",
 }
 """Role -> what is wrong with a value that is not harmless."""
-BARE = frozenset({"pretty", "commit", "switch", "ports"})
+BARE = frozenset({"pretty", "commit", "switch", "ports", "most"})
 """Roles of options that do no harm without a value either."""
 _COMMIT = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_./@^~-]*").fullmatch
 _FILTER = re.compile(r"\A\.\.\.\^?|\^?\.\.\.\Z")
@@ -110,6 +110,7 @@ _RULES: Mapping[str, Callable[[str], object]] = {
     "count": _COUNT,
     "edit": "/dev/null".__eq__,
     "imports": _only_imports,
+    "most": _COUNT,
     "names": _NAMES,
     "member": lambda text: not text.startswith(("/", "~", "-")) and ".." not in _FILTER.sub("", text),
     "place": _below,

@@ -90,6 +90,8 @@ def _option_reason(program: Program, given: Given, *, writes: bool) -> str:
     fine = harmless_value(given.role, given.value) or (writes and given.role == "edit")
     if given.option.unsafe and not fine and given.value is not None and given.role in REFUSED:
         return f"`{given.value.text}` behind `{constant(given.word).partition('=')[0]}` {REFUSED[given.role]}"
+    if program.letters and _clustered(given):
+        return f"`{given.word.text}` is read otherwise by {program.name}"
     if given.option.harms and not fine:
         return f"`{given.word.text}` may make {program.name} write, run or read something else"
     if given.option.unsafe and not fine:
@@ -99,6 +101,14 @@ def _option_reason(program: Program, given: Given, *, writes: bool) -> str:
     if given.apart and given.value is not None and becomes_several(given.value):
         return f"`{given.word.text}` may take another word"
     return ""
+
+
+def _clustered(given: Given) -> bool:
+    """Say whether a value is glued to a letter; a number, and what stands behind a `=`, is one everywhere."""
+    if given.value is None or given.apart or given.word.text.startswith("--"):
+        return False
+    value = given.value.text
+    return not (value.isdigit() or given.word.text.endswith(f"={value.removeprefix('=')}"))
 
 
 def _handed_on(call: Called, parsed: Parsed) -> Parsed:
@@ -121,10 +131,9 @@ def _dashed(word: Word) -> bool:
 
 
 def _operands_reason(call: Called, parsed: Parsed, *, writes: bool) -> str:
-    words = (*parsed.operands, *(item.value for item in parsed.given if item.apart and item.value))
-    listed = next(filter(_may_list, words), None) if call.program.ats else None
-    if listed is not None:
-        return f"`{listed.text}` may name a file of options"
+    listed = _list_reason(call.program, parsed)
+    if listed:
+        return listed
     finding = scripts.check(call, parsed)
     if finding.harm:
         return finding.harm
@@ -134,6 +143,13 @@ def _operands_reason(call: Called, parsed: Parsed, *, writes: bool) -> str:
     if finding.handled:
         return ""
     return _slots_reason(call, parsed, writes=writes)
+
+
+def _list_reason(program: Program, parsed: Parsed) -> str:
+    """Return which word may stand for the options in a file, a value as well."""
+    words = (*parsed.operands, *(item.value for item in parsed.given if item.apart and item.value))
+    listed = next(filter(_may_list, words), None) if program.ats else None
+    return f"`{listed.text}` may name a file of options" if listed is not None else ""
 
 
 def _may_list(word: Word) -> bool:
@@ -159,6 +175,8 @@ def _slots_reason(call: Called, parsed: Parsed, *, writes: bool) -> str:
             return f"it writes `{word.text}`"
         if role == "tests" and word.text.startswith("@"):
             return f"`{word.text}` may name a file of arguments"
+        if role == "mention" and "://" in word.text:
+            return f"`{word.text}` may be fetched"
         if role == "lints" and not _LINT(word.text):
             return f"`{word.text}` is more than the level of a lint"
         if role == "package" and not _package(word):
@@ -177,7 +195,7 @@ def _posargs_reason(program: Program, parsed: Parsed) -> str:
     bare = [word.text for word in words.operands if not _TEST_PATH(word.text)]
     if bare:
         return f"`{bare[0]}` may be a command"
-    return options_reason(pytest, words, writes=False) if pytest is not None else ""
+    return (options_reason(pytest, words, writes=False) or _list_reason(pytest, words)) if pytest is not None else ""
 
 
 def _package(word: Word) -> bool:
