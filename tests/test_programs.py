@@ -216,6 +216,25 @@ def test_words_that_may_be_paths_are_mentions(text: str, mentions: list[str]) ->
 
 
 @pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("git diff -- Makefile", True),
+        ("git show HEAD:Makefile", True),
+        ("git log -L 1,5:Makefile", True),
+        ("git reset HEAD Makefile", True),
+        ("git checkout Makefile", False),
+        ("git stash push Makefile", False),
+        ("strange Makefile", False),
+    ],
+)
+def test_what_git_only_shows_is_a_mention_of_which_is_known_what_is_done(text: str, known: bool) -> None:
+    files = [use for use in uses(command(text), 0)[0] if use.role is Role.MENTION and use.word.text == "Makefile"]
+    assert [(use.kind, use.known) for use in files if use.reach is not Reach.UNTOLD] == [
+        ("search" if known else "read", known)
+    ]
+
+
+@pytest.mark.parametrize(
     ("text", "urls"),
     [
         ("curl -s https://x.invalid/a", ["https://x.invalid/a"]),

@@ -282,7 +282,7 @@ def _file(
         if not mention:
             build.opaque(ref, frozenset({use.kind}), origin)
         return
-    kinds: frozenset[str] = frozenset() if _names(use) else frozenset({use.kind})
+    kinds: frozenset[str] = frozenset() if _names(use) and not use.known else frozenset({use.kind})
     build.add(
         Action(
             kinds,

@@ -89,7 +89,7 @@ class FileUse(Struct, frozen=True, gc=False):
     kind: str
     """read, edit, delete, move, search, or execute for code from elsewhere; for a mention the likeliest.
 
-    Of a mention it is judged only where the reach is untold.
+    Of a mention it is judged only where it is `known`, or the reach untold.
     """
     word: Word
     role: Role
@@ -107,6 +107,8 @@ class FileUse(Struct, frozen=True, gc=False):
     """See `PathRef.endings`."""
     filled_from: tuple[str, ...] = ()
     """What is copied or moved here, as written; empty = nothing, or it cannot be told."""
+    known: bool = False
+    """Of a mention: if it names a file, nothing but `kind` is done to it."""
 
 
 class UrlUse(Struct, frozen=True, gc=False):

@@ -40,7 +40,7 @@ def placed(files: Sequence[FileUse], argv: tuple[Word, ...], cwd: Cwd, fs: Files
     moves = _moves(call)
     there = _place(moves, cwd)
     found = [replace(use, cwd=_either(cwd, there) if use.word in moves else there) for use in files] if moves else files
-    return [*found, *_from_top(call.after, there, fs)]
+    return [*found, *_from_top(call, there, fs)]
 
 
 def place(argv: tuple[Word, ...], cwd: Cwd) -> Cwd:
@@ -112,14 +112,16 @@ def _either(one: Cwd, other: Cwd) -> Cwd:
     return tuple(dict.fromkeys((*one, *other)))
 
 
-def _from_top(words: tuple[Word, ...], place: Cwd, fs: Filesystem | None) -> Iterator[FileUse]:
-    """Yield the paths among `words` that begin at the top, where that lies elsewhere."""
-    paths = [path for word in words if word.kind is WordKind.CONST and ":" in word.text for path in _paths(word.text)]
+def _from_top(call: Called, place: Cwd, fs: Filesystem | None) -> Iterator[FileUse]:
+    """Yield the paths among the words behind the subcommand that begin at the top, where that lies elsewhere."""
+    paths = [
+        path for word in call.after if word.kind is WordKind.CONST and ":" in word.text for path in _paths(word.text)
+    ]
     if not paths or fs is None or len(place) != 1:
         return
-    top = _top(place[0], fs)
+    top, shown = _top(place[0], fs), "rev*" in call.program.operands
     for path in paths if top not in {"", place[0]} else ():
-        yield FileUse("read", Word(path), Role.MENTION, 0, cwd=(top,))
+        yield FileUse("search" if shown else "read", Word(path), Role.MENTION, 0, cwd=(top,), known=shown)
 
 
 def _paths(text: str) -> Iterator[str]:

@@ -96,20 +96,21 @@ class _Uses(Struct):
         """Say whether an allow of the command carries an operand of this kind."""
         return kind in READ_KINDS or (self.program is not None and self.program.role == "writer")
 
-    def mention(self, word: Word, *, whole: bool = False) -> None:
-        """Note every path and URL a word may stand for."""
+    def mention(self, word: Word, *, shown: bool = False) -> None:
+        """Note every path and URL a word may stand for; `shown`: git shows it, or `REVISION:PATH`, and no more."""
+        kind = "search" if shown else "read"
         if word.kind is WordKind.CONST and one_piece(word.text):
-            self.files.append(FileUse("read", word, Role.MENTION, 0))
+            self.files.append(FileUse(kind, word, Role.MENTION, 0, known=shown))
             return
         if mentions.is_code(constant(word)):
             self.code(word)
-        for part in mentions.parts(word, whole=whole):
+        for part in mentions.parts(word, whole=shown):
             if part.kind is WordKind.UNKNOWN:
                 self.opaque.append(f"`{part.text[:40]}` names more than is looked at")
                 return
             self._address(part, sure=False)
             if not mentions.is_remote(part):
-                self.files.append(FileUse("read", part, Role.MENTION, 0))
+                self.files.append(FileUse(kind, part, Role.MENTION, 0, known=shown))
 
     def code(self, word: Word) -> None:
         """Note every URL in the text of a program, and every path in it that may lie below."""
@@ -279,7 +280,7 @@ def _value(found: _Uses, program: Program, given: Given, value: Word, *, only_ru
     elif role in _NAMED_BESIDE or (role == "goal" and "/" in constant(value)):
         found.mention(value)
     elif role == "lines":
-        found.mention(tail(value, value.text.rfind(":") + 1) if value.kind is WordKind.CONST else value)
+        found.mention(tail(value, value.text.rfind(":") + 1) if value.kind is WordKind.CONST else value, shown=True)
     elif role in {"code", "imports", "asked"}:
         found.code(value)
     elif role == "mount":
@@ -359,7 +360,7 @@ def _operand(found: _Uses, role: str, word: Word, reach: Reach) -> None:
         cut = role == "tests" and word.kind is WordKind.CONST
         _code(found, Word(word.text.partition("::")[0]) if cut else word)
     elif role in _NAMED_BESIDE or (role == "goal" and "/" in constant(word)):
-        found.mention(word, whole=role == "rev")
+        found.mention(word, shown=role == "rev")
     elif role == "script" and constant(word).startswith("-"):
         found.mention(word)
     elif role == "script":
