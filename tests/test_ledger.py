@@ -124,3 +124,27 @@ def test_an_id_the_client_was_asked_under_is_spent_though_it_answers() -> None:
     assert list(ledger.questions()) == [b'"\\u00e9"']
     ledger.fed(Side.CLIENT, line(id="é", result={}), 2)
     assert ledger.spent() == ['"\\u00e9"']
+
+
+@pytest.mark.parametrize("side", Side)
+@pytest.mark.parametrize(
+    "refused",
+    [
+        b'{"jsonrpc":"2.0","id":7,"method":"session/request_permission","method":"x"}',
+        b'{"jsonrpc":"2.0","id":7,"method":"fs/read_text_file","params":' + b"[" * 3_000 + b"]" * 3_000 + b"}",
+        b'{"jsonrpc":"2.0","id":7,"Method":"fs/read_text_file"}',
+    ],
+    ids=["twice", "deep", "case"],
+)
+def test_the_refusal_of_a_request_that_cannot_be_read_leaves_once(side: Side, refused: bytes) -> None:
+    ledger, answer = Ledger(), line(id=7, error={"code": -32600, "message": "refused"})
+    ledger.fed(side, refused + b"\n", 1)
+    assert list(ledger.stranded(())) == [(side, refused)]
+    assert ledger.sent(side, answer) == answer
+    assert ledger.sent(side, answer) == b"" and ledger._held == 0
+
+
+def test_an_error_that_says_some_line_cannot_be_read_leaves() -> None:
+    unread = line(id=None, error={"code": -32600, "message": "no batches"})
+    assert Ledger().sent(Side.AGENT, unread) == unread
+    assert Ledger().sent(Side.AGENT, line(id=None, result={})) == b""

@@ -91,7 +91,7 @@ class Ledger(Struct):
         """Note what came from a side."""
         for line, method, _ in acp.skim(block):
             message = None if method is not None else read(line)
-            if side is Side.AGENT and (message is None or message.id is None):
+            if side is Side.AGENT and (message is None or message.id is None or not message.method):
                 self.journal.told(line)
             if message is None or message.key is None:
                 continue
@@ -147,8 +147,8 @@ class Ledger(Struct):
     def _closes(self, side: Side, message: acp.Envelope, line: bytes) -> bool:
         """Note an answer to `side`; False if nothing open is answered by it."""
         waiting = self._open.get((side, message.key))
-        if not waiting:
-            return False
+        if not waiting:  # an error without an id says that some line cannot be read
+            return message.id == b"null" and message.error is not None
         one = waiting.pop(0)
         self._held -= one.cost
         if not waiting:
@@ -246,11 +246,12 @@ class Ledger(Struct):
 
 
 def read(line: bytes) -> acp.Envelope | None:
-    """Return the envelope of a line, None if it has none."""
+    """Return the envelope of a line, None if it has none; of a request that is refused, its id and an empty method."""
     try:
         return acp.envelope(line)
     except ValueError:
-        return None
+        ident = acp.readable_id(line) if acp.has_method(line) else None
+        return None if ident is None else acp.Envelope("", ident, key=acp.id_key(ident))
 
 
 def call_of(params: bytes) -> tuple[str, str]:
