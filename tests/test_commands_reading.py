@@ -16,11 +16,12 @@ from policyd.commands.files.mentions import PIECES
 from policyd.commands.lexing import source
 from policyd.commands.lexing.plain import divide
 from policyd.commands.lexing.run import A_PART, LENGTH, LOOKS, PARTS, REASONS, WORDS, Run
-from policyd.commands.lexing.source import odd_characters, prepare, stand_in
+from policyd.commands.lexing.source import odd_characters, prepare
 from policyd.commands.matching.patterns import CommandPattern
 from policyd.commands.shell import grammar, parsing
 from policyd.commands.shell.flat import flat, script, taken_apart
 from policyd.commands.shell.grammar import Reader, body
+from policyd.commands.shell.parsing import stand_in
 from policyd.commands.shell.text import Text
 from policyd.commands.shell.words import Scanner
 from policyd.commands.state import Pair, State

@@ -163,7 +163,13 @@ def counts(source: str) -> bool:
     if parts is None or any(part.after != "|" for part in parts[:-1]):
         return False
     last = parts[-1]
-    if last.group or last.negated or last.assigned or any(operator != "<" for operator, _ in last.redirects):
+    if (
+        last.group
+        or last.negated
+        or last.assigned
+        or last.mixed
+        or any(operator != "<" for operator, _ in last.redirects)
+    ):
         return False
     return not last.after and _COUNTS(" ".join(last.words)) is not None
 

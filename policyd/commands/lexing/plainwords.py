@@ -141,8 +141,8 @@ def single(text: str) -> str:
     return text if alone else ""
 
 
-_quiet = re.compile(rf"(?:[ \t]*+(?:2>[ \t]*+/dev/null|2>&1|<{_MARK}){_END})*+").fullmatch
-"""Redirections that never fail and take nothing of what is printed away."""
+_quiet = re.compile(rf"(?:[ \t]*+(?:2>[ \t]*+/dev/null|<{_MARK}){_END})*+").fullmatch
+"""Redirections that never fail, take nothing of what is printed away and add nothing to it."""
 _CONSTANT = re.compile(
     rf"""(?:[{_BARE}^*?!\[\]-]++|\{{\}}|{_SINGLE}|{_ANSI}|"(?:{_IN_DOUBLE})*+"|{_ESCAPE})++"""
 ).fullmatch

@@ -48,11 +48,13 @@ _MARKED = {
     BRACE: "{",
 }
 _GLOB = re.compile(r"[*?]|\[.*\]", re.DOTALL)
-_NUMBERS = re.compile(r"(-?\d{1,9})\.\.(-?\d{1,9})(?:\.\.(-?\d{1,9}))?").fullmatch
-_LETTERS = re.compile(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?\d{1,9}))?").fullmatch
+_NUMBERS = re.compile(r"([-+]?[0-9]+)\.\.([-+]?[0-9]+)(?:\.\.([-+]?[0-9]+))?").fullmatch
+_LETTERS = re.compile(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.([-+]?[0-9]+))?").fullmatch
 
 
 BRACES_LIMIT = 1_000
+_DIGITS = 16
+"""How long a number of a sequence may be: shells differ where one is too large for them."""
 _OPEN_LIMIT = 64
 
 
@@ -61,7 +63,7 @@ class TooManyError(ValueError):
 
 
 class UnsureError(ValueError):
-    """Braces that expand stand with braces that do not: bash drops some of those (`{..{a,b}}` is `..a ..b`)."""
+    """It is not sure what expands: bash drops some braces of those that do not (`{..{a,b}}` is `..a ..b`)."""
 
 
 def quoted(text: str) -> str:
@@ -227,6 +229,8 @@ def _alternatives(text: str, start: int, end: int, commas: list[int]) -> list[st
 def _sequence(text: str) -> list[str] | None:
     numbers = _NUMBERS(text)
     letters = None if numbers else _LETTERS(text)
+    if (numbers or letters) and max(map(len, text.split(".."))) > _DIGITS:
+        raise UnsureError
     if numbers is not None:
         low, high = int(numbers[1]), int(numbers[2])
         step = abs(int(numbers[3] or 1)) or 1
@@ -253,7 +257,8 @@ def _steps(low: int, high: int, step: int) -> range:
 # ---- $'…' ------------------------------------------------------------------------------------------
 
 _ESCAPE = re.compile(
-    r"\\(?:x\{?([0-9A-Fa-f]{1,2})\}?|([0-7]{1,3})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|c(.)|(.))", re.DOTALL
+    r"\\(?:x(\{[0-9A-Fa-f]*\}?|[0-9A-Fa-f]{1,2})|([0-7]{1,3})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|c(.)|(.))",
+    re.DOTALL,
 )
 _SIMPLE = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
@@ -268,7 +273,7 @@ def ansi(text: str) -> str:
 def _ansi_escape(found: re.Match[str]) -> str:
     byte, octal, short, long, control, char = found.groups()
     if byte is not None:
-        return chr(int(byte, 16))
+        return chr(int(byte.strip("{}") or "0", 16) & 255)
     if octal is not None:
         return chr(int(octal, 8) & 255)
     if short is not None or long is not None:

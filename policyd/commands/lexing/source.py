@@ -28,7 +28,6 @@ STRING = "\x05"
 BOTH = "\x06"
 """Stands, behind `>`, before the file of `<>`, which the grammar does not know."""
 
-_STAND_INS = bytes(range(128)) + b"\x07" * 128
 _ODD = re.compile(r"[^\t\n -~]")
 _WORK = re.compile(r"\\\n|<[<>]")
 _NESTED = re.compile(r"`|\$['({\[]|<[<>]|\\[\s;&|()<>]#").search
@@ -51,7 +50,7 @@ _ANSI = re.compile(r"\$'(?:\\.|[^'\\])*'", re.DOTALL)
 _CUT = 8
 """Here-documents that are cut out at once."""
 _PRINTED = re.compile(
-    r"(\$\([ \t]*+cat[ \t]*+)<<[ \t]*+(['\"]?)([A-Za-z0-9_]++)\2([ \t]*+\n)((?:(?!\3\n)[^\n]*+\n)*+)\3\n(?=[ \t\n]*+\))"
+    r"(\$\([ \t]*+cat[ \t]*+)<<[ \t]*+(['\"]?)([A-Za-z0-9_]++)\2([ \t]*+\n)((?:(?!\3)[^\n]*+\n)*+)\3\n(?=[ \t\n]*+\))"
 )
 _TAIL = 200
 _DEEP, _MOST, _LOOKED = 512, 5_000, 4 * 1024 * 1024
@@ -98,6 +97,8 @@ class _Pending(Struct):
     number: int
     delimiter: str
     tabs: bool
+    inside: bool
+    """It stands between parentheses."""
 
 
 class Scan(Struct):
@@ -339,7 +340,7 @@ class Scan(Struct):
             raise UnsureError
         number = len(self.documents)
         self.documents.append(Document("", any(quote in raw for quote in "\\'\"")))
-        self.pending.append(_Pending(number, delimiter, bool(found[1])))
+        self.pending.append(_Pending(number, delimiter, bool(found[1]), ")" in self.stack))
         if self.out:
             before = self.out.pop()
             self.size -= len(before)
@@ -363,6 +364,8 @@ class Scan(Struct):
             if line == pending.delimiter:
                 document.body = "".join(lines)
                 return
+            if pending.inside and line.startswith(pending.delimiter) and ")" in line:  # bash ends it here
+                self.problems.append(f"the here-document `{pending.delimiter[:40]}` may end with the parenthesis")
             lines.append(line + "\n")
         document.body = "".join(lines)
         self.problems.append(f"the here-document `{pending.delimiter[:40]}` has no end")
@@ -436,14 +439,6 @@ def joined(text: str) -> str:
 
     found = _QUOTING.sub(join, text)
     return found if sure else ""
-
-
-def stand_in(source: str) -> bytes:
-    """Return ASCII of the same length for the grammar, with stand-ins for all other characters.
-
-    Its scanner looks every character up in a table of the C library that ends at 255, and dies beyond it.
-    """
-    return source.encode("latin-1", "replace").translate(_STAND_INS)
 
 
 def _words_in_braces(text: str) -> str:

@@ -9,12 +9,13 @@ Rules of this module:
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from policyd.commands.lexing.plain import constant
 from policyd.commands.shell.words import Scanner
-from policyd.commands.state import Cwd, Pair, branching, union
+from policyd.commands.state import NUMBER, Cwd, Pair, branching, union
 from policyd.model import Word
 
 if TYPE_CHECKING:
@@ -146,8 +147,20 @@ def counted(reader: Reader, node: Node) -> Pair:
         return reader.hidden(node)
     text, once = _text(reader, node), partial(reader.run_node, body)
     if steps:
-        return branching.unrolled(reader.state, steps[0].text, steps[1:], text, once)
+        return branching.unrolled(
+            reader.state, steps[0].text, steps[1:], text, partial(_kept, reader, steps[0].text, once)
+        )
     return branching.repeat(reader.state, text, once)
+
+
+def _kept(reader: Reader, name: str, once: Callable[[], Pair]) -> Pair:
+    """Read a body and see that it leaves the counter alone, under whatever name: the shell computes with it again."""
+    names = reader.state.names
+    before = names[name] = names.get(name) or NUMBER
+    pair = once()
+    if reader.state.names.get(name) is not before:
+        reader.opaque(f"the counter `{name}` is set in its loop, and evaluated behind it, which may run something")
+    return pair
 
 
 def _steps(reader: Reader, node: Node, body: Node | None) -> list[Word]:

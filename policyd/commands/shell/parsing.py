@@ -21,7 +21,6 @@ import tree_sitter
 import tree_sitter_bash
 
 from policyd.commands.lexing.run import Run
-from policyd.commands.lexing.source import stand_in
 
 MARKS = 8_000
 """Characters that are no part of a plain word, in one text."""
@@ -29,6 +28,7 @@ _PIECE = 1_024
 _BROKEN = 2.5
 """Looks that a mark of a broken text counts for: what is done at its end."""
 _PLAIN = f"{string.ascii_letters}{string.digits}_./-".encode()
+_STAND_INS = bytes(range(128)) + b"\x07" * 128
 _MARK = re.compile(rb"[^A-Za-z0-9_./-]")
 
 
@@ -54,6 +54,14 @@ def parsed(run: Run, source: str) -> tree_sitter.Node | None:
     if root.has_error:
         run.looks -= int(_marks(text) * _BROKEN)
     return root
+
+
+def stand_in(source: str) -> bytes:
+    """Return ASCII of the same length for the grammar, with stand-ins for all other characters.
+
+    Its scanner looks every character up in a table of the C library that ends at 255, and dies beyond it.
+    """
+    return source.encode("latin-1", "replace").translate(_STAND_INS)
 
 
 def _marks(text: bytes) -> int:

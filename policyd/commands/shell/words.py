@@ -39,8 +39,9 @@ _BRACED_NAME = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _LISTED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\[(@|0|[1-9][0-9]{0,3})\]\}")
 _LIVE = re.compile(r"\\.|\$[(\[{]|`|[<>]\(", re.DOTALL)
 _BACKTICKS = re.compile(r"`((?:\\.|[^`\\])*)`", re.DOTALL)
-_ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
-_ASSIGNED_HOME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*\+?=)(~.*)", re.DOTALL)
+_ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\[.*\])?\+?=", re.DOTALL)
+_HOME = re.compile(r"(\A|.*[=:{,])~([^/~:]*)\Z", re.DOTALL).match
+"""What ends with a `~` that is a home unless something quoted or expanded stands before the next `/`."""
 _PARAMETER = re.compile(r"#?([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-])(?:\[([^\]]*)\])?")
 _LITERAL_SUBSCRIPT = re.compile(r"[@*]|\"[@*]\"|-?\d+")
 _LITERAL_SLICE = re.compile(r":\s*-?\d+\s*(?::\s*-?\d+\s*)?\}")
@@ -58,6 +59,15 @@ def glance(text: str) -> Word | None:
         return None
     inner = quick[quick.lastindex or 0]
     return constant(inner if inner.isascii() else quoting.decoded(inner))
+
+
+def _held(text: str) -> str:
+    """Return bare text behind which something quoted or expanded stands: no home is there, whatever that is."""
+    found = _HOME(text)
+    if found is None:
+        return text
+    mark = ONE if re.search("[{},]", text) else r"\~"
+    return f"{found[1]}{mark}{found[2]}"
 
 
 class Scanner:
@@ -103,6 +113,7 @@ class Scanner:
                 # Braces come before a value is split; of words that are empty then, only what was quoted stays.
                 return [quoting.unknown(quoting.decoded(source))]
             expanded = [part for part in expanded if part]
+            return [self._finish(part, source, assigns=False) for part in expanded]
         return [self._finish(part, source) for part in expanded]
 
     def value(self, start: int, end: int) -> Word:
@@ -140,8 +151,9 @@ class Scanner:
         while self.at < self.end:
             run = _RUN.match(self.text, self.at, self.end)
             if run is not None:
-                self.buffer.append(run[0].replace(BRACE, "{"))
+                text = run[0].replace(BRACE, "{")
                 self.at = run.end()
+                self.buffer.append(_held(text) if "~" in text and self.at < self.end else text)
                 continue
             _STEPS.get(self.text[self.at], Scanner._odd)(self)
         self._break()
@@ -394,13 +406,15 @@ class Scanner:
 
     # ---- finishing ----
 
-    def _finish(self, field: str, source: str) -> Word:
+    def _finish(self, field: str, source: str, *, assigns: bool = True) -> Word:
         if field.startswith("~"):
             field = self._home(field)
-        elif "=~" in field and (assigned := _ASSIGNED_HOME.fullmatch(field)):
-            field = assigned[1] + self._home(assigned[2])
-        if ":~" in field and _ASSIGNED.match(field):  # in what looks like an assignment it is a home too
-            field = field.replace(":~", f":{ONE}")
+        elif assigns and ("=~" in field or ":~" in field) and (name := _ASSIGNED.match(source)) is not None:
+            head, rest = field[: name.end()], field[name.end() :]  # what is written like an assignment holds homes too
+            if name[1] or self.host.state.lesser:
+                field = re.sub("([=:])~", rf"\1{ONE}", field)
+            else:
+                field = head + self._home(rest).replace(":~", f":{ONE}")
         return quoting.word(field, source)
 
     def _home(self, text: str) -> str:
