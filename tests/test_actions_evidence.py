@@ -54,6 +54,32 @@ def test_a_request_that_shows_one_file_takes_none_away_that_was_told_of_before()
     assert asked(talk, kind="edit", content=shown[:1]) == [f"edit {HERE}/a", f"edit {HERE}/b"]
 
 
+OTHERWISE = [
+    ("nanocoder", "string_replace: x", {"kind": "edit", "rawInput": {"path": "a"}}, {"path": "/etc/x"}),
+    ("OpenCode", "read", {"kind": "read", "rawInput": {"filePath": "a"}}, {"filepath": "/etc/x"}),
+    ("OpenCode", "edit", {"kind": "edit", "rawInput": {"filepath": "a"}}, {"filePath": "/etc/x"}),
+    ("Copilot", "Edit", {"kind": "edit", "rawInput": {"fileName": "a", "new_str": "y"}}, {"path": "/etc/x"}),
+    ("auggie", "Run", {"kind": "execute", "rawInput": {"command": "ls", "cwd": "src"}}, {"cwd": "/etc/x"}),
+    (
+        "Kiro CLI Agent",
+        "Run",
+        {"kind": "execute", "rawInput": {"command": "ls", "working_dir": "a"}},
+        {"cwd": "/etc/x"},
+    ),
+    ("OpenCode", "bash", {"kind": "execute", "rawInput": {"command": "ls", "workdir": "a"}}, {"cwd": "/etc/x"}),
+]
+
+
+@pytest.mark.parametrize(("name", "title", "told_before", "raw"), OTHERWISE, ids=str)
+def test_what_a_request_states_counts_under_whatever_name_an_update_stated_it(
+    name: str, title: str, told_before: dict[str, Any], raw: dict[str, Any]
+) -> None:
+    talk = opened(name)
+    update(talk, title=title, **told_before)
+    found = asked(talk, kind=told_before["kind"], rawInput=raw)
+    assert any("/etc/x" in line and "(mention)" not in line for line in found), found
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [

@@ -64,6 +64,8 @@ class Ref(Struct, frozen=True):
     """The key of `rawInput` this reference claims, or nothing."""
     bare: bool = False
     """It is that key's value and nothing more."""
+    plain: bool = False
+    """It is one field of `rawInput`, at any depth."""
     reads: bool = False
     """What stands at the place is read further."""
     text: bool = False
@@ -78,7 +80,8 @@ class Ref(Struct, frozen=True):
             self, "text", self.place in TEXTS and not (self.steps or self.json or self.where[0] or self.field)
         )
         force_setattr(self, "key", key)
-        force_setattr(self, "bare", bool(key) and len(self.steps) == 1 and key[0] != "{" and not read)
+        force_setattr(self, "plain", bool(key) and not read and all(step[0] not in "[{$" for step in self.steps))
+        force_setattr(self, "bare", self.plain and len(self.steps) == 1)
 
     @classmethod
     def compile(cls, source: object) -> Ref:

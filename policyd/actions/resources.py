@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeGuard
 
 from msgspec import Struct
@@ -39,7 +39,6 @@ def commands_of(build: Builder, spec: ToolSpec) -> None:
         said.add(name)
         if not build.spend(1, shell.EXECUTE):
             return
-        strict = not spec.table.every and item.rank != found[0].rank
         cwd, known = directories(build, spec)
         if isinstance(item.value, list):
             _words(build, spec, item, cwd, known=known)
@@ -48,7 +47,7 @@ def commands_of(build: Builder, spec: ToolSpec) -> None:
             vector_actions(build, command, args, env, item.origin, cwd, known=known)
         elif not (spec.table.argv and _vector(build, item, cwd, known=known)):
             for text in _texts(build, spec, item.value):
-                shell.text_actions(build, text, item.origin, cwd, known=known, strict=strict, stdin=spec.table.stdin)
+                shell.text_actions(build, text, item.origin, cwd, known=known, stdin=spec.table.stdin)
     if found and build.kinds <= {"other"} and spec.table.kind != "execute":
         _unsaid(build)
 
@@ -154,22 +153,28 @@ def directories(build: Builder, spec: ToolSpec) -> tuple[tuple[str, ...], bool]:
     found = [*build.said.get("cwd", ())]
     if evidence.missing:
         found += each(spec.refs["cwd"], replace(evidence, raw=evidence.older, locations=()))
-    places, known = resolve_cwd(build, found, every=spec.table.every)
+    places, known = resolve_cwd(build, found if evidence.missing else counting(spec, "cwd", found))
     stated = found or build.said.get("cwd_own")
     return places, known and not (spec.table.cwd_stated and not stated)
 
 
-def resolve_cwd(build: Builder, found: list[Found], *, every: bool = False) -> tuple[tuple[str, ...], bool]:
-    """Return the directories that the first present field of `found` names, else where the shell may stand.
+def counting(spec: ToolSpec, group: str, found: Sequence[Found]) -> list[Found]:
+    """Return those of the fields found for a group that count: of the first one present what it leads to.
 
-    `every`: each present field counts, it may be any of them.
+    Where that is one plain field of `rawInput`, other such fields are spellings of it, and each that is there counts.
     """
+    refs = spec.refs[group]
+    plain = bool(found) and refs[found[0].rank].plain
+    return [one for one in found if spec.table.every or one.rank == found[0].rank or (plain and refs[one.rank].plain)]
+
+
+def resolve_cwd(build: Builder, found: Sequence[Found]) -> tuple[tuple[str, ...], bool]:
+    """Return the directories that `found` names, any of which it may be, else where the shell may stand."""
     late = bool(build.evidence.missing)
-    counting = [item.value for item in found if late or every or item.rank == found[0].rank]
-    stated = [value for value in counting if isinstance(value, str)]
+    stated = [item.value for item in found if isinstance(item.value, str)]
     home = build.bases()
     try:
-        if len(stated) < len(counting):
+        if len(stated) < len(found):
             raise paths.OpaquePath("it is no text")
         starts: list[tuple[str, ...]] = [(place,) for place in home] or [()]
         places = tuple(dict.fromkeys(build.ref(text, at, Reach.ENTRY).forms[0] for text in stated for at in starts))
@@ -219,8 +224,8 @@ def paths_of(build: Builder, profile: Profile, spec: ToolSpec) -> None:
     ran = bool([action for action in build.actions if action.command or action.mcp])
     beside = [*build.said.get("mention", ())]
     named = build.said.get("path", ())
-    leading = [found for found in named if table.every or found.rank == named[0].rank]
-    beside += [found for found in named if not (table.every or found.rank == named[0].rank)]
+    leading = counting(spec, "path", named)
+    beside += [found for found in named if found not in leading]
     kinds = path_kinds(build.kinds, table.kind or _written(build, spec))
     targets = {found.value: Target(kinds, found.origin) for found in leading if isinstance(found.value, str)}
     for found in leading:
@@ -259,7 +264,7 @@ def _starts(build: Builder, spec: ToolSpec, beside: list[Found], *, ran: bool) -
         return build.bases()
     found = each(tuple(ref for ref in spec.refs["cwd"] if ref.key), build.evidence)
     beside += found
-    return tuple(dict.fromkeys((*build.bases(), *(resolve_cwd(build, found, every=True)[0] if found else ()))))
+    return tuple(dict.fromkeys((*build.bases(), *(resolve_cwd(build, found)[0] if found else ()))))
 
 
 def _written(build: Builder, spec: ToolSpec) -> str:

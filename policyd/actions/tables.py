@@ -19,7 +19,7 @@ class ToolTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     kind: str = ""
     """The kind where the agent states none, or only `other`."""
     command: list[Reference] = []
-    """Shell text, one command line a value; the first present field counts, the others may only tighten."""
+    """Shell text, one command line a value."""
     sorts: list[str] = []
     """Values of `command` that are no command beside a path, where a read or an edit is stated: the sort of edit."""
     argv: bool = False
@@ -39,6 +39,7 @@ class ToolTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     cwd_own: list[Reference] = []
     """Where it says that the command runs in the session's own directory, whatever it calls that."""
     path: list[Reference] = []
+    """Files; the first present field counts and, where that is one plain field, each other such field."""
     glob: list[Reference] = []
     """Glob patterns: one that leads away from the cwd is a place of its own."""
     url: list[Reference] = []
@@ -59,7 +60,7 @@ class ToolTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     locations: str = ""
     """What `locations` are: `path` (the default where no command is found), `read`, `cwd` or `mention`."""
     every: bool = False
-    """Every present field of `path` and `command` counts alike, not only the first."""
+    """Every present field of `path` and `cwd` counts alike, and what no reference reads of any is not told."""
     reach: str = ""
     """How far a path goes below: `entry`, `names` or `content`; unsaid, a search, move or delete reaches content."""
     base: str = ""
