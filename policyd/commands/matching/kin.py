@@ -105,8 +105,8 @@ def kin(name: str, words: Words) -> Iterator[tuple[str, Words]]:
         if (name, text) in _NAMING:
             yield name, (*words[:at], *words[at + 2 :])
         for phrase, others in _SAME.get(name, {}).get(text, {}).items():
-            if _is_phrase(words[at : at + len(phrase)], phrase):
-                rest = words[at + len(phrase) :]
+            rest = _behind(words[at:], phrase)
+            if rest is not None:
                 yield from ((name, (*words[:at], *map(Word, other), *rest)) for other in others)
 
 
@@ -164,10 +164,20 @@ def binaries(known: frozenset[str], words: Words) -> Iterator[tuple[Word, Words]
                 yield words[at], words[at + 1 :]
 
 
-def _is_phrase(words: Words, phrase: _Phrase) -> bool:
-    return len(words) == len(phrase) and all(
-        word.kind is CONST and word.text == text for word, text in zip(words, phrase, strict=True)
+def _behind(words: Words, phrase: _Phrase) -> Words | None:
+    """Return what `words` hold behind a phrase, None where they do not begin with it."""
+    if len(phrase) > 1 and phrase[-1].startswith("-") and not phrase[0].startswith("-"):
+        found = (at for at, word in enumerate(words[:_MOST]) if word.kind is CONST and _is_option(word, phrase[-1]))
+        at = next(found, len(words))
+        return _behind((*words[:at], *words[at + 1 :]), phrase[:-1]) if at < len(words) else None
+    begins = len(words) >= len(phrase) and all(
+        word.kind is CONST and word.text == text for word, text in zip(words, phrase, strict=False)
     )
+    return words[len(phrase) :] if begins else None
+
+
+def _is_option(word: Word, option: str) -> bool:
+    return word.text == option or word.text.startswith(option + "=")
 
 
 def _places(words: Words) -> Iterator[int]:

@@ -35,6 +35,7 @@ FAMILIES = ("git", "cargo", "docker")
 """Programs whose subcommand `x` is also a program `NAME-x`."""
 SEEN = 4
 """Commands of which the views are remembered: each may hold thousands of words."""
+_SUFFIX = re.compile(r"\.(?:exe|cmd|bat)$")
 _VERSION = re.compile(r"[-.]?[0-9][0-9.]*$")
 
 
@@ -81,15 +82,16 @@ _STRANGER = Syntax()
 @lru_cache(2048)
 def _names(text: str) -> frozenset[str]:
     base = posixpath.basename(fold(text)) or text
-    plain = base.removesuffix(".exe")
+    plain = _SUFFIX.sub("", base)
     bare = _VERSION.sub("", plain)
     return frozenset(name for name in (base, plain, bare, *kin.twins(plain), *kin.twins(bare)) if name)
 
 
 def _is_other(text: str) -> bool:
-    """Say whether what a program runs would be seen, were it not for the `.exe` behind its name."""
+    """Say whether what a program runs would be seen, were it not for the `.exe` or `.cmd` behind its name."""
     base = posixpath.basename(fold(text))
-    return base.endswith(".exe") and marks(base) is None and marks(base.removesuffix(".exe")) is not None
+    plain = _SUFFIX.sub("", base)
+    return plain != base and marks(base) is None and marks(plain) is not None
 
 
 def names(word: Word) -> frozenset[str]:

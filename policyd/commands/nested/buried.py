@@ -32,19 +32,23 @@ from policyd.model import SimpleCommand, Word, WordKind
 
 MOST = 256
 _ELSEWHERE = """
-docker nerdctl docker-compose crictl ctr: run exec create
-podman: run exec create unshare
+docker nerdctl docker-compose crictl ctr: run exec create debug
+podman: run exec create unshare ssh
 buildah: run unshare
 lxc incus: exec
 limactl: shell
 distrobox: enter
-kubectl: exec run debug config
+kubectl: exec run debug config node-shell ssh iexec
 oc: exec run rsh debug config
 flatpak snap: run
-npm yarn pnpm: exec dlx x pkg config
+npm yarn pnpm: exec dlx x pkg config explore
 git: config
 bun: exec dlx x run
-composer opam cabal stack nx terragrunt jj ip: exec
+opam cabal stack nx terragrunt jj ip gem: exec
+composer: exec config
+brew: exec sh
+dotnet go: tool
+deno: --eval x
 mix: cmd
 meson: devenv
 firebase: emulators:exec
@@ -52,15 +56,14 @@ netlify: dev:exec dev
 nix: develop shell run
 heroku: run run:detached local:run
 fly flyctl: ssh console
-minikube gcloud doctl: ssh
-gh: codespace cs alias config
-aws: send-command execute-command configure
-az: run-command
+minikube gcloud doctl az: ssh run-command
+gh glab: codespace cs alias config
+aws: send-command execute-command configure start-session
 op: run
 tox: -- -x --override
 nox: --
 perf: stat record trace
-cmake: -E
+cmake: -E --
 cargo: --config watch
 bazel bazelisk: --run_under
 ctest: --test-command
@@ -86,7 +89,7 @@ ELSEWHERE: Mapping[str, frozenset[str]] = {
 SPEAKS = frozenset(
     """
     vi vim nvim gvim view rvim vimdiff ex ed emacs emacsclient less more man lldb sqlite3 psql mysql mariadb lftp
-    duckdb mongo make gmake rpm apt apt-get dpkg zip mvn rake
+    duckdb mongo mongosh dc smbclient make gmake rpm apt apt-get dpkg zip mvn rake puppet
     """.split()  # noqa: SIM905
 )
 """Programs that take commands in a language of their own, which can run programs."""
@@ -104,6 +107,10 @@ _TOKEN = re.compile(r"[\w./~+@-]+").findall
 _BEHIND = 16
 """How many names behind one are taken for its words."""
 _NAME = re.compile(r"[A-Za-z0-9_.~/@+][\w.~/@+-]*").fullmatch
+_RELEASE = re.compile(
+    r"^(?:npm:|jsr:|[^#]*#)|(?<=.)(?:@(?:[~^=v]?[0-9][\w.+-]*|latest|next|beta|canary|lts)|==[\w.]+)$"
+)
+"""What a name of a package says beside the program: `npm@10`, `npm:npm`, `nixpkgs#curl`, `black==24`."""
 _TEXT = re.compile(r"[\s;&|]").search
 _NAMED = re.compile(r"[\w.:-]+=").match
 _LEADS = frozenset({"do", "shell", "script", "spawn", "exec", "system", "run", "send", "silent"})
@@ -156,6 +163,8 @@ def among(words: tuple[Word, ...]) -> Iterator[Found]:
         text = word.text
         if text.startswith("-"):
             text = text.partition("=")[2]
+        if not _TEXT(text):
+            text = _RELEASE.sub("", text)
         if _NAME(text):
             yield (word if text == word.text else Word(text)), words[index + 1 :]
         elif _TEXT(text):

@@ -100,7 +100,7 @@ def _shell(name: str, words: Words, found: Unwrapped, fed: str) -> None:
         found.alike = name not in BASH_LIKE and not why
         if why:
             found.reasons.append(why)
-    elif stdin or at >= len(words) or _is_input(words[at]):
+    elif stdin or at >= len(words) or is_input(words[at]):
         found.reasons.append(f"`{name}` runs what it reads from its input")
 
 
@@ -162,7 +162,8 @@ def _long_shell_option(name: str, text: str, found: Unwrapped) -> int:
     return 1
 
 
-def _is_input(word: Word) -> bool:
+def is_input(word: Word) -> bool:
+    """Say whether a word names what a program is fed."""
     text = constant_text(word)
     return text is not None and (text in {"-", "/dev/stdin"} or text.startswith(("/dev/fd/", "/proc/self/fd/")))
 
@@ -185,7 +186,7 @@ _ENCODED = re.compile(r"[-/]e(?:c|nc?o?d?e?d?c?o?m?m?a?n?d?)?", re.IGNORECASE).f
 
 
 def _source_file(name: str, words: Words, found: Unwrapped, fed: str) -> None:
-    if words and _is_input(words[0]):
+    if words and is_input(words[0]):
         found.reasons.append(f"`{name}` runs what it reads from its input")
     elif words and words[0].kind is not CONST:
         found.reasons.append(f"the file that `{name}` runs is not constant")
@@ -206,7 +207,7 @@ def interpreter(name: str, words: Words, found: Unwrapped, fed: str) -> None:
             break
         finds = finds or text in spec.finds
         at += 2 if text in spec.valued else 1
-    if (at >= len(words) and not finds) or (at < len(words) and _is_input(words[at])):
+    if (at >= len(words) and not finds) or (at < len(words) and is_input(words[at])):
         found.reasons.append(f"`{name}` runs what it reads from its input")
 
 
@@ -261,6 +262,14 @@ def _git(name: str, words: Words, found: Unwrapped, fed: str) -> None:
         scripts("git filter-branch", frozenset(options), words, found)
 
 
+def _socat(name: str, words: Words, found: Unwrapped, fed: str) -> None:
+    """Addresses that run a program: `EXEC:cat x`."""
+    for word in words:
+        kind, _, text = (constant_text(word) or "").partition(":")
+        if kind.upper() in {"EXEC", "SYSTEM", "SHELL"}:
+            found.inners.append(Inner(name, script=constant(text), strict=True))
+
+
 OTHERS = {
     ".": _source_file,
     "alias": _alias,
@@ -271,6 +280,7 @@ OTHERS = {
     "git": _git,
     "hash": _hash,
     "jobs": _jobs,
+    "socat": _socat,
     "source": _source_file,
     "trap": _trap,
     **dict.fromkeys(SHELLS, _shell),

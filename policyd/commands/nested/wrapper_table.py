@@ -299,6 +299,10 @@ SUBCOMMANDS: Mapping[tuple[str, str], Wrapper] = MappingProxyType(
         ("npm", "x"): _wrapper("-y --yes --no", "-p --package -w --workspace", scripts="-c --call", skip=ALL),
         ("pdm", "run"): _wrapper("-s -v"),
         ("pipenv", "run"): _wrapper(),
+        **{
+            ("pixi", verb): _wrapper("-v -q --list", "-s --spec -w --with -c --channel -p --platform")
+            for verb in ("exec", "x")
+        },
         ("pixi", "run"): _wrapper("-v -q", "-e --environment --manifest-path"),
         ("poetry", "run"): _wrapper("-q -v -n"),
         ("rbenv", "exec"): _wrapper(),
@@ -389,6 +393,7 @@ INTERPRETERS: Mapping[str, Interpreter] = MappingProxyType(
 """Program name (a version such as `3.11` at its end is ignored) -> how it finds its program."""
 
 FEEDS = _set(
-    "at batch crontab newgrp nix-shell m4 gdb lldb ed ex vi vim nvim view ftp sftp lftp cmd cmd.exe powershell pwsh"
+    "at batch crontab newgrp nix-shell m4 gdb lldb ed ex vi vim nvim view ftp sftp lftp cmd cmd.exe powershell pwsh "
+    "dc sqlite3 duckdb psql mysql mariadb mongo mongosh smbclient"
 )
 """Programs that take commands that run programs, some of them later, from their input."""

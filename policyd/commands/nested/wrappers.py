@@ -28,7 +28,7 @@ from policyd.commands.nested.inner import (
     scripts,
 )
 from policyd.commands.nested.wrapper_options import Options, read_options
-from policyd.commands.nested.wrapper_programs import OTHERS, interpreter, language
+from policyd.commands.nested.wrapper_programs import OTHERS, interpreter, is_input, language
 from policyd.commands.nested.wrapper_table import (
     ALL,
     FEEDS,
@@ -71,7 +71,7 @@ def unwrap(name: str, argv: Words, *, fed: str, files: Words = ()) -> Unwrapped:
     `files`: those whose names it is fed, each with a NUL behind it, where they are known.
     """
     found = Unwrapped()
-    if name in FEEDS and fed:
+    if name in FEEDS and (fed or any(map(is_input, argv[1:]))):
         found.reasons.append(f"`{name}` runs what it reads from its input")
     if name in WRAPPERS:
         _wrapper(name, WRAPPERS[name], argv[1:], found, files)
@@ -233,7 +233,7 @@ def _split_string(options: Options, found: Unwrapped) -> None:
 
 
 def _subcommand(name: str, words: Words, found: Unwrapped) -> None:
-    """`uv run rm x`: a wrapper that is a subcommand."""
+    """`uv run rm x`: a wrapper that is a subcommand, wherever one of its names stands: before it may be a value."""
     texts = [word.text if word.kind is CONST else "" for word in words]
     for (program, sub), spec in SUBCOMMANDS.items():
         parts = sub.split()
@@ -242,7 +242,6 @@ def _subcommand(name: str, words: Words, found: Unwrapped) -> None:
         for at in range(min(len(texts), 6)):
             if texts[at : at + len(parts)] == parts:
                 _wrapper(f"{name} {sub}", spec, words[at + len(parts) :], found)
-                return
 
 
 _HEADS = frozenset(program for program, _ in SUBCOMMANDS)
