@@ -20,6 +20,11 @@ def values(value: object, *keys: str) -> list[object]:
     return [value.get(key) for key in keys] if isinstance(value, dict) else []
 
 
+def unlisted(table: Mapping[str, object]) -> dict[str, object]:
+    """Return a table with each list of one as the one, as people write conditions."""
+    return {key: value[0] if isinstance(value, list) and len(value) == 1 else value for key, value in table.items()}
+
+
 def texts(value: object) -> tuple[str, ...]:
     """Return the texts of a list."""
     return tuple(each for each in listed(value) if isinstance(each, str))

@@ -13,6 +13,7 @@ import tomli_w
 from msgspec import Struct, field
 
 from policyd.cli.facts import shown_kind
+from policyd.cli.shapes import unlisted
 from policyd.display import in_toml, safe
 from policyd.engine import MENU
 from policyd.grants import conditions, key
@@ -142,8 +143,7 @@ def _set_within(command: SimpleCommand | None) -> list[Assignment]:
 
 def written(table: Mapping[str, object]) -> str:
     """Return a rule as it stands in a policy."""
-    plain = {name: value[0] if isinstance(value, list) and len(value) == 1 else value for name, value in table.items()}
-    return f"[[rule]]\n{in_toml(tomli_w.dumps(plain))}".strip() if table else ""
+    return f"[[rule]]\n{in_toml(tomli_w.dumps(unlisted(table)))}".strip() if table else ""
 
 
 def _led_out(action: Action, roots: tuple[str, ...]) -> bool:

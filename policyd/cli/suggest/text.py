@@ -10,6 +10,7 @@ import tomli_w
 from msgspec import Struct, field
 
 from policyd.cli.ending import counted
+from policyd.cli.shapes import unlisted
 from policyd.cli.suggest.rules import Candidate
 from policyd.cli.suggest.write import Ask, Table, example, likeness, near
 from policyd.display import in_toml, safe
@@ -46,13 +47,13 @@ class Page(Struct):
         """Yield a rule as TOML, and those that belong to it."""
         yield in_toml(tomli_w.dumps({"rule": [self.table(rule)]}))
         for number, table in enumerate(rule.beside, 1):
-            whole = {"id": beside_id(rule, number), "effect": "ask", **short(table), "reason": BESIDE}
+            whole = {"id": beside_id(rule, number), "effect": "ask", **unlisted(table), "reason": BESIDE}
             yield comment(f"belongs to `{rule.id}`: leave both in, or both out")
             yield in_toml(tomli_w.dumps({"rule": [whole]}))
 
     def table(self, rule: Candidate) -> Table:
         """Return a rule with id, reason and examples."""
-        table: Table = {"id": rule.id, "effect": rule.effect.word, **short(rule.table), "reason": reason(rule)}
+        table: Table = {"id": rule.id, "effect": rule.effect.word, **unlisted(rule.table), "reason": reason(rule)}
         left_out = self.plain.get(rule.id, 0)
         if left_out < 2:
             table["match"] = unique(map(example, rule.asks))[:MOST_EXAMPLES]
@@ -70,11 +71,6 @@ class Page(Struct):
 
 
 BESIDE = "this option makes the program run, load or write something else"
-
-
-def short(table: Table) -> Table:
-    """Return conditions with lists of one as the one."""
-    return {key: value[0] if isinstance(value, list) and len(value) == 1 else value for key, value in table.items()}
 
 
 def beside_id(rule: Candidate, number: int) -> str:
