@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from policyd.authorizer import inline
 from policyd.cli.diff.comparing import Comparison, compare, counting
 from policyd.cli.diff.recorded import Log
 from policyd.cli.replay import Asked
@@ -168,11 +169,7 @@ def described(context: Context, usual: Context) -> str:
 
 def shown(asked: Asked) -> str:
     """Return a request as one pastes it into a policy."""
-    if isinstance(asked, str):
-        return asked
-    import json
-
-    return "{ " + ", ".join(f"{key} = {json.dumps(value)}" for key, value in asked.items()) + " }"
+    return asked if isinstance(asked, str) else inline(asked)
 
 
 def try_recorded(found: Changes, old: Policy, new: Policy, trial: Trial, log: Log) -> None:
