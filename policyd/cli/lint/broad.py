@@ -10,9 +10,8 @@ from policyd.cli import shapes
 from policyd.cli.findings import Review, shown
 from policyd.cli.replay import Asked
 from policyd.cli.trials import hazards
-from policyd.cli.trials.covering import kind_of
 from policyd.cli.trials.drafting import leading
-from policyd.cli.trials.standins import written
+from policyd.cli.trials.standins import kind_of, written
 from policyd.cli.trials.trial import suited
 from policyd.commands.lexing.patternwords import PatternWord
 from policyd.commands.matching.patterns import CommandPattern

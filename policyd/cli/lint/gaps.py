@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from policyd.actions import profiles
 from policyd.cli import shapes
 from policyd.cli.findings import Review
-from policyd.cli.trials.covering import kind_of
-from policyd.cli.trials.standins import written
+from policyd.cli.trials.standins import kind_of, written
 from policyd.cli.trials.trial import suited
 from policyd.model import Effect, Role
 from policyd.policy import Diagnostic, Rule

@@ -14,10 +14,10 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from policyd.cli.trials.standins import StandIn, StandIns, dotted
+from policyd.cli.trials.standins import StandIn, StandIns, dotted, kind_of
 from policyd.model import Action, Context, Effect, Role, Truth
 from policyd.policy import MET_IN_EXAMPLES, Policy, Rule
-from policyd.policy.conditions import Condition, KindCondition, Place
+from policyd.policy.conditions import Condition, Place
 from policyd.policy.together import NARROW
 
 SESSION = ("agent", "mode", "interactive", "label", "user", "group", "until", "input")
@@ -106,11 +106,6 @@ class Coverer(Struct, frozen=True, dict=True):
         for rule in policy.candidates(one.action, self.context):
             if rule is not narrow and rule.effect in wanted and self.covers(rule, narrow, one):
                 yield rule
-
-
-def kind_of(rule: Rule) -> KindCondition | None:
-    """Return what a rule says of kinds."""
-    return next((each for each in rule.conditions if isinstance(each, KindCondition)), None)
 
 
 def kind_truth(rule: Rule, action: Action) -> Truth:

@@ -12,7 +12,7 @@ from itertools import chain
 
 from policyd.cli.replay import Asked
 from policyd.cli.trials import hazards
-from policyd.cli.trials.covering import kind_of
+from policyd.cli.trials.standins import kind_of, patterns_of
 from policyd.commands.argv.programs import Program, find
 from policyd.commands.lexing.patternwords import PatternWord
 from policyd.commands.matching.patterns import CommandPattern
@@ -20,6 +20,7 @@ from policyd.model import KINDS
 from policyd.paths import syntax
 from policyd.paths.segments import DEEP, CharClass, Segment, Wild
 from policyd.policy import Rule
+from policyd.policy.blocks import examples_of
 from policyd.policy.conditions import CommandCondition, Condition, PathCondition, ToolCondition, UrlCondition
 from policyd.urls import UrlPattern
 
@@ -80,11 +81,7 @@ def of_rule(rule: Rule) -> Iterator[Asked]:
     for table in (rule.conditions, *rule.unless):
         for condition in table:
             yield from of_condition(condition, rule)
-    for key in ("match", "not_match"):
-        value = rule.table.get(key)
-        for example in value if isinstance(value, list) else [value]:
-            if isinstance(example, str | dict):
-                yield example
+    yield from (*examples_of(rule.table, "match"), *examples_of(rule.table, "not_match"))
     if not rule.resource:
         yield from (f"{kind}" for kind in rule_kinds(rule) if kind not in {"execute", "fetch"})
         yield from (asked for asked in USUAL if isinstance(asked, str) and asked.split(" ")[0] in rule_kinds(rule))
@@ -103,9 +100,8 @@ def of_condition(condition: Condition, rule: Rule) -> Iterator[Asked]:
             for pattern in patterns:
                 yield from path_requests(pattern.source)
         case CommandCondition(entries=entries):
-            for entry in entries:
-                for one in (entry,) if isinstance(entry, CommandPattern) else getattr(entry, "patterns", ()):
-                    yield from command_requests(one)
+            for one in (pattern for entry in entries for pattern in patterns_of(entry)):
+                yield from command_requests(one)
         case UrlCondition(patterns=urls):
             for url in urls:
                 yield from (f"fetch {text}" for text in url_texts(url))
@@ -214,10 +210,8 @@ def examples(program: Program, lead: tuple[str, ...]) -> Iterator[str]:
     """Yield the commands the table of programs is tested with that begin with `lead`."""
     begin = " ".join(lead)
     for one in (program, *{id(sub): sub for sub in program.subs.values()}.values()):
-        for key in ("match", "not_match"):
-            value = one.examples.get(key)
-            texts = value if isinstance(value, list) else [value] if isinstance(value, str) else []
-            yield from (text for text in texts if text.startswith(begin))
+        texts = (*examples_of(one.examples, "match"), *examples_of(one.examples, "not_match"))
+        yield from (text for text in texts if text.startswith(begin))
 
 
 # ---- URLs and tools --------------------------------------------------------------------------------

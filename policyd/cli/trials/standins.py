@@ -35,6 +35,7 @@ from policyd.paths import escape, syntax
 from policyd.policy import Rule
 from policyd.policy.conditions import (
     CommandCondition,
+    CommandMatcher,
     KindCondition,
     PathCondition,
     ToolCondition,
@@ -98,12 +99,10 @@ class StandIns(Struct, frozen=True, dict=True):
 
     def kinds(self, rule: Rule) -> tuple[str, ...]:
         """Return the kinds `rule` can be about."""
-        for condition in rule.conditions:
-            if isinstance(condition, KindCondition):
-                if condition.every:
-                    return tuple(kind for kind in KINDS if kind != "switch_mode")
-                return tuple(sorted(condition.kinds))
-        return RESOURCE_KINDS.get(rule.resource, KINDS if rule.resource == "" else ("other",))
+        named = kind_of(rule)
+        if named is None:
+            return RESOURCE_KINDS.get(rule.resource, KINDS if rule.resource == "" else ("other",))
+        return tuple(filter(named.names, KINDS)) if named.every else tuple(sorted(named.kinds))
 
     def resources(self, rule: Rule) -> Iterator[StandIn | None]:
         """Yield a stand-in for each pattern of the rule's resource, without kinds; None for what has none."""
@@ -158,9 +157,8 @@ class StandIns(Struct, frozen=True, dict=True):
     def commands(self, condition: CommandCondition, *, strict: bool) -> Iterator[StandIn | None]:
         """Yield a stand-in for each alternative of each command pattern."""
         for entry in condition.entries:
-            patterns = (entry,) if isinstance(entry, CommandPattern) else getattr(entry, "patterns", ())
             name = entry.source if isinstance(entry, CommandPattern) else f"@{getattr(entry, 'name', '')}"
-            for pattern in patterns:
+            for pattern in patterns_of(entry):
                 for words in pattern.alternatives:
                     command = unknown_words(words, open_ended=strict)
                     if command is None:
@@ -168,6 +166,16 @@ class StandIns(Struct, frozen=True, dict=True):
                         continue
                     place = (WORKSPACE,)
                     yield StandIn(Action(frozenset(), command=command, cwd=place, cwd_inside=True), "command", name)
+
+
+def kind_of(rule: Rule) -> KindCondition | None:
+    """Return what a rule says of kinds."""
+    return next((each for each in rule.conditions if isinstance(each, KindCondition)), None)
+
+
+def patterns_of(entry: CommandMatcher) -> tuple[CommandPattern, ...]:
+    """Return the patterns of an entry: itself, or those that an entry of a shipped set is made of."""
+    return (entry,) if isinstance(entry, CommandPattern) else getattr(entry, "patterns", ())
 
 
 def globbed(form: str, *, inside: bool) -> PathRef:
