@@ -8,20 +8,7 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from policyd import commands, engine, paths, policy, urls
-from policyd.model import (
-    Action,
-    Agent,
-    Context,
-    Decision,
-    Effect,
-    Layer,
-    Mode,
-    PathRef,
-    Reach,
-    Request,
-    Role,
-    Tool,
-)
+from policyd.model import Action, Agent, Context, Decision, Effect, Layer, Mode, PathRef, Reach, Request, Role, Tool
 from tests.fakes import FakeFilesystem
 
 POLICY = """

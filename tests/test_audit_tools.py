@@ -26,18 +26,7 @@ from policyd.cli.audit import cases, replay, show
 from policyd.cli.audit import stats as counted
 from policyd.cli.replay import Replay
 from policyd.cli.suggest.log import collect
-from policyd.model import (
-    Action,
-    Assignment,
-    Mode,
-    PathRef,
-    Reach,
-    Role,
-    SimpleCommand,
-    Tool,
-    Word,
-    WordKind,
-)
+from policyd.model import Action, Assignment, Mode, PathRef, Reach, Role, SimpleCommand, Tool, Word, WordKind
 from policyd.storage import auditchain
 from policyd.storage.auditlog import AuditLog
 from tests.audited import CAPTURES, GROUND, HOME, START, Day, careful, delete, edit, policy, read, swap

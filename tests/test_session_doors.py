@@ -8,19 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from policyd.model import (
-    Action,
-    Context,
-    Decision,
-    Effect,
-    Judged,
-    Layer,
-    PathRef,
-    Request,
-    RuleRef,
-    Source,
-    Workspace,
-)
+from policyd.model import Action, Context, Decision, Effect, Judged, Layer, PathRef, Request, RuleRef, Source, Workspace
 from policyd.session import Record, Settings, Side
 from policyd.session.doors import passes_unasked
 from policyd.session.ports import Verdict

@@ -27,18 +27,7 @@ from msgspec.structs import replace
 from policyd.engine.bench import Bench
 from policyd.engine.reasons import near, said, said_of_rules
 from policyd.engine.verdicts import UNKNOWN, Verdict, keep, key_of, of_session
-from policyd.model import (
-    Action,
-    Context,
-    Decision,
-    Effect,
-    Filesystem,
-    Judged,
-    Request,
-    Role,
-    Source,
-    Truth,
-)
+from policyd.model import Action, Context, Decision, Effect, Filesystem, Judged, Request, Role, Source, Truth
 from policyd.policy import MET_IN_EXAMPLES, Policy, Rule
 
 __all__ = ["MENU", "Grants", "decide", "failed", "no_grants", "rule_holds"]

@@ -23,18 +23,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from policyd.model import (
-    Action,
-    Context,
-    Filesystem,
-    PathRef,
-    Role,
-    SimpleCommand,
-    Tool,
-    Truth,
-    Url,
-    Workspace,
-)
+from policyd.model import Action, Context, Filesystem, PathRef, Role, SimpleCommand, Tool, Truth, Url, Workspace
 from policyd.paths import PathPattern
 from policyd.tools import InputPattern, ToolPattern
 from policyd.urls import UrlPattern

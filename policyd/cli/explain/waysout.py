@@ -18,18 +18,7 @@ from policyd.display import in_toml, safe
 from policyd.engine import MENU
 from policyd.grants import conditions, key
 from policyd.grants.literal import PLAIN, escape, join
-from policyd.model import (
-    Action,
-    Assignment,
-    Decision,
-    Effect,
-    Judged,
-    Layer,
-    Role,
-    RuleRef,
-    SimpleCommand,
-    WordKind,
-)
+from policyd.model import Action, Assignment, Decision, Effect, Judged, Layer, Role, RuleRef, SimpleCommand, WordKind
 from policyd.policy import Policy
 
 WIDTH = 200

@@ -19,18 +19,7 @@ from msgspec.structs import replace
 from policyd import urls
 from policyd.commands.lexing.patternwords import PatternWord
 from policyd.commands.matching.patterns import CommandPattern
-from policyd.model import (
-    KINDS,
-    Action,
-    PathRef,
-    Reach,
-    Role,
-    SimpleCommand,
-    Tool,
-    Word,
-    WordKind,
-    Workspace,
-)
+from policyd.model import KINDS, Action, PathRef, Reach, Role, SimpleCommand, Tool, Word, WordKind, Workspace
 from policyd.paths import escape, syntax
 from policyd.policy import Rule
 from policyd.policy.conditions import (
