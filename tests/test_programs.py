@@ -18,7 +18,7 @@ from policyd.commands.files import sentwords
 from policyd.commands.files.mentions import is_remote, one_piece, parts
 from policyd.commands.files.operands import PLACES, uses
 from policyd.commands.matching import views
-from policyd.commands.matching.patterns import plain_name
+from policyd.commands.matching.patterns import levels, plain_name
 from policyd.commands.sets import closed
 from policyd.model import WRITE_KINDS, FileUse, Reach, Role, SimpleCommand, Word
 from tests.commandrows import table
@@ -113,6 +113,9 @@ def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
         "order",
         "ports",
         "endings",
+        "only",
+        "but",
+        "backup",
         *sentwords.ROLES,
         *values.LISTS,
         "plugin",
@@ -403,6 +406,29 @@ def test_a_formatter_says_how_the_names_of_its_files_end_unless_an_option_may_ch
     assert {use.endings for use in uses(command("black --include x src"), 0)[0]} == {()}
     assert {use.endings for use in uses(command("black $X src"), 0)[0]} == {()}
     assert [use.endings for use in uses(command("rm -r src"), 0)[0]] == [()]
+
+
+@pytest.mark.parametrize(
+    ("text", "endings"),
+    [
+        ("grep -rn x . --include=*.py", (".py",)),
+        ("grep -rn --include '*.ts' --include=test_*.tsx x .", (".ts", ".tsx")),
+        ("grep -rn --include='*.py' --exclude='a*' x .", (".py",)),
+        ("grep -rn --exclude='a*' --include='*.py' x .", ()),
+        ("grep -rn --exclude-from=a --include='*.py' x .", ()),
+        ("grep -rn --include='*' --include='*.py' x .", ()),
+        ("grep -rn --include='*.[ch]' x .", ()),
+        ("grep -rn --include='*.p?' x .", ()),
+        ("grep -rn --include=$X x .", ()),
+        ("grep -rn --include='*.py' --frob x .", ()),
+        ("grep -rn x .", ()),
+    ],
+)
+def test_patterns_of_the_only_names_bound_what_a_search_reads_below(text: str, endings: tuple[str, ...]) -> None:
+    assert {use.endings for use in uses(command(text), 0)[0] if use.role is not Role.MENTION} == {endings}
+
+
+def test_endings_that_are_added_count_too() -> None:
     assert [use.endings[-2:] for use in uses(command("eslint --fix --ext .a,.env src"), 0)[0]][-1:] == [(".a", ".env")]
     assert {use.endings for use in uses(command("eslint --fix --ext $X src"), 0)[0]} == {()}
 
@@ -534,3 +560,40 @@ def test_a_word_in_which_nothing_is_marked_off_is_its_only_part(text: str) -> No
         word = Word(text)
         assert list(parts(word)) == [word]
         assert not is_remote(word)
+
+
+PROJECT = FakeFilesystem(
+    {
+        "/w/.git": None,
+        "/w/node_modules/.bin/tsc": "",
+        "/w/sub/.git": None,
+        "/node_modules/.bin/jest": "",
+        "/w/lib": None,
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "cwd", "found"),
+    [
+        ("npx tsc --noEmit", "/w", True),
+        ("npx tsc --noEmit", "/w/lib", True),
+        ("timeout 9 npx tsc", "/w", True),
+        ("mkdir a && npx tsc", "/w", True),
+        ("npx tsc", "/w/sub", False),
+        ("npx jest", "/w", False),
+        ("npx tsc@5", "/w", False),
+        ("npx --yes tsc", "/w", False),
+        ("npx -p x tsc", "/w", False),
+        ("npx ../.bin/tsc", "/w", False),
+        ("npx $X", "/w", False),
+        ("bunx tsc", "/w", False),
+        ("cd sub; npx tsc", "/w", False),
+        ("mv node_modules x && npx tsc", "/w", False),
+        ("rm -r node_modules; npx tsc", "/w", False),
+    ],
+)
+def test_npx_runs_what_the_project_installed_where_it_did(text: str, cwd: str, found: bool) -> None:
+    last = read(text, cwd=(cwd,), home="/home/dev", fs=PROJECT).commands[-1]
+    names = [level.argv[0].text for level in levels(last)]
+    assert (names[-1] == "node_modules/.bin/tsc") is found

@@ -18,6 +18,7 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from policyd.commands.dialects import foreign
+from policyd.commands.files.ondisk import installed
 from policyd.commands.files.operands import uses
 from policyd.commands.lexing.plain import constant, split
 from policyd.commands.lexing.rough import pieces
@@ -48,7 +49,7 @@ def read(text: str, *, cwd: tuple[str, ...], home: str, shell: str = "bash", fs:
     """
     above = _above(cwd, fs) if _TOPLEVEL in text else ()
     look = _kept if len(text) <= _KEPT_LENGTH else _last
-    return _filled(look(text, cwd, home, shell, above), home, fs)
+    return _looked(look(text, cwd, home, shell, above), home, fs)
 
 
 def _above(cwd: tuple[str, ...], fs: Filesystem | None) -> tuple[str, ...]:
@@ -73,6 +74,13 @@ def _above(cwd: tuple[str, ...], fs: Filesystem | None) -> tuple[str, ...]:
             last = number
     found_places = tuple(dict.fromkeys((*cwd, *places[: last + 1])))
     return found_places if len(found_places) <= PLACES else ()
+
+
+def _looked(bare: Reading, home: str, fs: Filesystem | None) -> Reading:
+    """Return the reading with what lies where it runs, and the files and URLs that the words of its commands name."""
+    reading = _filled(bare, home, fs)
+    commands = bare.commands if fs is None else installed(reading, fs)
+    return reading if commands is bare.commands else _filled(replace(bare, commands=commands), home, fs)
 
 
 def _filled(bare: Reading, home: str, fs: Filesystem | None) -> Reading:

@@ -17,7 +17,8 @@ A table entry holds:
   the last; `empty`: what is done to what without operands (`search .`)
 - `reach` of the operands; `deep`, `shallow`: options that make it content, names; `deep_as`: their kind then;
   `hidden`: the options without which names with a leading dot below are skipped; `endings`: how the names of the files
-  end, of those below, that it works on; a value of the role `endings` adds some
+  end, of those below, that it works on; a value of the role `endings` adds some. Values of the role `only` are
+  patterns of the only names it works on, if nothing stands before them that leaves names out
 - `role`: `reader` carries reads, `writer` what its operands say; `verb`: it changes something whatever its options
 - `peek`: options that make it only read what it would write or remove, beside others that are known;
   `shallow` are then those of them that show names only; `modes`: options of which one takes another back, so that
@@ -39,6 +40,7 @@ A table entry holds:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import cast
@@ -129,12 +131,28 @@ class Program(Struct, frozen=True):
 
     def ended(self, parsed: Parsed) -> tuple[str, ...]:
         """Return how the names of the files below end that it works on with these options; nothing: as they like."""
-        added = [given.value for given in parsed.given if given.role == "endings"]
-        if parsed.unknown or parsed.loose or not self.endings:
+        if parsed.unknown or parsed.loose:
             return ()
+        if not self.endings:
+            return _only(parsed)
+        added = [given.value for given in parsed.given if given.role == "endings"]
         if any(word is None or word.kind is not WordKind.CONST for word in added):
             return ()
         return (*self.endings, *(end for word in added if word is not None for end in word.text.split(",")))
+
+
+def _only(parsed: Parsed) -> tuple[str, ...]:
+    """Return how the names end that patterns let in; nothing where one lets in any, or what matches none is let in."""
+    picks = [(given.role, given.value) for given in parsed.given if given.role in {"only", "but", "read"}]
+    if not picks or picks[0][0] != "only":
+        return ()
+    only = [word for role, word in picks if role == "only"]
+    ends = {"" if word is None or word.kind is WordKind.UNKNOWN else _WILD.sub("", word.text) for word in only}
+    return () if "" in ends else tuple(sorted(ends))
+
+
+_WILD = re.compile(r".*[*?\]\[\\]", re.DOTALL)
+"""A pattern of names up to what it surely ends in."""
 
 
 def _text(entry: Entry, key: str, default: str = "") -> str:

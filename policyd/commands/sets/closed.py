@@ -87,7 +87,8 @@ def passes(program: Program) -> bool:
 def _option_reason(program: Program, given: Given, *, writes: bool) -> str:
     if not given.exact:
         return f"`{given.word.text}` is an abbreviation"
-    fine = harmless_value(given.role, given.value) or (writes and given.role == "edit")
+    written = given.role == "edit" or (given.role == "backup" and given.value is None)
+    fine = harmless_value(given.role, given.value) or (writes and written)
     if given.option.unsafe and not fine and given.value is not None and given.role in REFUSED:
         return f"`{given.value.text}` behind `{constant(given.word).partition('=')[0]}` {REFUSED[given.role]}"
     if program.letters and _clustered(given):
