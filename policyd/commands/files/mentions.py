@@ -49,6 +49,7 @@ _TOPS = frozenset(
     """.split()  # noqa: SIM905
 )
 """Directories at the root of usual machines."""
+_WORDS = re.compile(r"[^\s=]+").findall
 _PATH = re.compile(r"(?:\.\.?/)*\.\w[\w./+@-]*|\w[\w.+@-]*/[\w./+@-]+").fullmatch
 one_piece = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+%-]*").fullmatch
 """A word in which nothing is marked off: `parts` of it is the word itself."""
@@ -132,7 +133,7 @@ def addresses(text: str) -> list[str]:
 
 def quoted(text: str) -> list[str]:
     """Return what in code may be the path of a file: a string of it, or a word that looks so where there is none."""
-    found = [name for _, name in _STRINGS(text)] if _QUOTES(text) else [name for name in text.split() if _PATH(name)]
+    found = [name for _, name in _STRINGS(text)] if _QUOTES(text) else [name for name in _WORDS(text) if _PATH(name)]
     return list(dict.fromkeys(name for name in found if "." in name or "/" in name))
 
 

@@ -75,7 +75,7 @@ class _Uses(Struct):
     """Strings of code that begin at the root: mentions where files may lie there."""
 
     def file(self, kind: str, word: Word, reach: Reach = Reach.ENTRY) -> None:
-        """Note a file operand."""
+        """Note a file operand, which may be a list of options (`@list`), or code that names files."""
         if word.kind is WordKind.CONST and _NO_FILE(word.text):
             return
         self.files.append(
@@ -91,6 +91,11 @@ class _Uses(Struct):
                 endings=self.endings if reach is Reach.CONTENT else (),
             )
         )
+        head = constant(word)
+        if head[:1] == "@":
+            self.mention(tail(word, 1))
+        elif "(" in head and mentions.is_code(head):
+            self.code(word)
 
     def carries(self, kind: str) -> bool:
         """Say whether an allow of the command carries an operand of this kind."""
@@ -239,15 +244,17 @@ def _known(found: _Uses, call: Called) -> None:
     found.skips_hidden = bool(call.program.hidden) and not parsed.has(*call.program.hidden)
     if not finding.handled:
         _operands(found, call.program, parsed)
-        if parsed.unknown and call.path:
+        if parsed.unknown:
             _swallowed(found, call, parsed)
 
 
 def _swallowed(found: _Uses, call: Called, parsed: Parsed) -> None:
     """Mention what an option nobody knows may take for its value, where it would be mere data else."""
-    behind = [word for option, word in pairwise(call.after) if option in parsed.unknown and "=" not in option.text]
+    long = "" if call.path else "--"
+    unknown = [word for word in parsed.unknown if "=" not in word.text and word.text.startswith(long)]
+    behind = [word for option, word in pairwise(call.after) if option in unknown]
     for role, word in slots(call.program, parsed):
-        if role == "data" and word in behind:
+        if role in {"data", "host"} and word in behind:
             found.mention(word)
 
 
@@ -361,6 +368,9 @@ def _operand(found: _Uses, role: str, word: Word, reach: Reach) -> None:
         _code(found, Word(word.text.partition("::")[0]) if cut else word)
     elif role in _NAMED_BESIDE or (role == "goal" and "/" in constant(word)):
         found.mention(word, shown=role == "rev")
+    elif role == "code":
+        found.mention(word)
+        found.code(word)
     elif role == "script" and constant(word).startswith("-"):
         found.mention(word)
     elif role == "script":
