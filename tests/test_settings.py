@@ -157,7 +157,7 @@ MISTAKES = (
     ('prompt = "client"', ':1: `prompt` is the text "client"; it should be a list, `prompt = ["…"]`'),
     ('audit = "x"', ':1: `audit` is the text "x"; write a table: `{ name = value }`'),
     ("nonsense = 1\n", ":1: unknown setting `nonsense`; known here: prompt, timeouts, agent_mode"),
-    ("[audit]\nwhere = 1", ":2: unknown setting `audit.where`; known here: path, durability"),
+    ("[audit]\nwhere = 1", ":2: unknown setting `audit.where`; known here: path, durability, checkpoints"),
     ("PROMPT = []", ":1: unknown setting `PROMPT`; did you mean `prompt`?"),
 )
 

@@ -20,7 +20,7 @@ What the commands share, and what lies behind them:
     diff/ changes, comparing, recorded            what a change lets through, told from texts, drafts and logs
     findings, expand                              what `policyd check` finds, its patterns written out
     lint/ reach, broad, gaps, places              its warnings, a module a kind
-    audit/ filters, cases, show, stats, replay    which records, records as requests; each subcommand
+    audit/ filters, cases, show, stats, replay, verify   which records, records as requests; each subcommand
     suggest/ log, rules, write, text, proof       what was answered, the rules of it, and that they hold
     grants/ table, elsewhere                      grants in columns; those that another user's daemon keeps
     doctor/ agentfacts, tiers, wrapped            an agent, who could change what, clients' settings

@@ -39,6 +39,7 @@ from policyd.service.start import Choices, Ground, enforced, in_force, prepare
 from policyd.service.steps import faults
 from policyd.session import Connection, Note, Reloaded, Remember, Settings
 from policyd.session.judge import Judge
+from policyd.storage import checkpoints
 from policyd.storage.auditlog import AuditError
 from policyd.storage.grants import Remembered, shelf_in
 from policyd.storage.inbox import Inbox
@@ -112,6 +113,7 @@ class Shared:
         self.inbox = Inbox(self.ground.places.inbox)
         self.steps = Steps(self.inbox)
         self.durability: Durability | None = None
+        self._checkpoints: checkpoints.Checkpoints | None = None
         self._watching: Callable[[], None] = lambda: None
         self._looking = Lookout(
             self.look,
@@ -123,6 +125,8 @@ class Shared:
         """Start what runs beside the loop, say what is to be known."""
         if self.settings.audit_durability == "fsync":
             self.durability = Durability(self.ground.log)
+        if self.settings.audit_checkpoints != "off":
+            self._checkpoints = checkpoints.begin(self.ground.log, self.settings.audit_checkpoints, self._note)
         self.record("start", **stated(self.ground.book.policy))
         for entry in self.inbox.abandoned():
             self.record("inbox", entry=entry.id, outcome="rejected", reason="policyd ended before it was answered")
@@ -148,6 +152,8 @@ class Shared:
         if self.durability:
             self.durability.stop()
         self._watching()
+        if self._checkpoints:
+            self._checkpoints.stop()
 
     # ---- peers --------------------------------------------------------------------------------------
 

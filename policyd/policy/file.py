@@ -155,6 +155,7 @@ SETTINGS = (
     "audit",
     "audit.path",
     "audit.durability",
+    "audit.checkpoints",
     "grants",
     "grants.max_age",
     "labels",

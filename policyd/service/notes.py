@@ -26,6 +26,12 @@ def complain(problems: Iterable[str]) -> int:
     return 2
 
 
+def on_journal() -> bool:
+    """Say whether standard error is the journal of the service manager, which says so in `JOURNAL_STREAM`."""
+    found = os.fstat(2)
+    return os.environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"
+
+
 class Notes:
     """Writes `policyd: …` lines."""
 

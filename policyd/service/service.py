@@ -22,6 +22,7 @@ from policyd.storage.settings import Loaded
 
 if TYPE_CHECKING:
     from policyd.service.watch import Watcher
+    from policyd.storage.checkpoints import Checkpoints
 
 SLICE = 0.0005
 """Seconds a thread may keep the interpreter while a message waits, or the loop while a record is made durable."""
@@ -53,6 +54,7 @@ class Service:
         self._loud = LEVELS[loaded.settings.log_level]
         self._performer: Performer
         self._watcher: Watcher
+        self._checkpoints: Checkpoints | None = None
         self._out: Callable[[Side, bytes], None]
 
     # ---- putting together ---------------------------------------------------------------------------
@@ -81,6 +83,10 @@ class Service:
             from policyd.storage.auditsync import Syncer
 
             performer.durable = Syncer(performer.log, lambda keys, why: performer.post((keys, why)))
+        if self.settings.audit_checkpoints != "off":
+            from policyd.storage import checkpoints
+
+            self._checkpoints = checkpoints.begin(performer.log, self.settings.audit_checkpoints, self._write)
         warm(self._book.policy)
         self._watch()
         for text in (*self._book.notes, *self._loaded.notes):
@@ -161,3 +167,5 @@ class Service:
         self._performer.finish()
         self._remembered.leave()
         self._watcher.stop(0.0)
+        if self._checkpoints:
+            self._checkpoints.stop()

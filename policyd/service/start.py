@@ -22,6 +22,7 @@ from policyd.actions import Machine, Session
 from policyd.authorizer import Authorizer, Claims, check_examples
 from policyd.display import safe
 from policyd.policy import Policy, PolicyError
+from policyd.service import notes
 from policyd.service.book import PolicyBook
 from policyd.service.performer import Performer
 from policyd.service.service import Service
@@ -165,6 +166,8 @@ def load_settings(places: Places, choices: Choices, locks: frozenset[str], probl
     said = {"labels": dict(choices.labels), "shell": choices.shell, "audit_path": choices.audit}
     options.update({name: value for name, value in said.items() if value})
     defaults: dict[str, object] = {"prompt": ("client",)}
+    if notes.on_journal():
+        defaults["audit_checkpoints"] = "stderr"
     if choices.transport == "daemon" and where.is_own(where.DAEMON_AUDIT):
         defaults["audit_path"] = f"{where.DAEMON_AUDIT}/"
     try:

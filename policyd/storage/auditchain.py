@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from policyd import audit
 
@@ -135,14 +135,21 @@ def first_number(fd: int) -> int:
         return 0
 
 
-def verify(path: str) -> Iterator[tuple[str, int, str]]:
-    """Yield (file, line, what is wrong) for everything that breaks the chain of the log at `path`, in order."""
+def verify(path: str, passed: Callable[[int, str], None] | None = None) -> Iterator[tuple[str, int, str]]:
+    """Yield (file, line, what is wrong) for everything that breaks the chain of the log at `path`, in order.
+
+    Args:
+        path: the log's file or directory.
+        passed: called with number and hash of each line.
+    """
     files = log_files(path)
     end = Head(*start_of(files[0])) if files else Head()
     for file in files:
         with open(file, "rb") as lines:
             for number, data in enumerate(lines, 1):
                 end, wrong = checked(data, end)
+                if passed:
+                    passed(end.seq, end.prev)
                 if wrong:
                     yield file, number, wrong
     yield from verify_end(path, end)

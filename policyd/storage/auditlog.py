@@ -23,7 +23,7 @@ import errno
 import os
 import stat
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 
@@ -59,6 +59,8 @@ class AuditLog:
         self.lost = 0
         self.begun = 0
         """How many records were begun, also those that failed; the last one's number."""
+        self.written: Callable[[int, str], None] | None = None
+        """Called with number and hash of each line that is in a regular file, by whoever appends."""
         self._origin = dict(origin or {})
         self._rotate = rotate
         self._fd: int | None = None
@@ -89,6 +91,8 @@ class AuditLog:
                 self._head = self._write(fd, {**self._origin, **record})
             finally:
                 self._unlock(fd)
+            if self.written and self._note is not None:
+                self.written(self._head.seq, self._head.prev)
         except (OSError, ValueError, TypeError) as error:
             self.lost += 1
             self._let_go()

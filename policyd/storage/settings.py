@@ -29,7 +29,12 @@ from policyd.storage.strictfile import never_was, own_owners, read_own, read_str
 VARIABLES = {"POLICYD_LOG_LEVEL": "log_level", "POLICYD_COLOR": "color", "POLICYD_AUDIT_DIR": "audit_path"}
 LOG_LEVELS = ("error", "warn", "info", "debug")
 COLORS = ("auto", "always", "never")
-KEYS = {"audit_path": "audit.path", "audit_durability": "audit.durability", "grants_max_age": "grants.max_age"}
+KEYS = {
+    "audit_path": "audit.path",
+    "audit_durability": "audit.durability",
+    "audit_checkpoints": "audit.checkpoints",
+    "grants_max_age": "grants.max_age",
+}
 """Field -> the key as files and locks spell it, where they differ."""
 
 
@@ -62,6 +67,8 @@ class Settings(Struct, frozen=True):
     """The audit log, a file or a directory; empty = the state directory."""
     audit_durability: str = "write"
     """`write` or `fsync`: when a record counts as written."""
+    audit_checkpoints: str = "off"
+    """`off`, `stderr` or `syslog`: where checkpoints of the log are said; `stderr` where that is the journal."""
     grants_max_age: float = 30.0
     """Days a remembered answer lasts at most."""
     labels: Mapping[str, str] = field(default_factory=dict)

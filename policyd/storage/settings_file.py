@@ -37,6 +37,7 @@ class AuditTable(Table):
 
     path: Annotated[str, StringConstraints(pattern=r"^(/|~/)")] | None = None
     durability: Literal["write", "fsync"] | None = None
+    checkpoints: Literal["off", "stderr", "syslog"] | None = None
 
 
 class GrantsTable(Table):

@@ -3,7 +3,7 @@
     policyd audit show [-n 20] [--effect deny] [--session S] [--agent A] [--rule R] [--kind K] [--project DIR]
                        [--since 2h] [--until 2026-11-29T12:00] [--json]
     policyd audit follow | stats | replay [--policy NEW] | suggest [--unused]     [the same filters]
-    policyd audit verify
+    policyd audit verify [--checkpoints FILE]
 
 `--log PATH` reads another log than the settings name. Exit codes: 0; 1 `verify` found something, or `replay` with
 `--exit-code` a change; 2 usage, or there is no log: where nothing was recorded nothing is known.
@@ -11,18 +11,16 @@
 
 from __future__ import annotations
 
-import os
 from argparse import ArgumentParser, Namespace
 from importlib import import_module
 
 from policyd.cli import options
+from policyd.cli.audit import verify
 from policyd.cli.audit.filters import add_filters, add_log
-from policyd.cli.ending import DONE, NO, failed
-from policyd.cli.saying import say_or_tell
+from policyd.cli.ending import failed
 from policyd.storage import auditchain, places, settings
 
 NO_LOG = "there is no log at {}: nothing was recorded there yet"
-EMPTY = "holds no record: nothing was written, or all of it was taken away"
 COMMANDS = {
     "show": "print past decisions",
     "follow": "print decisions as they are made",
@@ -37,8 +35,9 @@ MODULES = {
     "stats": "audit.stats",
     "replay": "audit.replay",
     "suggest": "suggest",
+    "verify": "audit.verify",
 }
-"""Where each of them but `verify` lives, below `policyd.cli`."""
+"""Where each of them lives, below `policyd.cli`."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -50,6 +49,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         if name != "verify":
             add_filters(command)
         options.add_json(command)
+    verify.add_arguments(commands.choices["verify"])
     how_many = "how many, the newest; 0 = all (default 20)"
     count = options.counting("records", 0)
     commands.choices["show"].add_argument("-n", type=count, default=20, metavar="N", help=how_many)
@@ -68,10 +68,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Do what was asked; return the exit code."""
     log = auditchain.log_path(args.log or log_in_force(args.home))
-    if not auditchain.log_files(log):
+    if not auditchain.log_files(log) and not getattr(args, "checkpoints", None):
         return failed("audit", NO_LOG.format(log))
-    if args.what == "verify":
-        return verify(log, as_json=args.json)
     return int(import_module(f"policyd.cli.{MODULES[args.what]}").run(args, log))
 
 
@@ -79,13 +77,3 @@ def log_in_force(home: str | None) -> str:
     """Return the path of this user's log, as the settings say."""
     here = places.find(home=home)
     return settings.load(here).settings.audit_path or f"{here.audit}/"
-
-
-def verify(log: str, *, as_json: bool) -> int:
-    """Print everything that breaks the chain; 1 if there was something."""
-    found = list(auditchain.verify(log))
-    facts = ({"file": file, "line": line, "wrong": wrong} for file, line, wrong in found)
-    lines = [f"{file}:{line}: {wrong}" for file, line, wrong in found]
-    whole = "every line follows the one before it" if any(map(os.path.getsize, auditchain.log_files(log))) else EMPTY
-    say_or_tell(facts, lines or [f"{log}: {whole}"], as_json=as_json)
-    return NO if found else DONE
