@@ -143,6 +143,26 @@ def marked(known: Word) -> Word:
     return replace(known, kind=UNKNOWN, prefix="")
 
 
+# ---- homes -----------------------------------------------------------------------------------------
+
+_HOME = re.compile(r"(\A|.*[=:{,])~([^/~:]*)\Z", re.DOTALL).match
+_COLON = re.compile(r"~[^/:~\"'$`\\]*+:[^/~\"'$`\\]*+[\"'$`\\]").search
+
+
+def homeless(text: str) -> str:
+    """Return bare text before something quoted or expanded: a `~` is no home unless a `/` stands between."""
+    found = _HOME(text)
+    if found is None:
+        return text
+    mark = ONE if re.search("[{},]", text) else r"\~"
+    return f"{found[1]}{mark}{found[2]}"
+
+
+def is_home_unsure(source: str) -> bool:
+    """Say whether a `~` ends at a colon behind which something may be expanded, or stay as it is written."""
+    return _COLON(source) is not None
+
+
 # ---- brace expansion -------------------------------------------------------------------------------
 
 

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from policyd.commands.lexing.plain import Span
 from policyd.commands.lexing.quoting import decoded
+from policyd.commands.lexing.run import SHOWN
 from policyd.commands.lexing.source import BOTH, STRING, TOKEN, Document, Input
 from policyd.commands.shell.words import Scanner
 from policyd.commands.state import Cwd
@@ -46,6 +47,8 @@ _ONCE = re.compile(r"[A-Za-z0-9_./@%+:,=-]+").fullmatch
 """A name that expands to itself: bash expands what stands behind `>&` a second time, what was quoted in it too."""
 _NETWORK = re.compile(r"/dev/(tcp|udp)/([^/]*)/?(.*)", re.DOTALL).match
 _DOCUMENT = re.compile(f"{TOKEN}(\\d+){TOKEN}")
+_DIGITS = 9
+"""How many digits the number of a descriptor has at most; to a shell that is less than bash, one."""
 _VARIABLE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(\[.*\])?\}").fullmatch
 
 
@@ -99,6 +102,8 @@ def _before(reader: Reader, spans: list[Span], node: Node) -> None:
             _variable(reader, spans, held)
         return
     start, end = first.start_byte, first.end_byte
+    if end - start > (1 if reader.state.lesser else _DIGITS):
+        reader.opaque(f"`{reader.text(start, end)[:SHOWN]}` before a redirection is a word to some shells")
     held = next((span for span in spans if span[1] == start), None)
     if held is not None:
         spans[spans.index(held)] = (held[0], end)

@@ -206,7 +206,9 @@ def _assigned(reader: Reader, node: Node, end: int, *, prefix: bool) -> Assignme
     listed = last is not None and last.type == "array"
     items: list[Word] | None = None
     if last is not None and listed:
-        items = reader.scan(reader.spans(last.children[1:-1]))
+        items = reader.scan(reader.spans([item for item in last.children[1:-1] if item.type != "comment"]))
+        if "=~" in (written := reader.source[last.start_byte : last.end_byte]) or ":~" in written:  # no home here
+            items.append(quoting.unknown(quoting.decoded(written)))
         if _COMPUTED(reader.source, last.start_byte + 1, last.end_byte - 1):
             reader.opaque(f"a subscript in `{reader.text(start, end)[:SHOWN]}` is evaluated, which may run something")
     return assignment(reader, start, end, prefix=prefix, items=items)

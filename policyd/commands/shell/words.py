@@ -35,13 +35,13 @@ _QUOTE = re.compile(r"['\"]")
 _OPENING = re.compile(rf"[{{{re.escape(BRACE)}]")
 _UNTOLD = re.compile(f"[{ONE}{MANY}{SOME}{COUNT}{SURE}{FRAIL}]|:~").search
 _LONE = re.compile(rf"(?<!\$)[{{{re.escape(BRACE)}]")
+_UNDIVIDED = re.compile(rf"{_LONE.pattern}|\$(?![\w({{\[?@*#$!'\"-])")
+"""Braces, which come before a value is divided, and a `$` that is no more: behind one bash divides nothing."""
 _BRACED_NAME = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _LISTED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\[(@|0|[1-9][0-9]{0,3})\]\}")
 _LIVE = re.compile(r"\\.|\$[(\[{]|`|[<>]\(", re.DOTALL)
 _BACKTICKS = re.compile(r"`((?:\\.|[^`\\])*)`", re.DOTALL)
 _ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\[.*\])?\+?=", re.DOTALL)
-_HOME = re.compile(r"(\A|.*[=:{,])~([^/~:]*)\Z", re.DOTALL).match
-"""What ends with a `~` that is a home unless something quoted or expanded stands before the next `/`."""
 _PARAMETER = re.compile(r"#?([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-])(?:\[([^\]]*)\])?")
 _LITERAL_SUBSCRIPT = re.compile(r"[@*]|\"[@*]\"|-?\d+")
 _LITERAL_SLICE = re.compile(r":\s*-?\d+\s*(?::\s*-?\d+\s*)?\}")
@@ -61,24 +61,17 @@ def glance(text: str) -> Word | None:
     return constant(inner if inner.isascii() else quoting.decoded(inner))
 
 
-def _held(text: str) -> str:
-    """Return bare text behind which something quoted or expanded stands: no home is there, whatever that is."""
-    found = _HOME(text)
-    if found is None:
-        return text
-    mark = ONE if re.search("[{},]", text) else r"\~"
-    return f"{found[1]}{mark}{found[2]}"
-
-
 class Scanner:
     """Reads words out of one source text."""
 
-    __slots__ = ("at", "buffer", "end", "fields", "held", "host", "opened", "splits", "text")
+    __slots__ = ("at", "buffer", "divides", "end", "fields", "first", "held", "host", "opened", "splits", "text")
 
     def __init__(self, host: Host) -> None:
         self.host = host
         self.text = host.source
         self.opened: re.Match[str] | None = None
+        self.divides: bool | None = None
+        """Whether it is sure how values divide the word; None until that is asked."""
         self.fields: list[str] = []
         self.buffer: list[str] = []
 
@@ -89,7 +82,7 @@ class Scanner:
 
     def output(self, printed: str, inside: bool, source: str) -> list[Word]:
         """Return the words that a substitution becomes which `source` is, in quotes (`inside`) or not."""
-        self.at = self.end = len(self.text)
+        self.first = self.at = self.end = len(self.text)
         self.splits, self.held = True, inside
         self._printed(printed, inside)
         self._break()
@@ -97,6 +90,8 @@ class Scanner:
 
     def _expanded(self, source: str) -> list[Word]:
         """Return the words of the fields, their braces expanded."""
+        if "~" in source and quoting.is_home_unsure(source):
+            return [quoting.unknown(quoting.decoded(source))]
         if len(self.fields) == 1 and "{" not in self.fields[0]:
             return [self._finish(self.fields[0], source)]
         try:
@@ -143,7 +138,8 @@ class Scanner:
     # ---- scanning ----
 
     def _scan(self, start: int, end: int, *, splits: bool) -> None:
-        self.at, self.end, self.splits = start, end, splits
+        self.first = self.at = start
+        self.end, self.splits, self.divides = end, splits, None
         self.opened = _OPENING.search(self.text, start, end) if splits else None
         self.fields = []
         self.buffer = []
@@ -153,7 +149,7 @@ class Scanner:
             if run is not None:
                 text = run[0].replace(BRACE, "{")
                 self.at = run.end()
-                self.buffer.append(_held(text) if "~" in text and self.at < self.end else text)
+                self.buffer.append(quoting.homeless(text) if "~" in text and self.at < self.end else text)
                 continue
             _STEPS.get(self.text[self.at], Scanner._odd)(self)
         self._break()
@@ -275,7 +271,7 @@ class Scanner:
     def _dollar_quote(self, quote: str, inside: bool) -> None:
         ansi = _ANSI.match(self.text, self.at, self.end) if quote == "'" and not inside else None
         if ansi is not None:
-            self.buffer.append(quoting.quoted(quoting.ansi(ansi[1])))
+            self.buffer.append(quoting.quoted(quoting.ansi(ansi[1].replace(BRACE, "{"))))
             self.held = True
             self.at = ansi.end()
             return
@@ -315,6 +311,11 @@ class Scanner:
 
     def _split(self, text: str) -> None:
         parts = re.split(r"[ \t\n]+", text)
+        if len(parts) > 1 and self.divides is None:
+            self.divides = _UNDIVIDED.search(self.text, self.first, self.end) is None
+        if len(parts) > 1 and not self.divides:
+            self.buffer.append(MANY)
+            return
         for number, part in enumerate(parts):
             if number:
                 self._break()

@@ -61,6 +61,8 @@ _SAFE_OPTIONS = frozenset({"errexit", "errtrace", "functrace", "nounset", "pipef
 _READ_VALUED = "adinNptu"
 _MAPFILE_VALUED = "dnOsuCc"
 _ATTRIBUTES = frozenset("rluciaA")
+_DECLARES, _EXPORTS = frozenset("aAgiIlnrtux"), frozenset("aAn")
+"""Options with which `declare` and its kin set variables: with others they list something, or fail."""
 _UNKNOWN_NAME = "a variable is set whose name is not constant"
 
 
@@ -231,24 +233,27 @@ def _runs_text(words: Words, state: State, opaque: Opaque) -> None:
 
 
 def _declare(words: Words, state: State, opaque: Opaque, *, export: bool = False, flags: str = "") -> None:
+    named = []
     for word in words:
-        if word.kind is CONST and word.text[:1] in "-+" and word.text[1:].isalpha():
+        if word.kind is not CONST or word.text[:1] not in {"-", "+"}:
+            named.append(word)
+        elif word.text != "--":
             flags += word.text[1:]
-    if "p" in flags or "f" in flags or "F" in flags:
-        return
+    sure = (_EXPORTS if export else _DECLARES).issuperset(flags)
     if "i" in flags:
         opaque("a variable with `-i` evaluates what is put into it, which may run something")
     if "n" in flags and not export:
         opaque("a variable becomes another name for a variable, or for a subscript that is evaluated")
         state.taint_all("a variable becomes another name for a variable")
-    for word in words:
-        if not (word.kind is CONST and word.text[:1] in "-+" and word.text[1:].isalpha()):
-            _declared(word, state, opaque, exported=export or "x" in flags)
-            if set(flags) & _ATTRIBUTES:
-                name = (word.text if word.kind is CONST else word.prefix).split("=")[0].rstrip("+")
-                if _NAME(name):
-                    state.fixed |= {name}
-                    state.bind(name, None)
+    for word in named:
+        if not sure and "=" not in word.text:
+            continue
+        _declared(word, state, opaque, exported=export or "x" in flags)
+        if not sure or set(flags) & _ATTRIBUTES:
+            name = (word.text if word.kind is CONST else word.prefix).split("=")[0].rstrip("+")
+            if _NAME(name):
+                state.fixed |= {name}
+                state.bind(name, None)
 
 
 def _declared(word: Word, state: State, opaque: Opaque, *, exported: bool) -> None:
