@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.proxied import POLICYD, Scene
+from tests.proxied import POLICYD, Listener, Scene
 
 OPTIONS = [
     {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
@@ -85,12 +85,9 @@ class Daemon:
 
 
 @dataclass
-class Peer:
+class Peer(Listener):
     """An embedder on a connected descriptor."""
 
-    fd: int
-    seen: list[dict[str, Any]] = field(default_factory=list)
-    rest: bytes = b""
     count: int = 0
 
     def greet(self, *, person: bool = False, cwd: str = "/work", **hello: object) -> Peer:
@@ -128,25 +125,6 @@ class Peer:
     def ask(self, command: str, **more: str) -> Any:
         """Ask for permission to run a command; return the result."""
         return self.call("session/request_permission", params(command, **more))
-
-    def receive(self, seconds: float = 20.0) -> dict[str, Any]:
-        """Return the next message; fails at the end."""
-        while b"\n" not in self.rest:
-            assert select.select([self.fd], [], [], seconds)[0], f"nothing came; before: {self.seen[-3:]}"
-            data = os.read(self.fd, 1 << 16)
-            assert data, "the daemon closed the connection"
-            self.rest += data
-        line, _, self.rest = self.rest.partition(b"\n")
-        message: dict[str, Any] = json.loads(line)
-        self.seen.append(message)
-        return message
-
-    def until(self, **wanted: object) -> dict[str, Any]:
-        """Return the next message that has these top-level members; None: it has not."""
-        while True:
-            message = self.receive()
-            if all(message.get(name) == value for name, value in wanted.items()):
-                return message
 
     def ended(self) -> bool:
         """Say whether the daemon closed the connection, reading what is left."""

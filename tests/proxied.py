@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -65,24 +66,19 @@ class Scene:
 
 
 @dataclass
-class Client:
-    """Speaks ACP with a started proxy, one message at a time."""
+class Listener:
+    """Reads messages from what a descriptor leads to, one a line."""
 
-    process: subprocess.Popen[bytes]
+    fd: int
     seen: list[dict[str, Any]] = field(default_factory=list)
     rest: bytes = b""
 
-    def send(self, message: Mapping[str, object]) -> None:
-        """Send one message."""
-        assert self.process.stdin
-        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
-
-    def receive(self) -> dict[str, Any]:
+    def receive(self, seconds: float = 60.0) -> dict[str, Any]:
         """Return the next message; fails at the end."""
-        assert self.process.stdout
         while b"\n" not in self.rest:
-            data = os.read(self.process.stdout.fileno(), 1 << 16)
-            assert data, "the proxy closed its output"
+            assert select.select([self.fd], [], [], seconds)[0], f"nothing came; before: {self.seen[-3:]}"
+            data = os.read(self.fd, 1 << 16)
+            assert data, f"it ended; before: {self.seen[-3:]}"
             self.rest += data
         line, _, self.rest = self.rest.partition(b"\n")
         message: dict[str, Any] = json.loads(line)
@@ -90,11 +86,26 @@ class Client:
         return message
 
     def until(self, **wanted: object) -> dict[str, Any]:
-        """Return the next message that has these top-level members."""
+        """Return the next message that has these top-level members; None: it has not."""
         while True:
             message = self.receive()
             if all(message.get(name) == value for name, value in wanted.items()):
                 return message
+
+
+class Client(Listener):
+    """Speaks ACP with a started proxy, one message at a time."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        """Read what the proxy prints."""
+        assert process.stdout
+        super().__init__(process.stdout.fileno())
+        self.process = process
+
+    def send(self, message: Mapping[str, object]) -> None:
+        """Send one message."""
+        assert self.process.stdin
+        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
     def open(self, cwd: Path) -> None:
         """Do `initialize` and `session/new`."""
