@@ -27,7 +27,7 @@ from policyd.cli.init.recipes import CLIENTS, Recipe
 from policyd.cli.saying import give, say
 from policyd.storage import places
 from policyd.storage.places import Places
-from policyd.storage.private import make_directory
+from policyd.storage.private import make_directory, write_whole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,11 +85,9 @@ def write_preset(name: str, where: Places) -> int:
     path = os.path.join(where.user_policies, f"{name}.toml")
     make_directory(where.user_policies)
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        write_whole(path, presets.text(name).replace(presets.SCHEMA_HERE, presets.SCHEMA_ABOVE).encode())
     except FileExistsError:
         return failed("init", f"{path} is there already and was left as it is")
-    with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
-        opened.write(presets.text(name).replace(presets.SCHEMA_HERE, presets.SCHEMA_ABOVE))
     write_schema(os.path.join(where.config, presets.SCHEMA))
     say(f"wrote {path}; `policyd check` validates it, `policyd status` shows what is in force")
     return 0

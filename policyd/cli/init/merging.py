@@ -15,10 +15,11 @@ import json
 import os
 import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from policyd.cli.init.recipes import dumped
-from policyd.storage.private import make_directory
+from policyd.storage.private import make_directory, write_whole
 
 
 class MergeError(Exception):
@@ -95,14 +96,10 @@ def keep(target: str, old: bytes) -> str:
     number = 0
     while True:
         path = f"{target}.before-policyd{f'.{number}' if number else ''}"
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        except FileExistsError:
-            number += 1
-            continue
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(old)
-        return path
+        with suppress(FileExistsError):
+            write_whole(path, old)
+            return path
+        number += 1
 
 
 def replace(target: str, text: str, mode: int) -> None:
