@@ -24,7 +24,7 @@ from policyd.audit import rebuild
 from policyd.audit.rebuild import Undecidable
 from policyd.cli import loading
 from policyd.cli.audit.filters import Record
-from policyd.cli.shapes import listed, table, texts
+from policyd.cli.shapes import table, texts
 from policyd.model import Action, Agent, Context, Decision, Effect, Mode, Request, Workspace
 from policyd.policy import Policy, PolicySource, Rule
 from policyd.storage.filesystem import RealFilesystem
@@ -111,8 +111,7 @@ class Replayer:
         said = table(record.get("agent"))
         name, version, short = (str(said.get(key) or "") for key in ("name", "version", "profile"))
         agent = Agent(name, version, short, (profiles.named(short) or profiles.generic()).family)
-        labels = {name: str(value) for name, value in table(record.get("labels")).items()}
-        certain = {name: labels[name] for name in map(str, listed(record.get("managed_labels"))) if name in labels}
+        labels, certain = labels_of(record)
         return Context(
             workspace=self.workspace(case, policy),
             now=case.now,
@@ -195,6 +194,12 @@ def cases(records: Iterable[Record]) -> Iterator[Case | tuple[Record, str]]:
                 yield case(record)
             except Undecidable as error:
                 yield record, str(error)
+
+
+def labels_of(record: Record) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the labels a record holds, and which of them are managed."""
+    labels = {name: str(value) for name, value in table(record.get("labels")).items()}
+    return labels, {name: labels[name] for name in texts(record.get("managed_labels")) if name in labels}
 
 
 def mode(agent: Agent, name: object) -> Mode | None:

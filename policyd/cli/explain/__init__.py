@@ -20,6 +20,7 @@ from policyd.actions import Evidence
 from policyd.audit.rebuild import Undecidable
 from policyd.authorizer import Authorizer, Claims
 from policyd.cli import colour, loading, options, shapes
+from policyd.cli.audit.cases import labels_of
 from policyd.cli.audit.replay import said
 from policyd.cli.decide import opened, replaying, source
 from policyd.cli.ending import DONE, UsageError, complain
@@ -125,8 +126,7 @@ def recorded(past: asked.Past, args: argparse.Namespace) -> Explained:
 
 def claimed(record: Mapping[str, object], claims: Claims, args: argparse.Namespace) -> Claims:
     """Return what was claimed when a request was recorded; what options say, and managed labels of today, go first."""
-    labels = {name: str(value) for name, value in shapes.table(record.get("labels")).items()}
-    managed = {name: labels[name] for name in shapes.texts(record.get("managed_labels")) if name in labels}
+    labels, managed = labels_of(record)
     return replace(
         claims,
         labels={**claims.labels, **labels, **dict(args.label)},
