@@ -87,7 +87,9 @@ def tried(args: argparse.Namespace, old: Policy, new: Policy, here: Places) -> C
 
 def lines(found: Changes, old: Policy, new: Policy) -> Iterator[str]:
     """Yield the answer for people."""
-    yield "; ".join(f"{name} {each.revision}, {rules(each)}" for name, each in (("old", old), ("new", new)))
+    yield "; ".join(
+        f"{name} {each.revision}, {counted(len(each.rules), 'rule')}" for name, each in (("old", old), ("new", new))
+    )
     differ = found.comparison
     yield from (f"  - {rule.ref.effect.word:5} {placed(rule.ref)}" for rule in differ.removed)
     yield from (f"  + {rule.ref.effect.word:5} {placed(rule.ref)}" for rule in differ.added)
@@ -103,11 +105,6 @@ def lines(found: Changes, old: Policy, new: Policy) -> Iterator[str]:
     if not found.loosenings and not found.proved:
         yield from (f"  not told by the texts: {why}" for why in differ.suspects)
     yield method(found)
-
-
-def rules(policy: Policy) -> str:
-    """Return how many rules a policy has."""
-    return counted(len(policy.rules), "rule")
 
 
 def placed(ref: RuleRef) -> str:
@@ -133,8 +130,7 @@ def said(decision: Decision) -> str:
 def verdict(found: Changes) -> str:
     """Return the answer in one line."""
     if found.loosenings:
-        count = len(found.loosenings)
-        return f"NEW is looser, in {count} way{'s' if count > 1 else ''} shown above"
+        return f"NEW is looser, in {counted(len(found.loosenings), 'way')} shown above"
     if found.comparison.same:
         return "NEW decides as OLD does"
     return "NEW is not looser" if found.proved else "NEW was not seen to be looser"

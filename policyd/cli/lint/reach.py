@@ -24,7 +24,8 @@ def check(review: Review) -> None:
     """Note every rule and default that can never decide."""
     for rule in review.policy.rules:
         if rule.void:
-            review.warn("void", rule.ref, f"it does not count: {rule.void}", cure_of_void(rule), key="effect")
+            write = cure_of_void(rule.void, ", or move the rule to your own policy")
+            review.warn("void", rule.ref, f"it does not count: {rule.void}", write, key="effect")
         elif not expired(review, rule):
             swallowed(review, rule)
             outranked(review, rule)
@@ -37,15 +38,11 @@ def check(review: Review) -> None:
     outranked_defaults(review)
 
 
-TRUST = "run `policyd trust` in the project"
-ADMINISTRATOR = "remove it, or ask whoever keeps the managed policy"
-
-
-def cure_of_void(rule: Rule) -> str:
-    """Say what to do about a rule that does not count."""
-    if "trusted" in rule.void:
-        return f"{TRUST}, or move the rule to your own policy"
-    return ADMINISTRATOR
+def cure_of_void(void: str, other: str = "") -> str:
+    """Say what to do about what does not count; `other`: what else helps where trust is missing."""
+    if "trusted" in void:
+        return f"run `policyd trust` in the project{other}"
+    return "remove it, or ask whoever keeps the managed policy"
 
 
 def expired(review: Review, rule: Rule) -> bool:
@@ -225,15 +222,15 @@ def void_defaults(review: Review, parsed: Parsed) -> None:
     void = review.policy.lock.voids(source.layer, trusted=trusted)
     if not void:
         return
-    cure = TRUST if "trusted" in void else ADMINISTRATOR
+    write = cure_of_void(void)
     for key, word in shapes.table(parsed.raw.get("defaults")).items():
         if word == Effect.ALLOW.word:
-            review.warn_top("void", parsed, f"defaults.{key}", f"`{key}` = allow does not count: {void}", cure)
+            review.warn_top("void", parsed, f"defaults.{key}", f"`{key}` = allow does not count: {void}", write)
     for number, block in parsed.defaults:
         if block["effect"] == Effect.ALLOW.word:
             line = parsed.line("default", number)
             key = f"{source.name}:{line}"
-            review.warn_top("void", parsed, "default", f"the `[[default]]` at {key} does not count: {void}", cure)
+            review.warn_top("void", parsed, "default", f"the `[[default]]` at {key} does not count: {void}", write)
 
 
 def outranked_defaults(review: Review) -> None:
