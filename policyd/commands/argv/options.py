@@ -3,7 +3,8 @@
 Rules of this module:
 
 1. The notation of an option is `-o|--output=edit`: spellings joined by `|`, then what the value is. `[=data]` is a
-   value that only counts when glued on (`[=number]`: a number may be the next word too), `=data+read` two values. A
+   value that only counts when glued on (`[=number]`: a number may be the next word too; `[=commit]`: what is no option
+   may), `=data+read` two values. A
    final `!` says that the option makes the program write or run something; `=edit`, `=delete`, `=run` and `=code` say
    so by themselves. A final `?` says that it only reads what nobody named (behind links, from a list). `-#` stands for
    a number used as an option (`head -20`).
@@ -294,14 +295,16 @@ class _Reader(Struct):
         return table.get(name) or table.get(other), True
 
     def _next(self, option: Option) -> Word | None:
-        if self.at >= len(self.words) or not (option.takes_next or self._number(option, self.words[self.at])):
+        if self.at >= len(self.words) or not (option.takes_next or self._optional(option, self.words[self.at])):
             return None
         self.at += 1
         return self.words[self.at - 1]
 
     @staticmethod
-    def _number(option: Option, word: Word) -> bool:
-        """Say whether `word` is the number that `make -j 4` takes."""
+    def _optional(option: Option, word: Word) -> bool:
+        """Say whether `word` is the number that `make -j 4` takes, or the commit of `vitest --changed main`."""
+        if option.value == "commit":
+            return not may_be_option(word)
         return option.value == "number" and word.kind is CONST and word.text.isdigit()
 
     def _valued(self, word: Word, head: str) -> bool:

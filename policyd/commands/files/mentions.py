@@ -40,7 +40,7 @@ _REMOTE = re.compile(
 
 _QUOTES = re.compile(r"[\"'`]").search
 _CALLS = re.compile(r"[\w.]\(\s*[\"'`]|\A\.[a-z]+\s").search
-_STRINGS = re.compile(r"([\"'`])(?:/(?=\.\w))?((?:\.\.?/)*\.?\w[\w./+@-]*)\1").findall
+_STRINGS = re.compile(r"([\"'`])(?:[<>+]{1,3}|/(?=\.\w))?((?:\.\.?/)*\.?\w[\w./+@-]*)\1").findall
 _ROOTED = re.compile(r"([\"'`])(~(?:/[\w.@+-]+)+/?|(?:/[\w.@+-]+){2,}/?)\1").findall
 _TOPS = frozenset(
     """

@@ -29,8 +29,8 @@ _HANDS_ON = frozenset({"yarn"})
 """Programs (yarn, pnpm) that hand every word behind the name of a script to it."""
 
 _LINT = re.compile(r"--|-[DWAF][\w:-]*|--(?:deny|warn|allow|forbid)(?:=[\w:-]+)?|[A-Za-z][\w:-]*").fullmatch
-_EXPANDS = re.compile(r"[$`]")
-"""What older runners of scripts put between double quotes only, where a shell expands it."""
+_EXPANDS = re.compile(r"[$`]|\\[\"\\]|\\\Z")
+"""What a shell expands between double quotes, which are all that older runners of scripts put, or what ends them."""
 _TEST_PATH = re.compile(r"(?!/|.*\.\.)[\w./-]*(?:/|\.py)[\w./:\[\]-]*").fullmatch
 
 
