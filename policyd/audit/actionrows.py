@@ -37,14 +37,16 @@ def action_row(action: Action) -> Row:
             row["splits"] = [list(pair) for pair in action.tool.splits]
     if action.args is not None and action.tool:
         row["input"] = action.args
-    if action.opaque:
-        row["opaque"] = action.opaque
-    if action.escalate:
-        row["escalate"] = action.escalate
-    if action.guarded:
-        row["guarded"] = action.guarded
+    add_said(row, action, "opaque", "escalate", "guarded")
     add_standing(row, action)
     return row
+
+
+def add_said(row: Row, source: Action | PathRef | SimpleCommand, *names: str) -> None:
+    """Add those of some fields that say anything, each under its own name."""
+    for name in names:
+        if value := getattr(source, name):
+            row[name] = list(value) if isinstance(value, tuple) else value
 
 
 def in_order(kinds: Collection[str]) -> list[str]:
@@ -56,20 +58,14 @@ def add_standing(row: Row, action: Action) -> None:
     """Add what is unusual about where and how an action would happen."""
     if action.cwd and not action.cwd_inside:
         row["cwd_outside"] = True
-    if action.strays:
-        row["strays"] = list(action.strays)
+    add_said(row, action, "strays")
     if action.within:
         row["within"] = [None if ref is None else add_path({}, ref) for ref in action.within]
     if action.carrier is not None:
         row["carrier"] = action.carrier
     if action.mode:
         row["mode"] = {"name": action.mode.name, "asking": action.mode.asking, "unsafe": action.mode.unsafe}
-    if action.idle:
-        row["idle"] = True
-    if action.mcp:
-        row["mcp"] = True
-    if action.doubtful:
-        row["doubtful"] = True
+    add_said(row, action, "idle", "mcp", "doubtful")
 
 
 def add_path(row: Row, ref: PathRef) -> Row:
@@ -83,16 +79,7 @@ def add_path(row: Row, ref: PathRef) -> Row:
         row["reach"] = ref.reach.value
     if not ref.inside:
         row["outside"] = True
-    if ref.glob:
-        row["glob"] = True
-    if ref.folded:
-        row["folded"] = True
-    if ref.skips_hidden:
-        row["skips_hidden"] = True
-    if ref.endings:
-        row["endings"] = list(ref.endings)
-    if ref.filled_from:
-        row["filled_from"] = list(ref.filled_from)
+    add_said(row, ref, "glob", "folded", "skips_hidden", "endings", "filled_from")
     return row
 
 
@@ -112,18 +99,14 @@ def add_command(row: Row, command: SimpleCommand, cwd: Sequence[str] = ()) -> Ro
     for name in ("env", "taint"):
         if items := getattr(command, name):
             row.update(assigned(name, items))
-    row.update({name: list(words) for name in ("via", "behind") if (words := getattr(command, name))})
+    add_said(row, command, "via", "behind")
     if command.texts:
         row["texts"] = [list(words) for words in command.texts]
     if command.cwd != tuple(cwd):
         row["runs_in"] = list(command.cwd)
-    for name in ("tainted", "fed", "chdir"):
-        if value := getattr(command, name):
-            row[name] = value
+    add_said(row, command, "tainted", "fed", "chdir", "strict_only")
     if command.idle:
         row["idle_command"] = True
-    if command.strict_only:
-        row["strict_only"] = True
     add_nested(row, command)
     return row
 
