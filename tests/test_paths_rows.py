@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from policyd.model import Effect, Filesystem, PathRef, Reach, Truth, Workspace
+from policyd.model import EFFECTS, Effect, Filesystem, PathRef, Reach, Truth, Workspace
 from policyd.paths import OpaquePath, PathPattern, PatternError, open_workspace, ref
 from policyd.storage.filesystem import RealFilesystem
 from tests.fakes import FakeFilesystem
 
 Row = dict[str, object]
 ROWS: list[Row] = json.loads((Path(__file__).parent / "data/paths/rows.json").read_text())
-WORDS = {"allow": Effect.ALLOW, "ask": Effect.ASK, "deny": Effect.DENY}
 HOME = "/home/dev"
 
 
@@ -90,7 +89,7 @@ def _answer(row: Row, scratch: Path) -> str:
         return "error"
     paths = [*_words(row, "paths"), *(["/home/dev/app/src" + "/x" * _number(row, "deep")] if "deep" in row else [])]
     reach = Reach.CONTENT if row["operation"] in {"delete", "move", "search"} else Reach.ENTRY
-    effects = [_effect(scene, scene.here(path), reach, WORDS[str(row["default"])]) for path in paths]
+    effects = [_effect(scene, scene.here(path), reach, EFFECTS[str(row["default"])]) for path in paths]
     return max(effects, default=Effect.ASK).word
 
 

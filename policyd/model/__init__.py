@@ -28,6 +28,7 @@ from policyd.model.shell import (
 )
 from policyd.model.words import (
     EFFECT_WORDS,
+    EFFECTS,
     EMPTY,
     KINDS,
     MEMORY,
@@ -44,6 +45,7 @@ from policyd.model.words import (
 __all__ = [
     "BELOW",
     "CONST",
+    "EFFECTS",
     "EFFECT_WORDS",
     "EMPTY",
     "GLOB",

@@ -62,6 +62,7 @@ class Layer(IntEnum):
 
 
 EFFECT_WORDS = ("allow", "ask", "deny")
+EFFECTS = dict(zip(EFFECT_WORDS, Effect, strict=True))
 LAYER_WORDS = ("project", "user", "managed")
 
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct, field
 
 from policyd.digest import sha256
-from policyd.model import KINDS, Effect, Filesystem, Layer, RuleRef
+from policyd.model import EFFECTS, KINDS, Effect, Filesystem, Layer, RuleRef
 from policyd.policy.blocks import Table, examples_of, is_kind, normal
-from policyd.policy.compile import EFFECTS, Compiler
+from policyd.policy.compile import Compiler
 from policyd.policy.errors import Mistake, PolicyError, listed
 from policyd.policy.kept import Shelf, recalled
 from policyd.policy.layers import Entry, LayerDefaults, Lock, merged

@@ -46,7 +46,6 @@ Pattern = TypeVar("Pattern")
 Value = TypeVar("Value")
 Report = Callable[[Mistake], None]
 NO_SETS = Sets()
-EFFECTS = {effect.word: effect for effect in Effect}
 TIGHTENS = frozenset({Place.STRICT, Place.EXCEPT})
 HOME = re.compile(r"~|\$HOME").search
 VARIABLE = re.compile(r"(?:\*|[A-Za-z_][A-Za-z0-9_]*(?:\[[^]]*\])?)(?:=|\Z)")

@@ -20,8 +20,7 @@ from policyd.cli.audit.filters import Record, chosen, wanted
 from policyd.cli.ending import counted
 from policyd.cli.saying import say_or_tell, shown
 from policyd.cli.shapes import listed, values
-from policyd.model import Effect
-from policyd.policy.compile import EFFECTS
+from policyd.model import EFFECTS, Effect
 
 LOOKED = "rests on what a directory holds now"
 

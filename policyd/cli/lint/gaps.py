@@ -13,9 +13,8 @@ from policyd.cli import shapes
 from policyd.cli.findings import Review
 from policyd.cli.trials.standins import kind_of, written
 from policyd.cli.trials.trial import suited
-from policyd.model import Effect, Role
+from policyd.model import EFFECTS, Effect, Role
 from policyd.policy import Diagnostic, Rule
-from policyd.policy.compile import EFFECTS
 from policyd.policy.conditions import UrlCondition
 from policyd.policy.errors import nearest
 from policyd.policy.read import Parsed
