@@ -42,6 +42,7 @@ from policyd.cli.trials.tree import Tree, reserved
 from policyd.model import Layer
 from policyd.policy import Policy, PolicyError, PolicySource, load
 from policyd.policy.build import example_mistake
+from policyd.policy.file import as_several
 from policyd.policy.lines import Locator
 from policyd.policy.wording import in_words
 
@@ -65,12 +66,7 @@ class SuiteError(Exception):
         super().__init__("\n".join(problems))
 
 
-def as_list(value: object) -> object:
-    """Read one thing as a list of one."""
-    return [value] if isinstance(value, str | dict) else value
-
-
-Texts = Annotated[list[str], BeforeValidator(as_list)]
+Texts = Annotated[list[str], BeforeValidator(as_several)]
 
 
 class Table(BaseModel):
@@ -97,7 +93,7 @@ class CaseTable(Table):
     """`[[case]]`: requests and what must be decided of each."""
 
     name: str = ""
-    request: Annotated[list[Any], BeforeValidator(as_list)] = Field(default_factory=list)
+    request: Annotated[list[Any], BeforeValidator(as_several)] = Field(default_factory=list)
     transcript: str = ""
     effect: Literal["allow", "ask", "deny"]
     rule: str = ""

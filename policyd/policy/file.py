@@ -101,7 +101,7 @@ class ExampleTable(Block):
     mode: Text | None = None
 
 
-def as_examples(value: object) -> object:
+def as_several(value: object) -> object:
     """Read one text or table as a list of one."""
     return [value] if isinstance(value, str | dict) else value
 
@@ -109,7 +109,7 @@ def as_examples(value: object) -> object:
 Examples = Annotated[
     list[Any],
     Field(min_length=1),
-    BeforeValidator(as_examples),
+    BeforeValidator(as_several),
     WithJsonSchema(
         {
             "anyOf": [
