@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.agents.launch import MODULES, node
+from tests.proxied import Listener
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
@@ -103,15 +104,16 @@ class House:
         return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-@dataclass
-class Talk:
+class Talk(Listener):
     """One client's conversation with what it started."""
 
-    process: subprocess.Popen[bytes]
-    blank_lines: bool = False
-    asked: list[str] = field(default_factory=list)
-    """Titles of what reached the client as a question."""
-    rest: bytes = b""
+    def __init__(self, process: subprocess.Popen[bytes], *, blank_lines: bool) -> None:
+        """Listen to what was started."""
+        assert process.stdout
+        super().__init__(process.stdout.fileno())
+        self.process, self.blank_lines = process, blank_lines
+        self.asked: list[str] = []
+        """Titles of what reached the client as a question."""
 
     def say(self, **message: object) -> None:
         """Send one message."""
@@ -119,22 +121,11 @@ class Talk:
         end = b"\n\n" if self.blank_lines else b"\n"
         self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + end)
 
-    def hear(self) -> dict[str, Any]:
-        """Return the next message; fails at the end."""
-        assert self.process.stdout
-        while b"\n" not in self.rest:
-            data = os.read(self.process.stdout.fileno(), 1 << 16)
-            assert data, f"it ended: {self.process.stderr.read().decode() if self.process.stderr else ''}"
-            self.rest += data
-        line, _, self.rest = self.rest.partition(b"\n")
-        message: dict[str, Any] = json.loads(line)
-        return message
-
     def answer(self, ident: int) -> dict[str, Any]:
         """Return the result of request `ident`; say yes once to whatever is asked meanwhile."""
         told: dict[str, Any] = {}
         while True:
-            message = self.hear()
+            message = self.receive()
             if message.get("method") == "session/request_permission":
                 self.asked.append(message["params"]["toolCall"]["title"])
                 once = next(one["optionId"] for one in message["params"]["options"] if one["kind"] == "allow_once")
@@ -178,4 +169,4 @@ def start(words: Sequence[str], env: Mapping[str, str], cwd: Path, *, blank_line
     """Start what a client would."""
     pipe = subprocess.PIPE
     process = subprocess.Popen(list(words), env=dict(env), cwd=cwd, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0)
-    return Talk(process, blank_lines)
+    return Talk(process, blank_lines=blank_lines)
