@@ -40,7 +40,7 @@ from policyd.commands.nested.wrapper_table import (
 )
 from policyd.model import CONST, UNKNOWN, Assignment, Word
 
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=(.*)", re.DOTALL)
 _LOADER = re.compile(r"ld(?:-linux.*|-musl.*|64)?\.so(?:\.\d+)*").fullmatch
 _WORDS = frozenset({"time", "coproc"})
 """Wrappers that are words of the shell."""
@@ -137,7 +137,7 @@ def _command(name: str, spec: Wrapper, rest: Words, place: Word | None, trims: b
     env: list[Assignment] = []
     if name in _WORDS:
         rest = _braced(rest)
-    while spec.assigns and rest and (pair := _assignment(rest[0])) is not None:
+    while spec.assigns and rest and (pair := _assignment(rest[0], more=name in _WORDS)) is not None:
         env.append(pair)
         rest = rest[1:]
     rest = rest[spec.skip :]
@@ -169,12 +169,13 @@ def _braced(rest: Words) -> Words:
     return rest
 
 
-def _assignment(word: Word) -> Assignment | None:
+def _assignment(word: Word, *, more: bool) -> Assignment | None:
+    """Return what `name=value` sets, or `name+=value` where `more` is said."""
     text = word.text if word.kind is CONST else word.prefix
     found = _ASSIGNMENT.fullmatch(text) if "=" in text else None
-    if found is None:
+    if found is None or (found[2] and not more):
         return None
-    value = constant(found[2]) if word.kind is CONST else Word(word.text, UNKNOWN)
+    value = constant(found[3]) if word.kind is CONST and not found[2] else Word(word.text, UNKNOWN)
     return Assignment(found[1], value, exported=True)
 
 

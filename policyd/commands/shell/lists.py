@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from policyd.commands.lexing.run import SHOWN
 from policyd.commands.shell import redirects
 from policyd.commands.shell.redirects import REDIRECTS
-from policyd.commands.shell.statements import call, command, conditional, declaration
+from policyd.commands.shell.statements import call, command, conditional, declaration, statement_assignment
 from policyd.commands.shell.words import Scanner
 from policyd.commands.state import Pair, builtins, then
 from policyd.model import MOVERS
@@ -239,4 +239,6 @@ _REDIRECTED: dict[str, Callable[[Reader, Node, list[Node]], Pair]] = {
     "pipeline": joined,
     "test_command": conditional,
     "unset_command": declaration,
+    "variable_assignment": statement_assignment,
+    "variable_assignments": statement_assignment,
 }

@@ -85,8 +85,11 @@ def _parts(source: str, node: Node) -> tuple[str, list[list[Node]]]:
 def behind(reader: Reader, targets: list[Node], spans: list[Span]) -> list[Span]:
     """Return the places of a command's words with those the tree hung on its redirections."""
     found = list(spans)
+    starts = {start for start, _ in spans}
     for node in targets:
         _before(reader, found, node)
+        if node.end_byte in starts:
+            reader.opaque(f"what touches `{reader.text(node.start_byte, node.end_byte)[:SHOWN]}` may belong to it")
         if node.type != "heredoc_redirect":
             for group in _parts(reader.source, node)[1][1:]:
                 found += reader.spans(group)

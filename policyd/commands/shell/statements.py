@@ -95,7 +95,7 @@ def call(
     more: list[list[Span]] = []
     if spans and reader.source.find("\n", spans[0][0], spans[-1][1]) >= 0:
         spans, *more = _lines(reader, spans)
-    late = _late(reader, spans, assignments) if assignments else []
+    late = _late(reader, spans, assignments, targets) if assignments else []
     argv = tuple(reader.scan(spans))
     env = _environment(reader, assignments, late, prefix=bool(argv)) if assignments else ()
     fed, document = reader.fed, reader.document
@@ -128,9 +128,12 @@ def _lines(reader: Reader, spans: list[Span]) -> list[list[Span]]:
     return lines
 
 
-def _late(reader: Reader, spans: list[Span], assignments: list[tuple[Node, int]]) -> list[Span]:
+def _late(reader: Reader, spans: list[Span], assignments: list[tuple[Node, int]], targets: list[Node]) -> list[Span]:
     """Take assignments from the front of `spans`, where the tree has words."""
-    if spans and reader.source.find("\n", assignments[-1][1], spans[0][0]) >= 0:
+    places = [(node.start_byte, end) for node, end in assignments]
+    places += [(node.start_byte, node.end_byte) for node in targets]
+    parts = itertools.pairwise(sorted(places + spans[:1]))
+    if any(reader.source.find("\n", before[1], behind[0]) >= 0 for before, behind in parts):
         reader.opaque("a line ends inside what the grammar takes for one command")
         for node, end in assignments:
             _assigned(reader, node, end, prefix=False)
@@ -206,7 +209,7 @@ def _assigned(reader: Reader, node: Node, end: int, *, prefix: bool) -> Assignme
     listed = last is not None and last.type == "array"
     items: list[Word] | None = None
     if last is not None and listed:
-        items = reader.scan(reader.spans([item for item in last.children[1:-1] if item.type != "comment"]))
+        items = reader.scan(reader.spans([item for item in reader.children(last)[1:-1] if item.type != "comment"]))
         if "=~" in (written := reader.source[last.start_byte : last.end_byte]) or ":~" in written:  # no home here
             items.append(quoting.unknown(quoting.decoded(written)))
         if _COMPUTED(reader.source, last.start_byte + 1, last.end_byte - 1):
@@ -261,9 +264,12 @@ def _put(text: Text, start: int, end: int, pair: Assignment | None) -> Word:
     return Word(text.text(start, end), UNKNOWN, head)
 
 
-def statement_assignment(reader: Reader, node: Node) -> Pair:
-    """Read `name=value` that stands alone, or several."""
+def statement_assignment(reader: Reader, node: Node, behind: list[Node] | None = None) -> Pair:
+    """Read `name=value` that stands alone, or several; redirections of theirs are expanded last."""
     nodes = [node] if node.type == "variable_assignment" else reader.children(node)
+    if behind:
+        shown = reader.text(node.start_byte, node.end_byte)
+        return call(reader, [], [(child, child.end_byte) for child in nodes], behind, shown)
     for child in nodes:
         _assigned(reader, child, child.end_byte, prefix=False)
     return reader.state.cwd, reader.state.cwd
