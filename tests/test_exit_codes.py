@@ -64,6 +64,8 @@ CODES = """
 2  audit follow                                 nothing was recorded there yet
 2  audit verify                                 nothing was recorded there yet
 2  audit stats --log gone                       nothing was recorded there yet
+2  audit verify --checkpoints gone              gone: No such file
+2  audit verify --log LOG --checkpoints MINE    holds no checkpoint of
 2  audit show -n -1                             `-1` is no number of records
 2  audit show -n 9999999999                     is no number of records
 2  audit suggest --log LOG --min 0              is no number of answers
@@ -80,6 +82,9 @@ CODES = """
 2  decide --prompt nobody                       `nobody` is no prompt; write none, client
 2  decide --policy-digest sha256:0              `sha256:0` is no digest; write sha256:
 2  check gone.toml                              gone.toml: cannot be read
+2  edit                                         there is no policy of yours yet
+2  edit gone/x.toml                             x.toml: No such file
+2  edit x.txt                                   is no policy file
 2  diff gone.toml gone.toml                     gone.toml: cannot be read
 2  diff --managed-old gone.toml MINE MINE       gone.toml: no policy lies here
 2  diff --requests -1 MINE MINE                 `-1` is no number of requests

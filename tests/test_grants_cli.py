@@ -161,7 +161,7 @@ def test_without_a_terminal_nobody_is_there() -> None:
 
 def test_below_more_processes_than_are_looked_at_nobody_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     chain = {pid: (pid - 1, ["sh"]) for pid in range(3, 1000)} | {2: (1, ["policyd", "proxy", "--", "a"])}
-    monkeypatch.setattr(presence, "_has_terminal", lambda: True)
+    monkeypatch.setattr(presence, "has_terminal", lambda: True)
     monkeypatch.setattr(presence, "process", lambda pid: chain[pid])
     for depth, why in ((3, "an agent"), (50, "an agent"), (200, "too many"), (900, "too many")):
         monkeypatch.setattr(os, "getpid", lambda depth=depth: depth)
@@ -169,7 +169,7 @@ def test_below_more_processes_than_are_looked_at_nobody_is_there(monkeypatch: py
 
 
 def test_a_descendant_of_a_proxy_is_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(presence, "_has_terminal", lambda: True)
+    monkeypatch.setattr(presence, "has_terminal", lambda: True)
     assert os.getppid() <= 1 or presence._ancestors(os.getppid())
     monkeypatch.setattr(presence, "_ancestors", lambda pid: [["bash"], ["policyd", "proxy", "--", "a"]])
     assert "an agent under policyd" in presence.refusal()

@@ -42,6 +42,7 @@ COMMANDS = {
     "decide": "decide offline: JSON Lines in, one JSON object a request out",
     "explain": "explain decisions to people: every action and every rule that spoke",
     "check": "validate and lint policy files",
+    "edit": "change a policy file: locked, checked, compared with what was decided, never saved broken",
     "audit": "read the record of what was decided",
     "grants": "see, take back, add and share remembered answers",
     "serve": "the daemon: one policyd for many agents, on a socket or stdio",

@@ -83,6 +83,15 @@ def examine(args: argparse.Namespace, where: Places) -> Report:
         lambda: policies.user(where.user_policies, args.policy),
         lambda: project(args, where),
     )
+    report = loaded(found, mistakes, where)
+    if not args.policy:
+        report.mistakes += settings_mistakes(where)
+    report.warnings = [one for one in warned(report, where, args.cwd or "") if one.name not in args.ignore]
+    return report
+
+
+def loaded(found: Found, mistakes: list[Diagnostic], where: Places) -> Report:
+    """Load what was found and try the examples; `mistakes` are those of the reading."""
     report, fs = Report(found.sources, mistakes, found.notes), RealFilesystem()
     try:
         report.policy = policies.loaded_at(where, found.sources, fs)
@@ -90,13 +99,15 @@ def examine(args: argparse.Namespace, where: Places) -> Report:
         report.mistakes += error.diagnostics
     else:
         report.mistakes += check_examples(report.policy, Machine(where.home, fs, where.tmpdir))
-    if not args.policy:
-        report.mistakes += settings_mistakes(where)
-    if report.policy and not report.mistakes:
-        cwd, now = args.cwd or "", datetime.now(UTC)
-        warnings = lint(report.policy, found.sources, home=where.home, tmpdir=where.tmpdir, now=now, cwd=cwd)
-        report.warnings = [one for one in warnings if one.name not in args.ignore]
     return report
+
+
+def warned(report: Report, where: Places, cwd: str = "") -> list[Finding]:
+    """Return the warnings about what loads."""
+    if report.policy is None or report.mistakes:
+        return []
+    now = datetime.now(UTC)
+    return [*lint(report.policy, report.sources, home=where.home, tmpdir=where.tmpdir, now=now, cwd=cwd)]
 
 
 def settings_mistakes(where: Places) -> list[Diagnostic]:

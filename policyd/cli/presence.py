@@ -15,8 +15,13 @@ from policyd.storage.processes import DEEPEST, process, runs_agent
 
 def refusal() -> str:
     """Return why this process may not loosen anything, empty if a person is there."""
-    if not _has_terminal():
+    if not has_terminal():
         return "this wants a terminal of its own, with a person in front of it"
+    return below_agent()
+
+
+def below_agent() -> str:
+    """Return why this process may be an agent's, empty if none is seen above it."""
     parent, _ = process(os.getpid())
     if parent < 0:
         return "it cannot be seen whether an agent runs this"
@@ -26,7 +31,8 @@ def refusal() -> str:
     return "an agent under policyd may not do this" if any(map(runs_agent, found)) else ""
 
 
-def _has_terminal() -> bool:
+def has_terminal() -> bool:
+    """Say whether this process has a terminal, and is typed to."""
     try:
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
     except OSError:

@@ -6,7 +6,8 @@ Rules of this module:
    removal, could not be told from a log that ends there.
 2. Whoever appends continues from the noted end, not from what the file shows: a changed end stays visible for ever.
    Lines behind the noted end that follow from it are what a dying process wrote last; they count.
-3. A chain proves that a log was not edited by accident or by somebody who does not know it. It is no signature.
+3. A chain proves that a log was not edited by accident or by somebody who does not know it. It is no signature: that
+   all of it was written anew show only the checkpoints that were said elsewhere (`checkpoints`).
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 
@@ -78,6 +79,16 @@ def moment(text: str) -> str:
 def chosen(log: str, want: Wanted) -> Iterator[Record]:
     """Yield the records of all files of a log that are wanted, oldest first."""
     return (record for file in auditchain.log_files(log) for record in records(file) if want(record))
+
+
+def newest(log: str, want: Wanted, count: int) -> list[Record]:
+    """Return the newest `count` records that are wanted, oldest first; no more files are read than needed."""
+    found: list[Record] = []
+    for file in reversed(auditchain.log_files(log)):
+        found = [*deque((one for one in records(file) if want(one)), maxlen=count - len(found)), *found]
+        if len(found) >= count:
+            break
+    return found
 
 
 def records(path: str) -> Iterator[Record]:

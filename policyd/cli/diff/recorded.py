@@ -5,7 +5,7 @@ A record that does not hold what a decision needs (masked, cut) is left out and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
@@ -38,10 +38,17 @@ class Log(Struct):
     heads: tuple[str, ...] = ()
     """Literal heads of the policies that will decide."""
     left_out: int = 0
+    newest: int = 0
+    """How many decisions of an audit log are read, the newest; 0 = all."""
+
+    @property
+    def file(self) -> str:
+        """The file that is written now."""
+        return auditchain.log_path(self.path)
 
     def read(self) -> Iterator[Recorded]:
         """Return every request of the log."""
-        path = auditchain.log_path(self.path)
+        path = self.file
         with open(path, "rb") as file:
             first = filters.parsed(file.readline()) or {}
         return self.of_audit(path) if "schema" in first and "event" in first else self.of_transcript()
@@ -49,7 +56,7 @@ class Log(Struct):
     def of_audit(self, path: str) -> Iterator[Recorded]:
         """Yield the decisions of an audit log as requests."""
         home, tmpdir = self.talk.machine.home, self.talk.machine.tmpdir
-        for record in filters.chosen(path, lambda record: record.get("event") == "decision"):
+        for record in self.decisions(path):
             try:
                 case = cases.case(record)
             except Undecidable:
@@ -57,6 +64,14 @@ class Log(Struct):
                 continue
             space = cases.opened(case.cwd, case.roots, case.sound, home, tmpdir, self.heads)
             yield Recorded(titled(case.request.actions, case.request.title), case.request.actions, space)
+
+    def decisions(self, path: str) -> Iterable[filters.Record]:
+        """Return the decisions among an audit log's records."""
+
+        def decided(record: filters.Record) -> bool:
+            return record.get("event") == "decision"
+
+        return filters.newest(path, decided, self.newest) if self.newest else filters.chosen(path, decided)
 
     def of_transcript(self) -> Iterator[Recorded]:
         """Yield the requests of a transcript."""
