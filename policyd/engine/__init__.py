@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from policyd.engine.bench import Bench
 from policyd.engine.reasons import near, said, said_of_rules
-from policyd.engine.verdicts import UNKNOWN, Verdict, keep, key_of, of_session
+from policyd.engine.verdicts import NONE, Verdict, keep, key_of, of_session
 from policyd.model import Action, Context, Decision, Effect, Filesystem, Judged, Request, Role, Source, Truth
 from policyd.policy import MET_IN_EXAMPLES, Policy, Rule
 
@@ -62,7 +62,7 @@ def decide(
     try:
         held = of_session(policy, context)
         common, own = key_of(request.actions)
-        verdict = held.known.get(common, UNKNOWN).get(own)
+        verdict = held.known.get(common, NONE).get(own)
         if verdict is not None:
             return repeated(verdict, request, policy, grant)
         bench = Bench(policy, context, fs, request.actions)

@@ -52,14 +52,19 @@ class Bench(Struct):
         hits, possible = self.matching(action, self.policy.index)
         if carried:
             hits += [rule for rule in carried if rule not in hits]
-        silent = action.idle or action.role is MENTION
-        if silent:
+        asks_nothing = action.idle or action.role is MENTION
+        if asks_nothing:
             hits = [rule for rule in hits if rule.effect is not ALLOW]
-        defaults = [] if silent else self.ground(action, hits)
+        defaults = [] if asks_nothing else self.ground(action, hits)
         allows = [rule for rule in hits if rule.effect is ALLOW] if hits else hits
         floors = self.floors(action, allows, defaults)
         effects = [*map(effect_of, hits), *map(effect_of, defaults)]
-        if possible or floors or not (effects or silent) or (defaults and not hits and self.partly(action, defaults)):
+        if (
+            possible
+            or floors
+            or not (effects or asks_nothing)
+            or (defaults and not hits and self.partly(action, defaults))
+        ):
             effects.append(ASK)
         judged = Judged(
             action,

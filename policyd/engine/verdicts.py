@@ -34,8 +34,8 @@ LONGEST = 4_096
 APART = frozenset({"args", "within", "origin", "whole"})
 """Fields of an action at which only rules that are not steady, floors, grants and records look."""
 Key = tuple[object, ...]
-Found = tuple[Effect, tuple[RuleRef, ...], tuple[RuleRef, ...], tuple[RuleRef, ...], tuple[str, ...]]
-found = attrgetter("effect", "hits", "possible", "defaults", "floors")
+Judgement = tuple[Effect, tuple[RuleRef, ...], tuple[RuleRef, ...], tuple[RuleRef, ...], tuple[str, ...]]
+judgement = attrgetter("effect", "hits", "possible", "defaults", "floors")
 """What was judged of an action, the action itself apart."""
 JUDGED = [name for name in Action.__struct_fields__ if name not in APART]
 fields = attrgetter(*JUDGED)
@@ -48,7 +48,7 @@ facts = attrgetter(*[name for name in Context.__struct_fields__ if name != "now"
 class Verdict(Struct, frozen=True, gc=False):
     """What was judged of the actions with one key."""
 
-    judged: tuple[Found, ...]
+    judged: tuple[Judgement, ...]
     decision: Decision | None = None
     """What followed for a request that is no menu, where no remembered answer spoke of it."""
 
@@ -64,7 +64,7 @@ class Verdicts(Struct):
     """Actions of all that is known."""
 
 
-UNKNOWN: dict[object, Verdict] = {}
+NONE: dict[object, Verdict] = {}
 """Stands in for a table that is not there; never written to."""
 
 
@@ -103,7 +103,7 @@ def keep(held: Verdicts, common: Key, own: object, judged: tuple[Judged, ...], d
     if held.size > KEPT:
         held.known.clear()
         held.size = size
-    verdict = same(tuple(map(found, judged)), decision and replace(decision, actions=()))
+    verdict = same(tuple(map(judgement, judged)), decision and replace(decision, actions=()))
     held.known.setdefault(common, {})[own] = verdict
 
 
@@ -124,6 +124,6 @@ def lasts(action: Action) -> bool:
 
 
 @lru_cache(1024)
-def same(judged: tuple[Found, ...], decision: Decision | None) -> Verdict:
+def same(judged: tuple[Judgement, ...], decision: Decision | None) -> Verdict:
     """Return one verdict for all that are equal, whatever session and policy they are of: it holds no key."""
     return Verdict(judged, decision)
