@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyd.paths import OpaquePath, open_workspace, ref
+from policyd.paths import OpaquePath, looked_for, open_workspace, ref
 from policyd.storage import filesystem, looks
 from policyd.storage.filesystem import RealFilesystem
 
@@ -208,10 +208,30 @@ def test_a_look_follows_links_out_of_the_directory_once(tree: Path) -> None:
     assert files.contains(str(tree), ("**/outside/none",)) is None
 
 
+BELOW = ["a", "b.x", ".x", "ab", "xa.b", "a.x.b", "c", ""]
+LOOKED_FOR = [
+    "**/*.x", "**/a*", "*b", "**/.x", "a/*", "**/*.x/*", "**/ab/**", "**", "*", "?", "**/[a]b", "**/a?b/*", "**/x*b",
+    "c/**/*.b", "**/*a*", "b.x/.x", "**/c/a*b", "**/.*", "**/a[b]", "**/*.b/ab",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_how_names_begin_and_end_hides_nothing_from_a_look(seed: int, tmp_path: Path) -> None:
+    draw = random.Random(seed)  # noqa: S311 - names of files
+    for _ in range(30):
+        path = tmp_path.joinpath(*(draw.choice(BELOW) for _ in range(3)))
+        path.mkdir(parents=True, exist_ok=True)
+    below = [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")]
+    for pattern in LOOKED_FOR:
+        (each,) = looked_for((pattern,))
+        assert RealFilesystem(steady=True).contains(str(tmp_path), (pattern,)) is any(map(each.tail.matches, below))
+
+
 def test_a_look_sees_where_a_link_leads(tree: Path) -> None:
     (tree.parent / "outside/deep/id_rsa").write_text("")
     (tree / "docs/readme").symlink_to(tree.parent / "outside/deep/id_rsa")
     assert RealFilesystem().contains(str(tree / "docs"), ("**/id_rsa",)) is True
+    assert RealFilesystem().contains(str(tree / "docs"), ("**/deep/id_*",)) is True
 
 
 def test_a_look_is_remembered_for_a_moment_only(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:

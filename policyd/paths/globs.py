@@ -15,7 +15,7 @@ ANYWHERE = "/**"
 """The glob form that stands for a path which may lead anywhere: no allow rule but `/**` covers it."""
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=2_048)
 def segments(form: str) -> tuple[Segment, ...]:
     """Take an absolute glob form apart."""
     return tuple(_segment(name) for name in form.split("/") if name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from msgspec import Struct
 
 from policyd.paths.segments import DEEP, Segment
@@ -22,6 +24,7 @@ class LookedFor(Struct, frozen=True):
         return self.tail.segments[0] is DEEP
 
 
+@lru_cache(1_024)
 def looked_for(names: tuple[str, ...], *, fold_case: bool = False) -> tuple[LookedFor, ...]:
     """Compile the names of a look; one without `/` is looked for at any depth.
 

@@ -7,9 +7,9 @@ Rules of this module:
    `OSError`, and the path opaque.
 2. A link of a process (`/proc/self/cwd`, `/dev/fd/3`) leads somewhere else for the agent than for policyd: an
    `OSError` as well, unless it leads to `/`.
-3. Every look is bounded by entries and by time, about 40 ms, all looks of a second by a quarter of it; what was not
+3. Every look is bounded by entries and by time, about 150 ms, all looks of a second by a quarter of it; what was not
    looked at to the end is None, not "nothing". Offline commands bound looks by entries alone (`steady`).
-4. A look is remembered for a tenth of a second: one decision asks for many patterns below the same directory.
+4. A look is remembered for a third of a second: one decision asks for many patterns below the same directory.
 5. Nothing is opened but directories, and no file is ever read.
 """
 
@@ -38,7 +38,7 @@ LINKS = 40
 """Links one path may lead through, as in the Linux kernel."""
 NAMES = 10_000
 """Names of one directory that are listed."""
-REMEMBERED = 0.1
+REMEMBERED = 0.3
 """Seconds a look below a directory is remembered."""
 KEPT = 4
 """Looks that are remembered."""
