@@ -347,7 +347,7 @@ class _Reader(Struct):
         return True
 
 
-def _unbundled(syntax: Syntax, words: tuple[Word, ...]) -> tuple[Word, ...]:
+def unbundled(syntax: Syntax, words: tuple[Word, ...]) -> tuple[Word, ...]:
     """Write the first word of `tar xfC a.tar dir` as options with their values."""
     if not words or words[0].kind is not CONST or not words[0].text.isalpha():
         return words
@@ -368,7 +368,7 @@ def parse(syntax: Syntax, words: Iterable[Word]) -> Parsed:
         return Parsed(operands=given, loose=tuple(word for word in given if word.many))
     if not (syntax.bundle or [word for word in given if word.kind is not CONST or word.text[:1] in _SIGNS]):
         return Parsed((), given)
-    return _Reader(syntax, _unbundled(syntax, given) if syntax.bundle else given).run()
+    return _Reader(syntax, unbundled(syntax, given) if syntax.bundle else given).run()
 
 
 def letters(text: str) -> Iterator[str]:

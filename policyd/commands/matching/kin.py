@@ -20,6 +20,7 @@ from importlib import resources
 from typing import Any
 
 from policyd.commands.argv import programs
+from policyd.commands.argv.options import unbundled
 from policyd.commands.nested.inner import MORE_INPUT
 from policyd.model import CONST, Word
 
@@ -60,16 +61,24 @@ def _set(key: str) -> frozenset[str]:
 
 _TABLE: Table = tomllib.loads((resources.files("policyd") / "commands/matching/kin.toml").read_text("utf-8"))
 ABBREVIATES = _set("abbreviates")
-_GNU, _GOALS, _TOOLCHAINED, _BINARIES, OWN = map(_set, ("gnu", "goals", "toolchained", "binaries", "own"))
+_GNU, _GOALS, _TOOLCHAINED, _BUNDLED, _BINARIES, OWN = map(
+    _set, ("gnu", "goals", "toolchained", "bundled", "binaries", "own")
+)
 _NAMES = {name: names for names in map(str.split, _TABLE["twins"]) for name in names}
 _LONG = {name: text.split() for name, text in _TABLE["short"].items()}
 _PROGRAMS = {tuple(text.split()): other for text, other in _TABLE["programs"].items()}
 _NAMING = {tuple(text.split()) for text in _TABLE["naming"]}
+_WORDS = {
+    name: {word: names.split() for names in classes for word in names.split()}
+    for name, classes in _TABLE["words"].items()
+}
 _SAME = _same(_TABLE)
 _MODE = re.compile(r"0*[0-7]?([0-7]{3})|([augo]*)([+=])([rwx]+)").fullmatch
+_CLAUSE = re.compile(r"([augo]+)[+=]([rwx]+)").findall
 _BITS = {"r": 4, "w": 2, "x": 1}
 KNOWN = (
-    frozenset({"chmod", "redis-cli", *_SAME, *_LONG})
+    frozenset({"chmod", "redis-cli", *_SAME, *_LONG, *_WORDS})
+    | _BUNDLED
     | _GOALS
     | _TOOLCHAINED
     | {name for name, _ in (*_NAMING, *_PROGRAMS)}
@@ -87,17 +96,7 @@ def kin(name: str, words: Words) -> Iterator[tuple[str, Words]]:
     if name in _TOOLCHAINED and words and words[0].kind is CONST and words[0].text.startswith("+"):
         yield name, words[1:]
         return
-    if name in _LONG:
-        first, *rest = _LONG[name]
-        yield first, (*map(Word, rest), *words)
-    if name == "git":
-        yield from ((name, other) for other in _git(words))
-    if name == "chmod":
-        yield from ((name, other) for other in _modes(words))
-    if name == "redis-cli" and all(word.kind is CONST for word in words):
-        yield from ((name, tuple(Word(to(word.text)) for word in words)) for to in (str.lower, str.upper))
-    if name in _GOALS:
-        yield from ((name, other) for other in _goals(name, words))
+    yield from _whole(name, words)
     for at in _places(words):
         text = words[at].text
         if (name, text) in _PROGRAMS:
@@ -110,18 +109,53 @@ def kin(name: str, words: Words) -> Iterator[tuple[str, Words]]:
                 yield from ((name, (*words[:at], *map(Word, other), *rest)) for other in others)
 
 
+def _whole(name: str, words: Words) -> Iterator[tuple[str, Words]]:
+    """Yield what a command is by its name, or by any of its words."""
+    if name in _LONG:
+        first, *rest = _LONG[name]
+        yield first, (*map(Word, rest), *words)
+    if name == "git":
+        yield from ((name, other) for other in _git(words))
+    if name == "chmod":
+        yield from ((name, other) for other in _modes(words))
+    if name == "redis-cli" and all(word.kind is CONST for word in words):
+        yield from ((name, tuple(Word(to(word.text)) for word in words)) for to in (str.lower, str.upper))
+    if name in _GOALS:
+        yield from ((name, other) for other in _goals(name, words))
+    if name in _WORDS:
+        yield from ((name, other) for other in _reworded(_WORDS[name], words))
+    if name in _BUNDLED and (table := programs.find(name)) is not None:
+        yield name, unbundled(table.syntax, words)
+
+
+def _reworded(alike: Mapping[str, list[str]], words: Words) -> Iterator[Words]:
+    """Yield the words with one of them in its other forms, what stands behind its `/` apart."""
+    for at, word in enumerate(words[:_MOST]):
+        kind, slash, name = word.text.partition("/") if word.kind is CONST else ("", "", "")
+        rest = (*((Word(name),) if slash else ()), *words[at + 1 :])
+        yield from ((*words[:at], Word(other), *rest) for other in alike.get(kind, ()) if slash or other != kind)
+
+
 def _modes(words: Words) -> Iterator[Words]:
     """Yield the words with a mode for all written as three digits, and one for somebody as one for all.
 
     `a+rwx` and `0777` are `777`, and `u+x` is `+x` for those it names.
     """
     for at, word in enumerate(words[:_MOST]):
-        mode = _MODE(word.text) if word.kind is CONST else None
+        mode = _MODE(_one_mode(word.text)) if word.kind is CONST else None
         if mode is not None and (mode[1] or mode[2] in {"", "a", "ugo"}):
             digits = mode[1] or 3 * str(sum({_BITS[letter] for letter in mode[4]}))
             yield (*words[:at], Word(digits), *words[at + 1 :])
         if mode is not None and mode[3] == "+":
             yield (*words[:at], Word("+" + mode[4]), *words[at + 1 :])
+
+
+def _one_mode(text: str) -> str:
+    """Return `u=rwx,go=rwx` as the digits it is where it says what everybody may, another mode as it is."""
+    given: dict[str, int] = {}
+    for who, bits in _CLAUSE(text):
+        given.update(dict.fromkeys(who.replace("a", "ugo"), sum({_BITS[letter] for letter in bits})))
+    return "".join([str(given[who]) for who in "ugo"]) if "," in text and given.keys() >= set("ugo") else text
 
 
 def _git(words: Words) -> Iterator[Words]:

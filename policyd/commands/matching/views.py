@@ -36,6 +36,10 @@ FAMILIES = ("git", "cargo", "docker")
 SEEN = 4
 """Commands of which the views are remembered: each may hold thousands of words."""
 _SUFFIX = re.compile(r"\.(?:exe|cmd|bat)$")
+_VALUED = frozenset("cWX")
+"""Options of python whose value may be glued on: an `m` in it is none."""
+_MAIN = re.compile(r"\._?_(?:main__|internal)$")
+"""What of the name of a module says that it is the program of its package."""
 _VERSION = re.compile(r"[-.]?[0-9][0-9.]*$")
 
 
@@ -209,7 +213,7 @@ def _others(ways: Ways, program: Word, words: tuple[Word, ...], cwd: tuple[str, 
         yield View(program, alias, cwd, Truth.MAYBE)
     module = _module(words) if ways.python else None
     if module is not None:
-        yield View(Word(words[module].text.replace("_", "-")), words[module + 1 :], cwd)
+        yield View(*module, cwd)
 
 
 def _renamed(found: Iterator[buried.Found]) -> Iterator[buried.Found]:
@@ -233,12 +237,13 @@ def _alias(words: tuple[Word, ...]) -> tuple[Word, ...] | None:
     return (*words[:at], Word(words[at].text, WordKind.UNKNOWN, "", many=True), *words[at + 1 :])
 
 
-def _module(words: tuple[Word, ...]) -> int | None:
-    """Return the index of the module of `python -m NAME`."""
-    for index, word in enumerate(words[:-1]):
-        if word.kind is CONST and word.text.startswith("-") and not word.text.startswith("--"):
-            if word.text.endswith("m") and words[index + 1].kind is CONST:
-                return index + 1
-        else:
-            return None
+def _module(words: tuple[Word, ...]) -> tuple[Word, tuple[Word, ...]] | None:
+    """Return the program that `python -m NAME` or `-mNAME` is, with its words."""
+    while words and words[0].kind is CONST and words[0].text.startswith("-") and not words[0].text.startswith("--"):
+        flags, marked, name = words[0].text.partition("m")
+        words = words[2:] if flags in {"-W", "-X"} and not marked else words[1:]
+        if marked and _VALUED.isdisjoint(flags):
+            named = (Word(name), *words) if name else words
+            known = bool(named) and named[0].kind is CONST
+            return (Word(_MAIN.sub("", named[0].text).replace("_", "-")), named[1:]) if known else None
     return None
