@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from policyd.cli import main, presence
+from policyd.cli import edit, main, presence
 from policyd.storage import places, policies
 from policyd.storage.auditlog import AuditLog
 from policyd.storage.strictfile import own_owners
@@ -85,6 +85,7 @@ class House:
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> House:
     found = House(tmp_path, monkeypatch, capsys)
     found.write(found.mine, OLD).chmod(0o640)
+    found.write(found.policies / "mine_test.toml", "")
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setattr(presence, "below_agent", lambda: "")
     monkeypatch.setattr(presence, "has_terminal", lambda: False)
@@ -171,6 +172,20 @@ def test_what_somebody_else_changed_meanwhile_stays_and_so_does_the_text(
     assert not house.mine.exists() or house.mine.read_text() != NEW
     kept = Path(said.partition("was not saved; your text is in ")[2].split()[0])
     assert kept.read_text() == NEW and stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
+
+
+def test_a_file_that_somebody_else_made_meanwhile_stays(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    new = house.policies / "more.toml"
+    house.editor(NEW.replace('"push"', '"other"'))
+    monkeypatch.setattr(edit, "dress", lambda *_: new.write_text(OLD))  # at the last moment
+    assert house.edit("more.toml")[0] == 2 and new.read_text() == OLD
+
+
+def test_a_mistake_that_a_change_brings_to_another_file_counts(house: House) -> None:
+    other = house.write(house.policies / "zz.toml", OLD.replace('"push"', '"rm"'))
+    house.editor(NEW)
+    code, said = house.edit("mine.toml")
+    assert code == 2 and f"{other}:3: " in said and house.mine.read_text() == OLD
 
 
 def test_a_file_that_cannot_be_put_there_leaves_the_text(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

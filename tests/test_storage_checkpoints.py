@@ -127,7 +127,6 @@ def test_the_systems_log_gets_a_datagram_and_is_never_waited_for(tmp_path: Path)
 
 def test_a_proxy_says_checkpoints_where_the_setting_names_standard_error(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
-    assert list(find(scene.run("echo").stderr.splitlines())) == []
     config = tmp_path / "home/.config/policyd"
     config.mkdir(parents=True)
     (config / "policyd.toml").write_text('log_level = "error"\naudit.checkpoints = "stderr"\n')
@@ -240,9 +239,9 @@ def test_a_log_in_several_files_holds_and_what_came_after_is_counted(
 
 @pytest.mark.parametrize("anew", [False, True])
 def test_no_change_before_the_last_checkpoint_goes_unseen(anew: bool, tmp_path: Path) -> None:
-    kept = Kept(tmp_path, 24, (1, 8, 20))
+    kept = Kept(tmp_path, 16, (1, 6, 12))
     for how in CHANGES:
-        for at in range(20):
+        for at in range(12):
             kept.change(how, at, anew=anew)
             assert kept.unheld(), (how.__name__, at)
 
@@ -274,6 +273,12 @@ def test_each_way_a_log_can_be_gone_is_told(tmp_path: Path, capsys: pytest.Captu
             file.write_bytes(data)
     code, out = told(kept, capsys)
     assert code == 1 and ":1: 1 checkpoint of records before number" in out and "2 of 3 checkpoints held" in out
+
+
+def test_the_first_record_of_a_log_is_held_too(tmp_path: Path) -> None:
+    kept = Kept(tmp_path, 3, (1,))
+    kept.change(edit, 0, anew=True)
+    assert len(kept.unheld()) == 1
 
 
 def test_checkpoints_of_other_logs_bear_nothing_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
