@@ -480,6 +480,21 @@ def test_a_session_grant_is_listed_for_all_and_holds_for_one(project: Path) -> N
     assert len(file(project).grants(CLOCK)) == 1
 
 
+@pytest.mark.parametrize(
+    "effects", [(Effect.ALLOW, Effect.ALLOW), (Effect.DENY, Effect.DENY), (Effect.ALLOW, Effect.DENY)]
+)
+def test_two_processes_whose_sessions_have_one_name_keep_their_own_answers(
+    project: Path, effects: tuple[Effect, Effect]
+) -> None:
+    both = remembered(project, "one"), remembered(project, "two")
+    for process, effect in zip(both, effects, strict=True):
+        process.remember([for_session(project, "s1", effect=effect)])
+    assert tuple(settled(process, project) for process in both) == effects
+    assert tuple(settled(remembered(project, run), project) for run in ("one", "two")) == effects
+    both[0].remember([for_session(project, "s1", effect=effects[1])])
+    assert [settled(process, project) for process in both] == [effects[1]] * 2
+
+
 def test_a_connection_that_ends_leaves_no_session_grant_of_its_own(project: Path) -> None:
     one, two = remembered(project, "one"), remembered(project, "two")
     one.remember([for_session(project, "s1"), given(project), for_session(project, "s2")])

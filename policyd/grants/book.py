@@ -79,7 +79,7 @@ class GrantBook(Struct, frozen=True):
         """Return the denials whose first member may be among the actions of `request`."""
         places = {place for action in request.actions for place in _places(action, roots)}
         found = (one for agent in agents for place in places for one in self._denials.get((agent, *place), ()))
-        return [one for one in {grant.id: grant for grant in found}.values() if self._counts(one, request, clock)]
+        return [one for one in dict.fromkeys(found) if self._counts(one, request, clock)]
 
     def _allowing(self, request: Request, agents: list[str], roots: tuple[str, ...], clock: Clock) -> tuple[Grant, ...]:
         if not self._exact and not self._open:

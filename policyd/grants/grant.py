@@ -75,6 +75,11 @@ class Grant(Struct, frozen=True, gc=False):
         """Hash what it covers."""
         return hash(self.id)
 
+    @property
+    def name(self) -> tuple[str, str]:
+        """What tells it from others: sessions of two processes may be called the same, and cover the same."""
+        return self.id, self.run
+
     def capped(self, longest: timedelta) -> Grant:
         """Return the grant as it holds where none may last longer; one that lasts longer than any may stays void."""
         life = self.until - self.created

@@ -240,7 +240,7 @@ def _loaded(head: Mapping[str, object], entries: Iterable[Grant | str]) -> Loade
     project, seen = _project(head.get("project")), _seen(head.get("clock"))
     if head.get("version") != VERSION or set(head) != HEAD or project is None or seen is None:
         damage.append("the header is not one this policyd writes")
-    if len({grant.id for grant in grants}) != len(grants):
+    if len({grant.name for grant in grants}) != len(grants):
         damage.append("an id occurs twice")
     kept = tuple(grant for grant in grants if not damage or grant.effect is Effect.DENY)
     return Loaded(kept, project or Project(""), seen, tuple(damage))
@@ -248,14 +248,14 @@ def _loaded(head: Mapping[str, object], entries: Iterable[Grant | str]) -> Loade
 
 def _salvage(text: str) -> tuple[Grant, ...]:
     """Return the denials of a text that is no TOML as a whole, read table by table."""
-    found: dict[str, Grant] = {}
+    found: dict[tuple[str, str], Grant] = {}
     for piece in text.split("[[grant]]\n")[1:]:
         try:
             grant = _read(piece)
         except (ValueError, RecursionError):  # the damage; that there is some is told with the whole file
             continue
         if isinstance(grant, Grant) and grant.effect is Effect.DENY:
-            found[grant.id] = grant
+            found[grant.name] = grant
     return tuple(found.values())
 
 

@@ -185,11 +185,11 @@ def shelf_in(cache: str) -> Readings:
 
 
 def merged(old: Iterable[Grant], new: Iterable[Grant]) -> tuple[Grant, ...]:
-    """Return `old` with `new` added; one with the same id is replaced, and a denial ends an allow of the same thing."""
-    found = {grant.id: grant for grant in old}
+    """Return `old` with `new` added; one of the same name is replaced, and a denial ends an allow of the same thing."""
+    found = {grant.name: grant for grant in old}
     for grant in new:
-        found.pop(grant.id, None)
-        found[grant.id] = grant
+        found.pop(grant.name, None)
+        found[grant.name] = grant
         if grant.effect is Effect.DENY:
             found = {name: one for name, one in found.items() if not _ends(grant, one)}
     return tuple(found.values())
@@ -207,5 +207,6 @@ def files(directory: str, shelf: Readings | None = None) -> tuple[GrantFile, ...
 
 
 def _ends(denial: Grant, grant: Grant) -> bool:
+    """Say whether a denial ends a grant: not where it is of a session, and the grant of another process's."""
     same = grant.agent == denial.agent and grant.members == denial.members
-    return grant.effect is Effect.ALLOW and same
+    return grant.effect is Effect.ALLOW and same and (not denial.run or grant.run in {"", denial.run})

@@ -299,7 +299,7 @@ def run_promote(args: argparse.Namespace, kept: Kept) -> int:
     chosen = matching(held(kept, clocks.now(), root), args.id)
     if unknown([one.grant.id for one in chosen], args.id):
         return NO
-    found = [one.grant for one in chosen]
+    found = [*{one.grant.id: one.grant for one in chosen}.values()]
     for grant in found:
         if why := unwritable(grant):
             return failed("grants promote", f"{grant.id}: {why}")
