@@ -208,6 +208,14 @@ def test_an_ask_says_what_it_is_about_and_what_nearly_allowed_it(command: str, r
     assert decide(EVERYDAY["policy"], command).reason == reason
 
 
+def test_an_ask_of_a_default_says_what_nearly_allowed_it_too() -> None:
+    asked = decide(EVERYDAY["policy"].replace("[defaults]\n", '[defaults]\n"*" = "ask"\n'), "make deploy")
+    assert (
+        asked.reason
+        == "asked about by `user:defaults.*`; `@test-runners.make` does not hold: it does not name `deploy`"
+    )
+
+
 @pytest.mark.parametrize("command", HOSTILE["published"])
 def test_published_tricks_are_not_allowed_to_readers(command: str) -> None:
     assert decide(READERS, command).effect.word != "allow"

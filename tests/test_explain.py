@@ -22,7 +22,7 @@ from policyd.cli.replay import PLAIN, Replay, Result
 from policyd.cli.trials.trial import Trial
 from policyd.model import Agent, Effect, Layer, Mode, Request, Source
 from policyd.policy import Policy, PolicySource, load
-from tests.commandrows import decide
+from tests.commandrows import KEPT, decide
 from tests.told import MACHINE
 
 POLICY = """version = 1
@@ -249,7 +249,7 @@ WAYS = {
     "A=1 timeout 5 env B=2 make x": ["env = ["],
     "cat $X": ["as wide as `cat **`: only `**` covers `$X`", "`opaque = true`"],
     "ls | xargs grep 'a b'": [
-        "[[rule]]", "as wide as `grep 'a b' **`: only `**` covers what is read from the input", "`opaque = true`"
+        "as wide as `grep 'a b' **`: only `**` covers what is read from the input", "`opaque = true`; `find … -type f …"
     ],
     "jest *": ["as wide as `jest **`: only `**` covers `*`"],
 }  # fmt: skip
@@ -270,6 +270,9 @@ def test_where_a_deny_may_hold_no_rule_is_given_for_none_lifts_it() -> None:
     asked = decide("\n".join([ASK, deny]), "tar xf a.tar")
     (way,) = ways_out(asked, asked.effect, ("/home/dev/app",))
     assert way.startswith("answer it, or change user:t.toml:5: ")
+    asked = decide("\n".join([ASK, deny.replace("tar", "grep")]), "grep -r x src", cwd=KEPT)
+    (way,) = ways_out(asked, asked.effect, (KEPT,))
+    assert way.startswith("answer it, or name less than all of `src`: user:t.toml:5 ")
 
 
 def roots(lines: list[Any]) -> tuple[str, ...]:

@@ -177,8 +177,8 @@ def decision(
 
 
 def unspoken(one: Judged, policy: Policy) -> bool:
-    """Say whether nothing speaks about a command that something nearly allows: that is worth a word."""
-    silent = one.action.command is not None and not (one.hits or one.possible or one.defaults)
+    """Say whether no rule speaks about a command that something nearly allows: that is worth a word."""
+    silent = one.action.command is not None and not (one.hits or one.possible)
     return silent and near(one.action, policy.about) != ""
 
 

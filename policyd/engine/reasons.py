@@ -89,15 +89,17 @@ def deciding(effect: Effect, judged: tuple[Judged, ...], about: About = nothing)
         own = [ref for ref in one.hits if ref.effect is effect]
         if effect is ASK:
             own += one.possible
+        spoken = bool(own)
         own = own or [ref for ref in one.defaults if ref.effect is effect]
         refs += own
         words += [ref.reason or f"{verb(ref, effect)} by `{ref.label}`" for ref in own]
         if effect is ASK:
             words += [safe(floor, limit=LONGEST_FLOOR) for floor in one.floors]
-            if not own and not one.floors:
+            if not spoken and (own or not one.floors):
                 silent += 1
-                words.append(silence(one, about if silent <= MOST_SAID else nothing, alone=alone))
-    return unique(refs), words
+                looked = about if silent <= MOST_SAID else nothing
+                words += [near(one.action, looked)] if own else [silence(one, looked, alone=alone)]
+    return unique(refs), list(filter(None, words))
 
 
 def verb(ref: RuleRef, effect: Effect) -> str:

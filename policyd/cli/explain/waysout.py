@@ -18,7 +18,20 @@ from policyd.display import in_toml, safe
 from policyd.engine import MENU
 from policyd.grants import conditions, key
 from policyd.grants.literal import PLAIN, escape, join
-from policyd.model import Action, Assignment, Decision, Effect, Judged, Layer, Role, RuleRef, SimpleCommand, WordKind
+from policyd.model import (
+    READ_KINDS,
+    Action,
+    Assignment,
+    Decision,
+    Effect,
+    Judged,
+    Layer,
+    Reach,
+    Role,
+    RuleRef,
+    SimpleCommand,
+    WordKind,
+)
 from policyd.policy import Policy
 
 WIDTH = 200
@@ -83,7 +96,7 @@ def way_of(judged: Judged, roots: tuple[str, ...], ground: Ground) -> str:
         _beyond(action, "what is not understood", "opaque"): bool(action.opaque),
         _beyond(action, "what widens the agent's reach", "escalate"): bool(action.escalate),
         "an ask rule spoke: answer it, or change that rule": _asked_by_rule(judged),
-        f"answer it, or change {denies}: whether that holds is not known beforehand": bool(denies),
+        _less(action, denies): bool(denies),
         "answer it: a managed default asks, and no rule of yours lifts it": not firm.isdisjoint(judged.defaults),
         "answer it: the managed policy refuses allow rules of users": bool(ground.refused),
     }
@@ -158,8 +171,22 @@ def _may_deny(judged: Judged) -> str:
     return ", ".join(safe(ref.label) for ref in judged.possible if ref.effect is Effect.DENY and not ref.default)
 
 
+def _less(action: Action, denies: str) -> str:
+    """Say what to do where deny rules may hold: mostly for something below a directory that is gone through."""
+    if action.path is not None and action.path.reach is Reach.CONTENT:
+        named = safe(action.path.text, limit=WIDTH)
+        return f"answer it, or name less than all of `{named}`: {denies} may hold for what lies below it"
+    return f"answer it, or change {denies}: whether that holds is not known beforehand"
+
+
 def _beyond(action: Action, what: str, word: str) -> str:
-    return f'{what} is allowed only by a rule with `kind = "{shown_kind(action)}"` and `{word} = true`'
+    told = word == "opaque" and action.kinds <= READ_KINDS and action.opaque.startswith(_UNTOLD)
+    better = "; `find … -type f … -exec … {} +` says what is read" if told else ""
+    return f'{what} is allowed only by a rule with `kind = "{shown_kind(action)}"` and `{word} = true`{better}'
+
+
+_UNTOLD = ("`{}`", "what is read from the input")
+"""How it begins why the files that are handed to a program are not known."""
 
 
 def _unwritable(action: Action) -> str:
@@ -175,7 +202,9 @@ def _unwritable(action: Action) -> str:
     known = tuple(word.text for word in takewhile(lambda word: word.kind is WordKind.CONST, action.command.argv))
     wild = action.command.argv[len(known)].text if len(known) < len(action.command.argv) else ""
     if not wild:
-        return f"a rule with a `command` pattern that covers `{safe(action.command.text, limit=WIDTH)}`"
+        names = dict.fromkeys(one.name for one in (*action.command.taint, *action.command.env))
+        env = f", and an `env` that names {', '.join(f'`{safe(name)}`' for name in names)}" if names else ""
+        return f"a rule with a `command` pattern that covers `{safe(action.command.text, limit=WIDTH)}`{env}"
     wide = safe(f"`{join(known, more=True)}`" if known else "`**`", limit=WIDTH)
     what = "what is read from the input" if wild == "…" else f"`{safe(wild, limit=WIDTH)}`"
     return f"a rule with a `command` pattern as wide as {wide}: only `**` covers {what}"
