@@ -67,7 +67,10 @@ def to_syslog(text: str, address: str = SYSLOG) -> None:
     """Hand a line to the system's log, without waiting; OSError where it is not taken."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as door:
         door.setblocking(False)
-        door.sendto(f"<{PRIVATE_INFO}>policyd[{os.getpid()}]: {text}".encode(), address)
+        try:
+            door.sendto(f"<{PRIVATE_INFO}>policyd[{os.getpid()}]: {text}".encode(), address)
+        except OSError as error:
+            raise OSError(error.errno, f"{address}: {error.strerror}") from error
 
 
 def begin(log: AuditLog, how: str, note: Callable[[str], None]) -> Checkpoints:
