@@ -221,6 +221,17 @@ def test_the_rule_that_saves_most_prompts_comes_first(once: Bench, capsys: pytes
     assert all(rule["evidence"] and rule["first"] <= rule["last"] and rule["rule"]["match"] for rule in rules)
 
 
+def test_a_question_that_was_dismissed_counts_as_a_prompt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bench = Bench(tmp_path)
+    bench.answer("execute make a", "allow", 3)
+    bench.answer("execute make a", "deny")
+    log = next(tmp_path.rglob("*.jsonl"))
+    *before, last = log.read_text().splitlines(keepends=True)
+    log.write_text("".join([*before, last.replace('"outcome":"selected"', '"outcome":"cancelled"')]))
+    assert bench.run("suggest", "--json") == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["prompts"] == 4
+
+
 # ---- what filters, masks and records may hide ------------------------------------------------------
 
 

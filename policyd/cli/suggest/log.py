@@ -95,7 +95,7 @@ class Answers(Struct):
         self.decisions += 1
         self.rules.update(spoke(record))
         told = verdict(record)
-        self.prompts += chosen and answered(record)
+        self.prompts += chosen and told in {"approved", "refused", "dismissed"}
         if told and (chosen or told != "approved"):
             self.tell(record, told)
 
