@@ -263,6 +263,12 @@ def test_what_git_only_shows_is_a_mention_of_which_is_known_what_is_done(text: s
         ("python -c 'get(\"https://x.invalid/a\")'", ["https://x.invalid/a"]),
         ("mytool --to=s3://b/k,https://x.invalid", ["s3://b/k", "https://x.invalid"]),
         ("echo https://x.invalid", []),
+        ("grep https://x.invalid f", []),
+        ("gh api https://x.invalid/a", ["https://x.invalid/a"]),
+        ("yarn add https://x.invalid/a", ["https://x.invalid/a"]),
+        ("docker -H tcp://x.invalid:1 ps", ["tcp://x.invalid:1"]),
+        ("kubectl -s https://x.invalid get pods", ["https://x.invalid"]),
+        ("git commit -m 'see https://x.invalid'", []),
     ],
 )
 def test_urls_in_commands_are_mentions(text: str, urls: list[str]) -> None:

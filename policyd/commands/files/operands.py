@@ -50,6 +50,7 @@ _NAMED_BESIDE = frozenset({"mention", "rev", "package", "command", "shell", "tex
 """Words that may name a file, whatever is done to it: those of a command that runs elsewhere among them."""
 _NO_FILE = re.compile(r"-?|/dev/(?:null|zero|tty|std(?:in|out|err)|fd/[0-9]+)").fullmatch
 """Operands that name no file: standard input, the null device, an open descriptor (`<(…)` becomes one)."""
+_BLANK = re.compile(r"\s").search
 _NAMED = re.compile(r"(?![0-9,.-]+\Z).*\w", re.DOTALL).match
 """Values that may name a file: no numbers, no signs."""
 _LEADS_AWAY = re.compile(r"[/~]|(?:.*/)?\.\.(?:/|$)").match
@@ -133,6 +134,12 @@ class _Uses(Struct):
         for file in () if path is None else sentwords.expanded(path):
             self.file("read", file)
         self._address(word, sure=sure)
+
+    def addresses(self, word: Word) -> None:
+        """Note the URLs in a word that is no text but one address, or a name with one."""
+        text = constant(word)
+        if "://" in text and not _BLANK(text):
+            self.urls.extend(UrlUse(found, Role.MENTION, 0) for found in mentions.addresses(text)[:PIECES])
 
     def _address(self, word: Word, *, sure: bool) -> None:
         text = constant(word)
@@ -296,6 +303,8 @@ def _value(found: _Uses, program: Program, given: Given, value: Word, *, only_ru
         found.file(PLACES[role], value)
     elif role == "tests":
         _code(found, value)
+    elif role == "data" and program.role != "reader":
+        found.addresses(value)
 
 
 def _mount(found: _Uses, value: Word) -> None:
@@ -329,6 +338,8 @@ def _operands(found: _Uses, program: Program, parsed: Parsed) -> None:
             _runs(found, word)
         if role == "data":
             _spread(found, program, word, reach)
+        if role in {"data", "script"} and program.role != "reader":
+            found.addresses(word)
     if program.fixes and parsed.has(*program.fixes):
         _fixes(found, [word for role, word in paired if role in {"tests", "read", "search", "package"}])
     told = len(found.files) > before and any(role != "package" for role, _ in paired)
