@@ -269,6 +269,8 @@ def _options(found: _Uses, program: Program, parsed: Parsed, *, only_runs: bool 
     for given in parsed.given:
         if given.value is not None:
             _value(found, program, given, given.value, only_runs=only_runs)
+            if given.role == "data" and program.role != "reader":
+                found.addresses(given.value)
             if given.apart and given.role not in FILE_ROLES and not only_runs:
                 _spread(found, program, given.value, reach_of(program, parsed))
                 if program.ordered and parsed.mixed and _NAMED(given.value.text):
@@ -303,8 +305,6 @@ def _value(found: _Uses, program: Program, given: Given, value: Word, *, only_ru
         found.file(PLACES[role], value)
     elif role == "tests":
         _code(found, value)
-    elif role == "data" and program.role != "reader":
-        found.addresses(value)
 
 
 def _mount(found: _Uses, value: Word) -> None:
