@@ -194,8 +194,13 @@ def test_trust_is_taken_back_by_any_program(home: Path, project: Path) -> None:
     assert policyd("trust", "--show", cwd=project, home=home).returncode == 1
 
 
-def test_a_project_with_a_mistake_is_not_trusted(home: Path, project: Path) -> None:
-    (project / ".policyd" / "team.toml").write_text("nonsense = 1\n")
+@pytest.mark.parametrize(
+    "text",
+    ["nonsense = 1\n", 'version = 1\n[[rule]]\neffect = "deny"\ncommand = "rm"\nmatch = ["execute ls"]\n'],
+    ids=["a mistake", "an example that does not come out"],
+)
+def test_a_project_with_a_mistake_is_not_trusted(home: Path, project: Path, text: str) -> None:
+    (project / ".policyd" / "team.toml").write_text(text)
     assert trust_on_a_terminal(project, home, b"y\n") == 2
 
 

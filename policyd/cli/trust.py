@@ -4,7 +4,7 @@ Rules of this command:
 
 1. It shows every file that would be trusted, and what changes by it, before it asks.
 2. It wants a person: a terminal of its own, not below a running agent. `--show` and `--remove` do not loosen.
-3. A project policy with a mistake is not trusted.
+3. A project policy with a mistake, or an example that does not come out, is not trusted.
 4. Exit code 0: done, or (`--show`) trusted; 1: it is not trusted, or was not, or the person said no; 2: it cannot be
    done.
 """
@@ -15,6 +15,8 @@ import argparse
 import os
 from datetime import UTC, datetime
 
+from policyd.actions import Machine
+from policyd.authorizer import broken_by, check_examples
 from policyd.cli import options, presence
 from policyd.cli.ending import DONE, FAILED, NO, counted, failed
 from policyd.cli.saying import say, say_or_tell
@@ -104,7 +106,9 @@ def summary(where: Places, project: ProjectFiles) -> tuple[list[str], str]:
         PolicyError: the files hold mistakes.
     """
     found = policies.managed(where.managed_policies) + policies.as_project(project, trusted=True)
-    policy, broken = policies.compose(found, where, RealFilesystem())
+    fs = RealFilesystem()
+    policy, broken = policies.compose(found, where, fs)
+    broken = broken or broken_by(check_examples(policy, Machine(where.home, fs, where.tmpdir)))
     lines: list[str] = []
     for name, data in project.files:
         lines += [f"--- {project.path(name)}", *(safe(line) for line in data.decode("utf-8", "replace").splitlines())]
