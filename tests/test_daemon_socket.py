@@ -66,6 +66,14 @@ def test_a_daemon_that_has_descriptors_for_nobody_does_not_start(place: Path, mo
     assert not path.exists()
 
 
+@pytest.mark.parametrize(("limit", "peers"), [(41, 1), (64, 24), (120, 60), (256, 128), (1_024, 896)])
+def test_descriptors_are_kept_for_the_hooks_of_those_that_are_served(
+    limit: int, peers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda what: (limit, limit))
+    assert server.descriptors() == peers
+
+
 def test_the_socket_is_the_users_alone(place: Path) -> None:
     path = place / "run" / "p.sock"
     with listen.listen(str(path)):

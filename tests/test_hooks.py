@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import resource
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import pytest
 
 from policyd.model import Effect
 from policyd.prompts import Outcome, Prompt, Stop, ToStep, ask, find, parse_chain
-from policyd.service.hooks import AT_ONCE, HookError, Hooks, answer_of, check, limited
+from policyd.service.hooks import AT_ONCE, HookError, Hooks, answer_of, at_once, check, limited
 from tests.asking import ROOT, context, decision, request, run
 
 SCHEMA = json.loads(Path("policyd/prompts/hook.schema.json").read_text("utf-8"))
@@ -291,6 +292,14 @@ say(a)
     hooks[0].close()
     (pid,) = pids.read_text("utf-8").split()
     assert gone(int(pid))
+
+
+@pytest.mark.parametrize(("files", "hooks"), [(10, 1), (64, 3), (320, 16), (1_000_000, 16)])
+def test_fewer_hooks_run_at_once_where_few_files_may_be_open(
+    files: int, hooks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda what: (files, files))
+    assert at_once() == hooks
 
 
 def test_stopped_hooks_say_nothing_and_leave_nothing(tmp_path: Path, hooks: Running) -> None:

@@ -45,8 +45,11 @@ AT_ONCE = 64
 OVERFULL = 128 * 1024 * 1024
 """Bytes that wait for a peer before it is dropped."""
 PAUSE = 0.5
-KEPT = 40
-"""Descriptors that peers do not get: files are read and programs started for those that are served."""
+KEPT, MOST_KEPT = 40, 128
+"""Descriptors that peers do not get: half of them, but so many at least, and at most what sixteen hooks at once need.
+
+Files are read and programs started for those that are served.
+"""
 FAREWELL = 2.0
 ENDING, RELOADING = frozenset({SIGTERM, SIGINT}), SIGHUP
 
@@ -406,7 +409,8 @@ class Server:
 
 def descriptors() -> int:
     """Return how many descriptors there are for peers."""
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] - KEPT
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return limit - min(max(KEPT, limit // 2), MOST_KEPT)
 
 
 def gone(lines: list[Line]) -> list[Line]:

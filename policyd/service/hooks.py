@@ -11,7 +11,8 @@ Rules of this module:
    failure in words, never an answer; whether the answer counts is for `policyd.prompts` to say.
 4. Each hook leads a process group of its own. When it is over, withdrawn or late, what is left of the group is ended:
    TERM, two seconds later KILL. It is on a `leash` before it is asked: a policyd that is killed takes the group along.
-5. At most 16 run at once, in threads; at most 1,000 wait; more fail at once. The traffic never waits for a hook.
+5. At most 16 run at once, in threads, and fewer where few files may be open; at most 1,000 wait; more fail at once. The
+   traffic never waits for a hook.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import selectors
 import signal
 import stat
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from subprocess import Popen
 
 AT_ONCE = 16
+DESCRIPTORS = 20
+"""Files that may be open for each: one needs five, and eight while it is started; the rest is for all else."""
 WAITING = 1000
 LONGEST_ANSWER = 64 * 1024
 LONGEST_COMPLAINT = 2000
@@ -100,7 +104,7 @@ class Hooks(Struct):
             if not full:
                 self._waiting.append(run)
                 self._runs[ask] = run
-                begin = self._threads < AT_ONCE
+                begin = self._threads < at_once()
                 self._threads += begin
         if full:
             self.failed(ask, f"{WAITING} hooks are waiting already")
@@ -167,6 +171,11 @@ class Hooks(Struct):
             self.failed(run.ask, why)
         else:
             self.replied(run.ask, answer)
+
+
+def at_once() -> int:
+    """Return how many hooks may run at once, by how many files may be open."""
+    return max(1, min(AT_ONCE, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // DESCRIPTORS))
 
 
 def limited(environ: Mapping[str, str]) -> dict[str, str]:
