@@ -284,6 +284,8 @@ def test_urls_in_commands_are_mentions(text: str, urls: list[str]) -> None:
         "tar xf x --to-command=id",
         "git -c core.pager=id log",
         "git -c alias.x=!id x",
+        "git clone 'ext::id x' y",
+        "git remote add o ext::id",
         "git -c include.path=/tmp/x log",
         "sed 1e f",
         "rsync -e x a b",

@@ -434,6 +434,8 @@ def _remote(found: _Uses, word: Word) -> bool:
     if word.kind is WordKind.UNKNOWN and (word.many or not text or "://" in text):
         found.url(word, sure=True)
         return "://" in text
+    if text.startswith("ext::"):
+        found.opaque.append(f"`{text}` makes git run a program")
     host, colon, path = text.partition(":")
     if "://" in text or file_url(word) is not None:
         found.url(word, sure=True)

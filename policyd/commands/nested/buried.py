@@ -42,7 +42,7 @@ kubectl: exec run debug config node-shell ssh iexec
 oc: exec run rsh debug config
 flatpak snap: run
 npm yarn pnpm: exec dlx x pkg config explore
-git: config
+git: config --exec --httpd web--browse
 bun: exec dlx x run
 opam cabal stack nx terragrunt jj ip gem: exec
 composer: exec config
@@ -99,7 +99,7 @@ _TELLING = frozenset(["info", "tldr", "apropos", "whatis", "cheat", "last"])
 """Programs that tell about the programs their words name, or that are names of something else."""
 _RUNS = re.compile(
     r"[`!]|[%$]\(|\b(?:system|shell\w*|exec\w*|popen\w*|spawn\w*|call|run|sh|bash|cmd|command|subprocess|child_process|"
-    r"process|program|invoke|terminal|jobstart|open|qx|os|lua|py3?)\b",
+    r"process|program|invoke|terminal|jobstart|open|qx|os|lua|py3?|on(?:outofmemory)?error)\b",
     re.IGNORECASE,
 ).search
 """What code has that runs a program; names only matter where it is there."""
