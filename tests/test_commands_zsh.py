@@ -10,7 +10,7 @@ import pytest
 
 from policyd.commands import read
 from policyd.commands.dialects.zsh import difference
-from policyd.model import Reading
+from policyd.model import Reading, WordKind
 from tests.commandrows import decide, table
 from tests.commands_generator import Generator
 from tests.rowwise import in_groups
@@ -42,6 +42,13 @@ def reading(text: str, shell: str) -> Reading:
 def test_a_text_both_shells_read_alike_is_read_as_for_bash(text: str) -> None:
     assert difference(text) == ""
     assert reading(text, "zsh") == reading(text, "bash")
+
+
+@in_groups((printed,) for printed in ("a b", "*.py", "a\n b"))
+def test_zsh_divides_no_value(printed: str) -> None:
+    text = f"x=$(cat <<'E'\n{printed}\nE\n); ls $x"
+    assert reading(text, "zsh").commands[-1].argv[1].kind is WordKind.UNKNOWN
+    assert reading(text, "bash").commands[-1].argv[1].kind is not WordKind.UNKNOWN
 
 
 @in_groups((text,) for text in TABLE["apart"])

@@ -97,6 +97,8 @@ class _Scan(Struct):
     """How many compound commands are open."""
     piped: int = -1
     """How many were open at the pipe that what is read stands behind; -1: behind none."""
+    moved: bool = False
+    """What changes the shell stands before a `&&` or `||` of the list: behind an `&` it is no other shell to zsh."""
     names: tuple[set[str], set[str]] = field(default_factory=lambda: (set(), set()))
     """Variables that are set, before and behind a pipe."""
     command: _Command = field(default_factory=_Command)
@@ -241,6 +243,8 @@ class _Scan(Struct):
 
     def _redirect(self, found: re.Match[str]) -> None:
         command = self.command
+        if self.text[found.start() - 1 : found.start()].isdigit():  # `10>f` is a word and `>f`
+            raise DifferenceError
         self.at = found.end()
         start = self.at
         if self._pieces() or _NETWORK.search(self.text, start, self.at) or command.values:
@@ -261,7 +265,8 @@ class _Scan(Struct):
 
     def _operator(self, found: re.Match[str]) -> None:
         self.at = found.end()
-        self._end(found[0])
+        if found[0] != "\n" or self.command not in (_Command(), _Command(inputs=True)):  # a line may end behind `|`
+            self._end(found[0])
         if found[0] == "\n" and self.documents:
             for document in self.documents:
                 self._body(*document)
@@ -281,6 +286,10 @@ class _Scan(Struct):
     def _end(self, operator: str) -> None:
         """End a simple command; of a pipeline the next one has an input."""
         command, pipe = self.command, operator in {"|", "|&"}
+        if operator == "&" and self.moved:
+            raise DifferenceError
+        changes = bool(command.names) or bool(command.words and _QUOTES.sub("", command.words[0]) in CHANGES)
+        self.moved = (self.moved or changes) if operator in {"&&", "||", "|", "|&"} else self.moved and self.nested > 0
         self.command = _Command(inputs=pipe)
         if command.inputs > 1 or command.outputs + pipe > 1 or (command.redirected and not command.words):
             raise DifferenceError
@@ -289,6 +298,8 @@ class _Scan(Struct):
         if command.values:
             self._valued(command.words)
         elif command.words and not command.closed:
+            if command.assigned and command.words[0] == "export":  # zsh expands its words behind what is set
+                raise DifferenceError
             self._called(command.words[0], command.words[1:])
         if not pipe and self.piped >= self.nested:
             self.piped = -1

@@ -10,6 +10,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
@@ -18,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from policyd.commands.lexing.plainwords import NO_PROGRAM
-from policyd.commands.lexing.run import WORDS, FullError, Run
+from policyd.commands.lexing.run import SHOWN, WORDS, FullError, Run
 from policyd.commands.lexing.source import Input
 from policyd.commands.matching.patterns import plain_name
 from policyd.commands.nested import wrappers
@@ -59,6 +60,10 @@ _KEEPS_PREFIX = frozenset(
 )
 """Builtins after which a POSIX shell keeps the assignments in front of them."""
 _DECLARES = frozenset({"declare", "local", "typeset"})
+_TIMES = re.compile(
+    r"(?:time|coproc)\s+(?:-\S+\s+)*+(?:[A-Za-z_]\w*\+?=[^\s$`]*+\s+)*+[A-Za-z_]\w*\+?=[^\s$`]*+[$`]"
+).match
+"""Assignments behind a word of the shell whose value is expanded: it is not divided."""
 _FULL = frozenset({"bash -c", "rbash -c", "zsh -c"})
 """How texts are given to shells that read them as bash does; those for zsh were looked at as a whole."""
 
@@ -151,6 +156,8 @@ def simple(run: Run, state: State, call: Call, script: Script) -> tuple[int, Pai
     if text in builtins.BUILTINS and not _wraps(text):
         return _builtin(run, state, call, text)
     levels, found, here = _levels(run, state, call)
+    if _TIMES(call.source) is not None:
+        run.opaque(f"`{call.source[:SHOWN]}` sets a variable to one word, which would be several elsewhere")
     last = levels[-1]
     name = last.argv[0].text
     own = here and name in builtins.BUILTINS

@@ -98,6 +98,8 @@ def call(
     late = _late(reader, spans, assignments, targets) if assignments else []
     argv = tuple(reader.scan(spans))
     env = _environment(reader, assignments, late, prefix=bool(argv)) if assignments else ()
+    if assignments and targets and not argv and reader.state.lesser:
+        reader.opaque(f"`{shown[:SHOWN]}` is redirected before it sets a variable, or behind that")
     fed, document = reader.fed, reader.document
     uses = redirects.read(reader, targets) if targets else None
     here = reader.state.cwd

@@ -311,6 +311,9 @@ class Scanner:
 
     def _split(self, text: str) -> None:
         parts = re.split(r"[ \t\n]+", text)
+        if self.host.state.picky and (len(parts) > 1 or quoting.is_glob(text)):  # zsh takes the value as it is
+            self.buffer.append(MANY)
+            return
         if len(parts) > 1 and self.divides is None:
             self.divides = _UNDIVIDED.search(self.text, self.first, self.end) is None
         if len(parts) > 1 and not self.divides:
