@@ -116,6 +116,8 @@ def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
         "only",
         "but",
         "backup",
+        "asked",
+        "printed",
         *sentwords.ROLES,
         *values.LISTS,
         "plugin",

@@ -305,7 +305,7 @@ def _unzip(called: Called, parsed: Parsed) -> Finding:
     return Finding(tuple(uses), True)
 
 
-_ASKED = frozenset({"imports", "asked"})
+_ASKED = frozenset({"imports", "asked", "printed"})
 """Roles of a text that is run, of which closed lists are harmless."""
 
 

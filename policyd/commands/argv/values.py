@@ -31,7 +31,6 @@ _FORMATS = _set(
     quiet simple spec standard stylish tap tap-flat teamcity text txt unix verbose visualstudio
     """
 )
-_KEYS = ("", *(f".{key}" for key in _set("version name type engines scripts dependencies devDependencies")))
 LISTS: Mapping[str, frozenset[str]] = {
     # a way to report that comes with the program, and the letters of those
     "format": _FORMATS,
@@ -54,13 +53,6 @@ LISTS: Mapping[str, frozenset[str]] = {
     # a task that tests or lints
     "task": _set("check lint test tests type-check typecheck unit"),
     "off": _set("false 0 no"),
-    # what `node -p` prints without running anything of its own
-    "asked": frozenset(
-        [
-            *_set("process.version process.versions process.versions.node process.platform process.arch process.cwd()"),
-            *(f"require({quote}./package.json{quote}){key}" for quote in "'\"" for key in _KEYS),
-        ]
-    ),
     "never": _set("never"),
     "mode": _set("prepend append importlib"),
     "preset": _set("default relaxed"),
@@ -87,6 +79,12 @@ BARE = frozenset({"pretty", "commit", "switch", "ports", "most"})
 _COMMIT = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_./@^~-]*").fullmatch
 _FILTER = re.compile(r"\A\.\.\.\^?|\^?\.\.\.\Z")
 """What pnpm and turbo write for dependents and dependencies around the name of a package."""
+_ASKED = (
+    r"(?:process\.(?:version|versions(?:\.node)?|platform|arch|cwd\(\))"
+    r"|require\((?:'(?:\.|{0})/package\.json'|\"(?:\.|{0})/package\.json\")\)"
+    r"(?:\.(?:version|name|type|engines|scripts|dependencies|devDependencies))?)"
+).format(r"(?:@[a-z0-9][a-z0-9._-]*/)?[a-z0-9][a-z0-9._-]*")
+"""What `node -p` prints without running anything of its own: where it runs, and what a package says of itself."""
 _NAMES = re.compile(r"[A-Za-z0-9_ ()-]+").fullmatch
 """What holds no attribute where it is evaluated: names, `and`, `or`, `not`."""
 _COUNT = re.compile(r"[0-9]+%?").fullmatch
@@ -107,6 +105,8 @@ def _only_imports(text: str) -> bool:
 
 _RULES: Mapping[str, Callable[[str], object]] = {
     "commit": _COMMIT,
+    "asked": re.compile(_ASKED).fullmatch,
+    "printed": re.compile(rf"console\.log\({_ASKED}\);?").fullmatch,
     "count": _COUNT,
     "edit": "/dev/null".__eq__,
     "imports": _only_imports,

@@ -19,7 +19,7 @@ from itertools import pairwise
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from policyd.commands.argv import scripts
+from policyd.commands.argv import scripts, values
 from policyd.commands.argv.options import Given, Parsed, constant, is_long, key, parse, tail, unread
 from policyd.commands.argv.programs import Called, Program, called
 from policyd.commands.dialects import foreign
@@ -118,14 +118,15 @@ class _Uses(Struct):
             if not mentions.is_remote(part):
                 self.files.append(FileUse(kind, part, Role.MENTION, 0, known=shown))
 
-    def code(self, word: Word) -> None:
-        """Note every URL in the text of a program, and every path in it that may lie below."""
+    def code(self, word: Word, *, shown: bool = False) -> None:
+        """Note every URL in the text of a program, and every path in it that may lie below; `shown`: it only prints."""
         code = constant(word)
         texts, names, absolute = mentions.addresses(code), mentions.quoted(code), mentions.rooted(code)
         if max(map(len, (texts, names, absolute))) > PIECES:
             self.opaque.append(f"`{word.text[:40]}` names more than is looked at")
         self.urls.extend(UrlUse(text, Role.MENTION, 0) for text in texts[:PIECES])
-        self.files.extend(FileUse("read", Word(name), Role.MENTION, 0) for name in names[:PIECES])
+        kind = "search" if shown else "read"
+        self.files.extend(FileUse(kind, Word(name), Role.MENTION, 0, known=shown) for name in names[:PIECES])
         self.rooted.extend(absolute[:PIECES])
 
     def url(self, word: Word, *, sure: bool) -> None:
@@ -297,8 +298,8 @@ def _value(found: _Uses, program: Program, given: Given, value: Word, *, only_ru
         found.mention(value)
     elif role == "lines":
         found.mention(tail(value, value.text.rfind(":") + 1) if value.kind is WordKind.CONST else value, shown=True)
-    elif role in {"code", "imports", "asked"}:
-        found.code(value)
+    elif role in {"code", "imports", "asked", "printed"}:
+        found.code(value, shown=values.harmless_value(role, value))
     elif role == "mount":
         _mount(found, value)
     elif role in PLACES and not only_runs:
@@ -316,9 +317,6 @@ def _mount(found: _Uses, value: Word) -> None:
     found.file("read", source[0], Reach.CONTENT)
     if source[1]:
         found.file("edit", source[0], Reach.CONTENT)
-
-
-# ---- operands --------------------------------------------------------------------------------------
 
 
 def _operands(found: _Uses, program: Program, parsed: Parsed) -> None:
