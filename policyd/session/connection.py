@@ -158,11 +158,7 @@ class Connection:
     def _released(self) -> None:
         """Read the lines that waited for a session, as if they came now."""
         while self._modes.ready:
-            session, lines = self._modes.ready.pop(0)
-            for at, (side, line) in enumerate(lines):
-                if session.hold is not None:
-                    session.hold.queue += lines[at:]
-                    break
+            for side, line in self._modes.ready.pop(0):
                 self._line(side, line)
 
     # ---- lines --------------------------------------------------------------------------------------
@@ -248,7 +244,7 @@ class Connection:
         if not self._modes.holding or message.params is None:
             return False
         session = self._core.sessions.get(acp.session_of(message.params))
-        return session is not None and self._modes.queued(session, side, line)
+        return session is not None and self._modes.queued(session, side, message, line)
 
     # ---- from the agent -----------------------------------------------------------------------------
 
@@ -285,7 +281,7 @@ class Connection:
 
     def _agent_cancels(self, message: acp.Envelope, line: bytes) -> None:
         key = _requested(self._object(message))
-        if not self._permissions.cancel_request(key):
+        if not (self._permissions.cancel_request(key) or self._modes.cancel_request(key)):
             self._core.passes(Side.CLIENT, line)
 
     def _update(self, message: acp.Envelope, line: bytes) -> None:
@@ -415,8 +411,10 @@ class Connection:
 
 
 def _requested(params: Mapping[str, object]) -> object:
-    """Return the key of the request that a `$/cancel_request` names."""
+    """Return the key of the request that a `$/cancel_request` names, None if that is no id."""
     value = params.get("requestId")
+    if isinstance(value, bool | list | dict):
+        return None
     kind = "text" if isinstance(value, str) else "null" if value is None else "number"
     return (kind, value)
 

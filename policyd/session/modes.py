@@ -38,6 +38,7 @@ QUEUE_BYTES = 64 * 1024 * 1024
 PROMPTS_KEPT = 100
 SETBACKS = 8
 """Switches of an agent's own that are undone in one session before it counts as unwatched."""
+TWINS = "two requests are open under one id"
 UNSEEN = "policyd has not seen this session open, so it cannot tell whether the agent asks"
 NO_ASKING = "policyd could not make this agent ask for permission ({why}); prompts are refused (strict)."
 
@@ -46,15 +47,15 @@ class Modes:
     """The asking mode of every session."""
 
     def __init__(self, core: Core, records: Records) -> None:
-        """Share `core`; `ready` sessions whose queue is to be read are taken by the connection."""
+        """Share `core`; what is `ready` to be read is taken by the connection."""
         self._core = core
         self._records = records
         self._report = Report(core)
         self._holds = 0
         self._busy: dict[str, Session] = {}
         """Sessions with a task under way."""
-        self.ready: list[tuple[Session, list[tuple[Side, bytes]]]] = []
-        """Sessions released, with the lines that waited: the connection reads them as if they came now."""
+        self.ready: list[list[tuple[Side, bytes]]] = []
+        """Lines that waited for a session: the connection reads them as if they came now."""
 
     # ---- opening ------------------------------------------------------------------------------------
 
@@ -207,7 +208,7 @@ class Modes:
         for report in session.reports:
             self._core.send(Side.CLIENT, report)
         session.reports.clear()
-        self.ready.append((session, [one for one in queue or () if one[1]]))
+        self.ready.append([one for one in queue or () if one[1]])
         self._let_prompts(session)
 
     def _unwatched(self, session: Session, why: str) -> None:
@@ -220,11 +221,16 @@ class Modes:
 
     # ---- what waits ---------------------------------------------------------------------------------
 
-    def queued(self, session: Session, side: Side, line: bytes) -> bool:
-        """Keep a line of a session whose response is held; False if nothing is held."""
+    def queued(self, session: Session, side: Side, message: acp.Envelope, line: bytes) -> bool:
+        """Keep a line of a session whose response is held, or answer it; False if nothing is held."""
         hold = session.hold
         if hold is None:
             return False
+        if side is Side.AGENT and message.id is not None and message.method in JUDGED:
+            if self._takes_back(session, hold, message.key, TWINS):
+                self._reject(session, line, TWINS)
+                return True
+            hold.asked[message.key] = len(hold.queue)
         hold.queue.append((side, line))
         hold.size += len(line)
         if len(hold.queue) > QUEUE_LINES or hold.size > QUEUE_BYTES:
@@ -259,23 +265,31 @@ class Modes:
         for line in waiting:
             ident = acp.envelope(line).id or b"null"
             self._core.send(Side.CLIENT, acp.messages.result(ident, {"stopReason": "cancelled"}))
-        if session.hold is not None:
-            session.hold.queue = [
-                (side, b"" if self._answered(session, side, line) else line) for side, line in session.hold.queue
-            ]
+        if (hold := session.hold) is not None:
+            for key in list(hold.asked):
+                self._takes_back(session, hold, key, "the turn was cancelled")
 
-    def _answered(self, session: Session, side: Side, line: bytes) -> bool:
-        """Answer a request of the agent that waits as one of a turn that is cancelled; False if it is none."""
-        message = acp.envelope(line) if side is Side.AGENT and line else acp.Envelope()
-        if message.id is None or message.method not in JUDGED:
-            return False
-        why = "the turn was cancelled"
-        answer = acp.messages.error(message.id, acp.messages.REFUSED, f"Denied by policyd: {why}")
+    def cancel_request(self, key: object) -> bool:
+        """The agent no longer wants an answer; True if such a request waited."""
+        holds = [(session, session.hold) for session in self._busy.values() if session.hold is not None]
+        return any(self._takes_back(session, hold, key, "the agent withdrew the request") for session, hold in holds)
+
+    def _takes_back(self, session: Session, hold: Hold, key: object, why: str) -> bool:
+        """Reject a request of the agent that waits; False if none waits under this id."""
+        at = hold.asked.pop(key, None)
+        if at is not None:
+            self._reject(session, hold.queue[at][1], why)
+            hold.queue[at] = Side.AGENT, b""
+        return at is not None
+
+    def _reject(self, session: Session, line: bytes, why: str) -> None:
+        message = acp.envelope(line)
+        ident = message.id or b"null"
+        answer = acp.messages.error(ident, acp.messages.REFUSED, f"Denied by policyd: {why}")
         if message.method == PERMISSION:
-            answer = acp.messages.permission(message.id, None, {"effect": "deny", "rules": [], "reason": why})
-        self._records.event("refused", session=session.id, side=side.value, method=message.method, reason=why)
+            answer = acp.messages.permission(ident, None, {"effect": "deny", "rules": [], "reason": why})
+        self._records.event("refused", session=session.id, side="agent", method=message.method, reason=why)
         self._core.send(Side.AGENT, answer)
-        return True
 
     def cancel_prompt(self, key: object) -> bool:
         """The client withdraws a request; True if it was a prompt that still waited."""
@@ -294,7 +308,7 @@ class Modes:
     def _let_prompts(self, session: Session) -> None:
         waiting, session.prompts = session.prompts, []
         if waiting:
-            self.ready.append((session, [(Side.CLIENT, line) for line in waiting]))
+            self.ready.append([(Side.CLIENT, line) for line in waiting])
 
     def tick(self) -> None:
         """Give up on agents that do not answer in time."""

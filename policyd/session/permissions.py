@@ -6,7 +6,8 @@
 3. Whatever a person or a step answers is judged again: under the policy of that moment, by all that was told meanwhile
    and by where links lead then. What an update shows while a question is open is judged too; a denial wins.
 4. An answer that comes late, twice, from the wrong side, or names an option that was not offered, allows nothing.
-5. Of two requests that are open under one id both are rejected: either answer could be taken for the other's.
+5. Of two requests that are open under one id both are rejected: either answer could be taken for the other's. So are
+   two that wait for the same session's mode.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from policyd.session import doors
 from policyd.session.asking import Asker
 from policyd.session.core import Core, Passing
 from policyd.session.events import Side
+from policyd.session.modes import TWINS
 from policyd.session.ports import Verdict
 from policyd.session.records import Records
 from policyd.session.report import Report
@@ -71,7 +73,7 @@ class Permissions:
             return
         if len(twins := self._under(held.key)) > 1:
             for one in twins:  # whichever answer it takes for whichever request, none allows
-                self._cancel(one, "two requests are open under one id", by="policyd", tell=True)
+                self._cancel(one, TWINS, by="policyd", tell=True)
             return
         held.wait_until = self._core.now.mono + self._core.settings.details_after_ms / 1000.0
         self._try(held, self._judge_if_complete)

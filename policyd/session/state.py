@@ -31,6 +31,8 @@ class Hold(Struct):
     queue: list[tuple[Side, bytes]] = field(default_factory=list)
     """Lines of the session that wait behind the response, in order; empty where one was answered meanwhile."""
     size: int = 0
+    asked: dict[object, int] = field(default_factory=dict)
+    """Where in the queue a request of the agent waits that policyd answers, by its id."""
     confirmed: list[int] = field(default_factory=list)
     """For each step that was confirmed, how many lines had come before."""
 
