@@ -46,8 +46,9 @@ def _classes(table: Table) -> Iterator[tuple[str, list[_Phrase]]]:
 def _same(table: Table) -> Mapping[str, Mapping[str, _Same]]:
     """Return, for each program and first word, phrases with those that mean the same."""
     found: dict[str, dict[str, dict[_Phrase, tuple[_Phrase, ...]]]] = {}
-    for name, words in table["leading"].items():
-        found[name] = {word: {(word,): ((),)} for word in words.split()}
+    for name, text in table["leading"].items():
+        for phrase in map(str.split, text.split(", ")):
+            found.setdefault(name, {}).setdefault(phrase[0], {})[tuple(phrase)] = ((),)
     for name, phrases in _classes(table):
         for one in phrases:
             others = tuple(other for other in phrases if other != one)
@@ -61,9 +62,10 @@ def _set(key: str) -> frozenset[str]:
 
 _TABLE: Table = tomllib.loads((resources.files("policyd") / "commands/matching/kin.toml").read_text("utf-8"))
 ABBREVIATES = _set("abbreviates")
-_GNU, _GOALS, _TOOLCHAINED, _BUNDLED, _BINARIES, OWN = map(
-    _set, ("gnu", "goals", "toolchained", "bundled", "binaries", "own")
+_GNU, _GOALS, _TOOLCHAINED, _BUNDLED, _BINARIES, _SCRIPTS, OWN = map(
+    _set, ("gnu", "goals", "toolchained", "bundled", "binaries", "scripts", "own")
 )
+_KEYS = {key.lower(): key for key in _set("keys")}
 _NAMES = {name: names for names in map(str.split, _TABLE["twins"]) for name in names}
 _LONG = {name: text.split() for name, text in _TABLE["short"].items()}
 _PROGRAMS = {tuple(text.split()): other for text, other in _TABLE["programs"].items()}
@@ -101,6 +103,8 @@ def kin(name: str, words: Words) -> Iterator[tuple[str, Words]]:
         text = words[at].text
         if (name, text) in _PROGRAMS:
             yield _PROGRAMS[name, text], words[at + 1 :]
+        if name in _SCRIPTS and text[:1] != "-":
+            yield name, (*words[:at], Word("run"), *words[at:])
         if (name, text) in _NAMING:
             yield name, (*words[:at], *words[at + 2 :])
         for phrase, others in _SAME.get(name, {}).get(text, {}).items():
@@ -159,8 +163,12 @@ def _one_mode(text: str) -> str:
 
 
 def _git(words: Words) -> Iterator[Words]:
-    """Yield what a push says by its refspecs, and what `branch -D` says by two options, in the other words for it."""
+    """Yield what a push says by its refspecs, `branch -D` by two options, and a key of any case, in other words."""
     texts = [word.text if word.kind is CONST else "" for word in words]
+    for at, (key, equals, value) in enumerate(text.partition("=") for text in texts[:_MOST]):
+        usual = _KEYS.get(key.lower(), key)
+        if usual != key:
+            yield (*words[:at], Word(usual + equals + value), *words[at + 1 :])
     if "push" in texts:
         at = texts.index("push") + 1
         for place in range(at, min(len(texts), at + _MOST)):
