@@ -51,7 +51,8 @@ def nothing(_: str) -> str:
 
 def value(text: str, known: Known = nothing) -> str | None:
     """Return the value of an expression over numbers, None where it is not known to have one."""
-    tokens = _tokens(_NAME.sub(lambda name: _put(name, known), text)) if len(text) <= _LONGEST else []
+    plain = len(text) <= _LONGEST and "++" not in text and "--" not in text  # `x--3` is an error that sets `x`
+    tokens = _tokens(_NAME.sub(lambda name: _put(name, known), text)) if plain else []
     reader = _Expression(tokens)
     try:
         found = reader.read() if tokens else None
