@@ -298,6 +298,11 @@ def test_what_is_not_proved_is_said_and_counts_only_when_asked(
     assert diff(tmp_path, unknown, "--prove") == 1
 
 
+def test_the_examples_of_what_changed_are_tried_before_anything_else(tmp_path: Path) -> None:
+    named = '[[rule]]\neffect = "allow"\ncommand = "zqx1 **"\nmatch = "execute zqx1 y"\n'
+    assert diff(tmp_path, BASE + named, "--requests", "1") == 1
+
+
 def test_json_holds_both_decisions_of_every_change(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert diff(tmp_path, BASE.replace('"secrets/**", ', ""), "--json") == 1
     *told, whole = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -111,7 +111,7 @@ def changes(old: Policy, new: Policy, trial: Trial, *, most: int = MOST_REQUESTS
     if found.comparison.same:
         return found
     contexts = list(sessions(trial.context(), [*counting(old), *counting(new)]))
-    for asked in drafted(changed_first(found.comparison, old, new)):
+    for asked in drafted(*changed_first(found.comparison, old, new)):
         if found.drafted >= most:
             break
         actions = trial.actions(asked)

@@ -7,7 +7,7 @@ are drafted in a fixed order: the same policies give the same requests.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 from policyd.cli.replay import Asked
@@ -55,10 +55,11 @@ USUAL: tuple[Asked, ...] = (
 PLAIN = re.compile(r"[A-Za-z0-9_./~ =:@%+,-]+")
 
 
-def drafted(groups: Iterable[Iterable[Rule]]) -> Iterator[Asked]:
-    """Yield the usual requests, then those of each group of rules, one of every rule in turn; each once."""
+def drafted(changed: Sequence[Rule], others: Sequence[Rule]) -> Iterator[Asked]:
+    """Yield each once: the examples of what changed, the usual requests, then drafts of all, rules in turn."""
     seen: set[str] = set()
-    for asked in chain(USUAL, *(in_turn([of_rule(rule) for rule in group]) for group in groups)):
+    named = in_turn([examples_in(rule) for rule in changed])
+    for asked in chain(named, USUAL, *(in_turn([of_rule(rule) for rule in group]) for group in (changed, others))):
         if repr(asked) not in seen:
             seen.add(repr(asked))
             yield asked
@@ -81,10 +82,15 @@ def of_rule(rule: Rule) -> Iterator[Asked]:
     for table in (rule.conditions, *rule.unless):
         for condition in table:
             yield from of_condition(condition, rule)
-    yield from (*examples_of(rule.table, "match"), *examples_of(rule.table, "not_match"))
+    yield from examples_in(rule)
     if not rule.resource:
         yield from (f"{kind}" for kind in rule_kinds(rule) if kind not in {"execute", "fetch"})
         yield from (asked for asked in USUAL if isinstance(asked, str) and asked.split(" ")[0] in rule_kinds(rule))
+
+
+def examples_in(rule: Rule) -> Iterator[Asked]:
+    """Yield the examples a rule is tested with, which say what it is for."""
+    yield from (*examples_of(rule.table, "match"), *examples_of(rule.table, "not_match"))
 
 
 def rule_kinds(rule: Rule) -> tuple[str, ...]:
