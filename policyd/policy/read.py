@@ -206,7 +206,8 @@ def check_lock(parsed: Parsed) -> None:
     """Check `[lock]`: where it stands, and that every setting it names exists: a misspelt lock would lock nothing."""
     table = parsed.raw.get("lock")
     if table is not None and parsed.source.layer is not Layer.MANAGED:
-        parsed.report(Mistake("`[lock]` outside of a managed file", "remove it: only the managed layer locks"), "lock")
+        instead = "remove it: only the managed layer locks (`--managed DIR` tries one, as does `diff --layer managed`)"
+        parsed.report(Mistake("`[lock]` outside of a managed file", instead), "lock")
     names = table.get("settings") if isinstance(table, dict) else None
     if not names:
         return
