@@ -30,7 +30,8 @@ def run(args: argparse.Namespace) -> int:
     suites, problems = collect(args.files)
     if problems or not suites:
         say(*problems, error=True)
-        return FAILED if problems else failed("test", f"there is no suite (*{ENDING}) in {', '.join(args.files)}")
+        where = ", ".join(args.files)
+        return FAILED if problems else failed("test", f"there is no suite (*{ENDING}) in {where}; name its directory")
     for suite in suites:
         suite.run()
     if args.junit:

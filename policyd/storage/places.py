@@ -119,9 +119,11 @@ def find(*, home: str | None = None, environ: Mapping[str, str] | None = None, p
 
 def home_directory(env: Mapping[str, str]) -> str:
     """Return the user's home from `HOME`, else the password database; PlaceError where neither names one."""
-    home = env.get("HOME", "") or account(os.getuid())[1]
+    said = env.get("HOME", "")
+    home = said or account(os.getuid())[1]
     if not home.startswith("/"):
-        raise PlaceError("no home directory is known (no HOME, no password entry); name one with --home DIR")
+        why = f"HOME is `{said}`, no absolute path" if said else "no HOME, no password entry"
+        raise PlaceError(f"no home directory is known ({why}); name one with --home DIR")
     return home.rstrip("/") or "/"
 
 
