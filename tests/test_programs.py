@@ -118,6 +118,7 @@ def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
         "backup",
         "asked",
         "printed",
+        "message",
         *sentwords.ROLES,
         *values.LISTS,
         "plugin",
