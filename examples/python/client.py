@@ -88,11 +88,14 @@ async def run(cwd: str, prompt: str, command: list[str], answer: str) -> str:
 
 def main(argv: list[str]) -> int:
     """Read the words and run."""
-    split = argv.index("--")
+    split = argv.index("--") if "--" in argv else len(argv)
     words, command = argv[:split], argv[split + 1 :]
     answer = "ask"
-    if words[0] == "--answer":
+    if len(words) > 2 and words[0] == "--answer":
         answer, words = words[1], words[2:]
+    if len(words) != 2 or not command or answer not in {"once", "reject", "ask"}:
+        print(__doc__, file=sys.stderr)
+        return 2
     reason = asyncio.run(run(os.path.abspath(words[0]), words[1], command, answer))
     print(f"turn ended: {reason}")
     return 0
