@@ -89,9 +89,7 @@ def test_the_client_is_asked_and_allows() -> None:
     assert not command.untouched
     assert command.note == ""
     assert found.chosen(0, "proceed_once", 105.0) == ()
-    assert ended(found) == Outcome(
-        Effect.ALLOW, "client", "allowed by the person at the client", "proceed_once", None, "client", 5.0
-    )
+    assert ended(found) == Outcome(Effect.ALLOW, "client", "allowed by the person at the client", "proceed_once", None)
 
 
 def test_an_always_is_remembered_and_the_agent_told_allow_once() -> None:
@@ -569,8 +567,8 @@ def test_at_most_eight_are_open_and_twenty_a_minute_begun() -> None:
         made = opened(desk, request(run("x", str(number))), number, number * 0.05)
         refused += made is None
         asked += [made] if made is not None else []
-        if len(desk.prompts) == 8:
-            done = desk.prompts[0]
+        if len(desk._open) == 8:
+            done = next(iter(desk._open.values()))
             done.chosen(0, "proceed_once", number * 0.05)
             desk.close(done, number * 0.05)
     assert len(asked) == 20

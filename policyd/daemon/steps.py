@@ -30,9 +30,8 @@ class Steps:
     def __init__(self, inbox: Inbox) -> None:
         """Start nothing yet."""
         self._numbers = itertools.count(1)
-        self._asked: dict[int, tuple[Performer, int]] = {}
-        self._uids: dict[int, int] = {}
-        """Whose question each is."""
+        self._asked: dict[int, tuple[Performer, int, int]] = {}
+        """For each question who is told, under which number of its own, and whose it is."""
         self._crew = Crew(inbox, self._replied, self._failed)
 
     def of(self, performer: Performer, who: Who) -> PeerSteps:
@@ -41,37 +40,33 @@ class Steps:
 
     def begin(self, performer: Performer, who: Who, ask: Ask) -> int:
         """Begin a step; return its number here. Raises what keeps it from beginning."""
-        if not who.own and list(self._uids.values()).count(who.uid) >= MOST_OF_ONE:
+        if not who.own and sum(uid == who.uid for *_, uid in self._asked.copy().values()) >= MOST_OF_ONE:
             raise ValueError(f"{MOST_OF_ONE} questions of this user are open already")
         number = next(self._numbers)
-        self._asked[number], self._uids[number] = (performer, ask.id), who.uid
+        self._asked[number] = performer, ask.id, who.uid
         try:
             self._crew.start(number, ask, who.uid)
         except Exception:
-            self._over(number)
+            self._asked.pop(number, None)
             raise
         return number
 
     def end(self, number: int) -> None:
         """End a step whose answer is no longer wanted."""
-        self._over(number)
+        self._asked.pop(number, None)
         self._crew.stop(number)
 
     def close(self) -> None:
         """End all."""
         self._crew.close()
 
-    def _over(self, number: int) -> tuple[Performer, int] | None:
-        self._uids.pop(number, None)
-        return self._asked.pop(number, None)
-
     def _replied(self, number: int, answer: Mapping[str, object]) -> None:
-        found = self._over(number)
+        found = self._asked.pop(number, None)
         if found:
             found[0].post(Reply(found[1], answer))
 
     def _failed(self, number: int, why: str) -> None:
-        found = self._over(number)
+        found = self._asked.pop(number, None)
         if found:
             found[0].post(Failed(found[1], why))
 

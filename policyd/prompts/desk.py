@@ -107,11 +107,6 @@ class Desk(Struct):
         """Note that `prompt` was made for an `Opened`."""
         self._open[fingerprint] = prompt
 
-    @property
-    def prompts(self) -> tuple[Prompt, ...]:
-        """The open prompts, oldest first."""
-        return tuple(self._open.values())
-
     def close(self, prompt: Prompt, now: float) -> tuple[Hashable, ...]:
         """Take an ended prompt off the desk; return who waits for its outcome, in order."""
         print_ = prompt.question.fingerprint

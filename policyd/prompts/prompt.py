@@ -62,10 +62,6 @@ class Outcome(Struct, frozen=True):
     """Id of the agent's option that was chosen; empty: a rejection finds its own."""
     offer: Offer | None = None
     """What is to be remembered."""
-    step: str = ""
-    """The step that answered, as settings spell it."""
-    seconds: float = 0.0
-    """From the asking of that step to its answer."""
 
 
 class Prompt(Struct):
@@ -102,13 +98,13 @@ class Prompt(Struct):
             return over
         named = [choice for choice in self.question.choices if choice.id == option_id]
         if len(named) != 1:
-            return self._reject(now, "the client selected an option that was not offered")
+            return self._reject("the client selected an option that was not offered")
         return self._decide(named[0], now, free=free)
 
     def refused(self, step: int, why: str, now: float) -> tuple[PromptCommand, ...]:
         """The client cancelled the question, or answered with an error or with nonsense."""
         over = self._over(step, now)
-        return self._reject(now, why, by=self.chain[step].road) if over is None else over
+        return self._reject(why, by=self.chain[step].road) if over is None else over
 
     def replied(self, step: int, answer: Mapping[str, object] | None, now: float) -> tuple[PromptCommand, ...]:
         """Another step answered; None: it abstains."""
@@ -119,7 +115,7 @@ class Prompt(Struct):
         try:
             said = read_answer(answer, self.question, nonce=self._nonce, body_digest=self._digest)
         except AnswerError as error:
-            return self._reject(now, f"the answer of {self._name} does not count: {error}")
+            return self._reject(f"the answer of {self._name} does not count: {error}")
         if said.choice is None:
             return self._pass_on(said.message or "it abstained", now)
         return self._decide(said.choice, now, said.message)
@@ -135,7 +131,7 @@ class Prompt(Struct):
         if deadline is None or now < deadline:
             return ()
         step, seconds = self._at, self.chain[self._at].timeout
-        self._reject(now, f"nobody answered within {seconds:.0f} seconds")
+        self._reject(f"nobody answered within {seconds:.0f} seconds")
         return (Stop(step),)
 
     def withdraw(self, why: str) -> tuple[PromptCommand, ...]:
@@ -143,7 +139,7 @@ class Prompt(Struct):
         if not self._open:
             return ()
         step = self._at
-        self._reject(self._asked, why)
+        self._reject(why)
         return (Stop(step),)
 
     @property
@@ -167,7 +163,7 @@ class Prompt(Struct):
     def _next(self, now: float) -> tuple[PromptCommand, ...]:
         self._at, self._asked = self._at + 1, now
         if self._at >= len(self.chain):
-            self._reject(now, self._nobody())
+            self._reject(self._nobody())
             return ()
         step, deadline = self.chain[self._at], now + self.chain[self._at].timeout
         if step.road == "client":
@@ -183,21 +179,18 @@ class Prompt(Struct):
         return self._next(now)
 
     def _decide(self, choice: Choice, now: float, message: str = "", *, free: float = 0.0) -> tuple[PromptCommand, ...]:
-        road, seconds = self.chain[self._at].road, now - self._asked
+        road = self.chain[self._at].road
         fast = (now - max(self._asked, free)) * 1000 < self.human_ms
         quick = choice.offer or (road == "client" and choice.effect is Effect.ALLOW)
         by = "machine" if fast and quick else road
         offer = None if fast else choice.offer
         said = f": {safe(message, limit=500)}" if message else ""
         verb = "allowed" if choice.effect is Effect.ALLOW else "rejected"
-        self.outcome = Outcome(
-            choice.effect, by, f"{verb} by {_who(by)}{said}", choice.option, offer, self._name, seconds
-        )
+        self.outcome = Outcome(choice.effect, by, f"{verb} by {_who(by)}{said}", choice.option, offer)
         return ()
 
-    def _reject(self, now: float, why: str, by: str = "policyd") -> tuple[PromptCommand, ...]:
-        step = self._name if 0 <= self._at < len(self.chain) else ""
-        self.outcome = Outcome(Effect.DENY, by, safe(why, limit=1000), step=step, seconds=max(0.0, now - self._asked))
+    def _reject(self, why: str, by: str = "policyd") -> tuple[PromptCommand, ...]:
+        self.outcome = Outcome(Effect.DENY, by, safe(why, limit=1000))
         return ()
 
     def _nobody(self) -> str:
