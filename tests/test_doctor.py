@@ -71,7 +71,9 @@ def test_each_agent_that_is_not_wrapped_is_named(case: dict[str, Any], home: Pat
 def test_nothing_wrong_is_all_well(home: Path) -> None:
     said = policyd("doctor", cwd=home.parent / "work", home=home)
     assert said.returncode == 0
-    assert said.stdout.splitlines()[-1] == "all well"
+    unwrapped, last = said.stdout.splitlines()[-2:]
+    assert "no settings found: `policyd init --client NAME`" in unwrapped, "that no agent is wrapped is told"
+    assert last == "all well"
 
 
 def test_a_broken_policy_is_to_mend(home: Path) -> None:

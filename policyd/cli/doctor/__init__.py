@@ -164,6 +164,8 @@ def client_lines(found: Findings) -> Iterator[str]:
         yield f"  modes     it learns the session's mode from: {', '.join(client.modes_from)}"
         yield from (f"  does      {text}" for text in client.behaviour)
     yield from (f"  read      {path}" for path in found.files)
+    if not (found.files or found.agent or found.client):
+        yield "  clients   no settings found: `policyd init --client NAME` prints how one starts an agent under policy"
     yield from (f"  note      {text}" for text in found.notes)
     for entry in found.entries:
         if not entry.problem:
