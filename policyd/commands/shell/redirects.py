@@ -205,6 +205,9 @@ def opened(text: Text, operator: str, place: Span) -> list[Use]:
         if word.text[-1] == "-":
             text.state.forget()
         return [] if word.text in _OPEN else [Use("", word, text.state.known())]
+    if operator in {">&", "<&"} and shown[:1] == "-":  # it closes the descriptor, and what is behind is a word
+        text.opaque(f"`{operator}{shown}` is read differently by shells")
+        return []
     if operator == "<&":
         text.opaque(f"`<&{shown}` is not a constant descriptor")
         return []
