@@ -131,7 +131,10 @@ def test_whoever_asks_next_takes_away_what_killed_processes_left_and_no_more(inb
     running.close()
 
 
-@pytest.mark.parametrize("written", ["", "[]", "{", '"allow"', "null"])
+TWICE = '{"nonce":"n","digest":"d","decision":"reject","decision":"allow"}'
+
+
+@pytest.mark.parametrize("written", ["", "[]", "{", '"allow"', "null", TWICE])
 def test_an_answer_that_cannot_be_read_is_no_yes(inbox: Inbox, written: str) -> None:
     ident = inbox.put(QUESTION, 60, uid=0)
     path = Path(inbox.directory, f"{ident}.answer")

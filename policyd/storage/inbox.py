@@ -22,6 +22,7 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 
+from policyd import acp
 from policyd.storage.private import make_directory
 
 LONGEST = 4 * 1024 * 1024
@@ -284,14 +285,13 @@ def plain(ident: str) -> str:
 
 
 def read_object(path: str) -> dict[str, object] | None:
-    """Return the JSON object a file of this user's holds, None if it holds none."""
+    """Return the one JSON object a file of this user's holds, None if it holds none, or may be read as another."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(fd, "rb") as file:
             status = os.fstat(fd)
             if status.st_uid not in {os.getuid(), 0} or status.st_mode & 0o022:
                 return None
-            value = json.loads(file.read(LONGEST))
-    except (OSError, ValueError, RecursionError):
+            return acp.strict_object(file.read(LONGEST))
+    except (OSError, ValueError):
         return None
-    return value if isinstance(value, dict) else None
