@@ -127,10 +127,12 @@ def test_what_is_kept_of_calls_is_bounded() -> None:
 
 def test_what_is_kept_of_requests_and_answers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("policyd.session.core.PASSING_KEPT", 3)
+    monkeypatch.setattr("policyd.session.core.ALIKE_KEPT", 2)
     monkeypatch.setattr("policyd.session.permissions.RECORDED_KEPT", 3)
     play = Play(ScriptedDecider({"make": "allow"}))
     for at in range(9):
         play.message("agent", id=f"x{at}", method="_other", params={})
+        play.message("agent", id="twin", method="_other", params={})
         play.event("agent", f"permission {at} a{at} make")
         play.event("agent", f"permission {at} d{at} ask")
         asked = sent(play.commands, Side.CLIENT)[-1]["id"]
@@ -138,6 +140,10 @@ def test_what_is_kept_of_requests_and_answers_is_bounded(monkeypatch: pytest.Mon
     core = play.connection._core
     kept = (core.passing, core.spent, play.connection._permissions._recorded)
     assert all(1 < len(each) <= 3 for each in kept)
+    play.message("agent", id="twin", method="_other", params={})
+    play.message("agent", id="twin", method="_other", params={})
+    play.message("agent", id="twin", method="_other", params={})
+    assert max(map(len, core.passing.values())) == 2
 
 
 def test_what_waits_for_a_mode_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

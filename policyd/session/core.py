@@ -24,7 +24,8 @@ from policyd.session.ports import Decider
 from policyd.session.settings import Settings
 from policyd.session.state import Held, Session
 
-PASSING_KEPT = 10_000
+PASSING_KEPT, ALIKE_KEPT = 10_000, 100
+"""Requests that await their response, by their ids, and those of one id; who exceeds that has no use for answers."""
 SESSIONS_KEPT = 2_000
 NEVER = Moment(datetime.min.replace(tzinfo=UTC), 0.0)
 """Before the first event."""
@@ -169,7 +170,9 @@ class Core(Struct):
 
     def track(self, side: Side, key: object, passing: Passing) -> None:
         """Remember a request that `side` sent and that has passed."""
-        self.passing.setdefault((side, key), []).append(passing)
+        waiting = self.passing.setdefault((side, key), [])
+        waiting.append(passing)
+        del waiting[:-ALIKE_KEPT]
         while len(self.passing) > PASSING_KEPT:
             self.passing.popitem(last=False)
 
