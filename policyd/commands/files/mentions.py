@@ -2,8 +2,9 @@
 
 Rules of this module:
 
-1. A word is cut at every `=`, `:`, `,` and `@`; what stands before `=` or `@` is a name and no piece. What follows the
-   first of each is a piece as well, and what is glued to a short option or a cluster of two.
+1. A word is cut at every `=`, `:`, `,`, `;` and `@`; what stands before `=` or `@` is a name and no piece. What follows
+   the first of each is a piece as well, what is glued to a short option or a cluster of two, and a piece without the
+   quotes, brackets and signs around it (`<.env`, `{"file":".env"}`).
 2. At most `PIECES` pieces of a word are looked at; `parts` says whether there are more.
 3. A `file:` URL is its path, percent-escapes decoded, whatever host it names.
 4. In code a string may be a path, if it holds a `.` or a `/`. Addresses of pages begin at the root too: what does is a
@@ -21,7 +22,8 @@ from policyd.commands.argv.options import constant, tail
 from policyd.model import Word, WordKind
 
 PIECES = 64
-_MARKS = "=@:,"
+_MARKS = "=@:,;"
+_AROUND = "\"'`<>[](){}|&!^$"
 _CUTS = re.compile(rf"[{_MARKS}]+")
 _PIECE = re.compile(rf"(?<![^{_MARKS}])[^{_MARKS}-][^{_MARKS}]*+(?![=@])")
 _FILE_URL = re.compile(r"file:(?://[^/]*)?(/[^?#]*)", re.IGNORECASE)
@@ -88,6 +90,8 @@ def _pieces(word: Word, *, whole: bool) -> Iterator[Word]:
         yield from (tail(word, end) for end in _path_starts(text))
     else:
         yield from (Word(found[0], word.kind) for found in _PIECE.finditer(text))
+        if word.kind is WordKind.CONST:
+            yield from (Word(found[0].strip(_AROUND)) for found in _PIECE.finditer(text))
 
 
 def _starts(text: str) -> Iterator[int]:
