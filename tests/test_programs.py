@@ -204,7 +204,7 @@ def _named(text: str) -> tuple[list[str], list[str], list[str], list[str]]:
         ("mytool https://x.invalid/.env s3://b/k --f=http://x:80/y?z=/w", []),
         ("mytool --x=https://x.invalid/a,.env", [",.env", ".env"]),
         ("mytool '<.env'", ["<.env", ".env"]),
-        ("mytool '{\"f\":\".env\"}'", ['{"f":".env"}', '".env"}', '{"f"', "f", ".env"]),
+        ('mytool \'{"f":".env"}\'', ['{"f":".env"}', '".env"}', '{"f"', "f", ".env"]),
         ("mytool 'a=@.env;type=x'", ["a=@.env;type=x", "@.env;type=x", ".env;type=x", "type=x", ".env", "x"]),
         ("mytool s3://b/../.env", ["s3://b/../.env", "//b/../.env", "s3"]),
         ("mytool unix:///run/x odd://b", ["unix:///run/x", "///run/x", "unix", "odd://b", "//b", "odd"]),
