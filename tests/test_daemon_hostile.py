@@ -100,6 +100,13 @@ def test_no_frame_allows_anything_or_ends_the_connection(peer: Peer, name: str) 
     assert '"yes"' not in json.dumps(peer.seen)
 
 
+def test_who_sends_a_batch_is_told_that_none_is_taken(peer: Peer) -> None:
+    peer.write(json.dumps([{**ASK, "id": 9}]).encode() + b"\n")
+    peer.call("_policyd/status", {})
+    (told,) = [one for one in peer.seen if "error" in one]
+    assert told["id"] is None and "batches" in told["error"]["message"]
+
+
 @pytest.mark.parametrize(
     "given",
     [

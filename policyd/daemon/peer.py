@@ -74,8 +74,7 @@ class Peer:
         ident = acp.readable_id(line)
         if isinstance(self._role, Embedder) and b"toolCallId" in line:
             self._role.refused(line)
-        answer = wire.refusal(line, ident, why) if acp.has_method(line) else None
-        if answer:
+        if answer := wire.refusal(line, ident, why):
             self._out(answer)
         else:
             self._shared.say_of(self._who, f"dropped a message of a peer: {why}")

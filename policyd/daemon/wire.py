@@ -172,8 +172,10 @@ def rejected(ident: bytes, why: str) -> bytes:
 
 
 def refusal(line: bytes, ident: bytes | None, why: str) -> bytes | None:
-    """Return the answer to a request that is not taken: never an error where permission was asked."""
-    if ident is None:
+    """Return the answer to a request, or a batch, that is not taken: never an error where permission was asked."""
+    if line.lstrip().startswith(b"["):
+        return messages.error(b"null", messages.INVALID, "policyd takes no batches")
+    if ident is None or not acp.has_method(line):
         return None
     if acp.claims(line, "session/request_permission"):
         return rejected(ident, why)
