@@ -208,7 +208,9 @@ class Text(Struct):
         return found.end()
 
     def lose(self, inner: str) -> None:
-        """Note where bash may lose a `;` of the text in `$(…)` or `<(…)`: some versions do behind a here-document."""
+        """Note what bash may lose: the word `<( )`, and, behind a here-document in `$(…)` or `<(…)`, in some a `;`."""
+        if not inner.strip(" \t\n"):
+            self.opaque("a substitution of nothing is no word to some shells")
         problems: list[str] = []
         if "<<" in inner and ";" in inner:
             inner, problems, _ = prepare(inner, [])
