@@ -184,7 +184,8 @@ def chosen_by(decision: Decision, request: Request) -> Answer:
 
 def unreadable(error: Exception) -> str:
     """Return why a request is refused that could not be read."""
-    return f"the request cannot be read: {type(error).__name__}"
+    why = str(error)[:200] if isinstance(error, ValueError) else ""
+    return f"the request cannot be read: {why or type(error).__name__}"
 
 
 def about(params: object, session_id: str, call_id: str) -> bool:

@@ -127,6 +127,22 @@ def test_a_message_that_could_not_be_taken_in_denies_what_follows(workspace: Pat
     assert (answers, person.asked) == (["selected", "cancelled"], ["ls"])
 
 
+def test_of_two_requests_for_one_call_that_say_something_else_neither_is_allowed_and_the_answer_says_why(
+    workspace: Path,
+) -> None:
+    guard = Guard(load(workspace.parent / "policy.toml"), home=str(workspace.parent))
+    direction = acp.connection.StreamDirection.INCOMING
+    for ident, command in ((1, "ls"), (2, "git push")):
+        call = {"toolCallId": "c", "rawInput": {"command": command}}
+        params = {"sessionId": "s", "toolCall": call, "options": []}
+        message = {"id": ident, "method": "session/request_permission", "params": params}
+        guard.observe(SimpleNamespace(direction=direction, message=message))
+    read = acp.schema.ToolCallUpdate(tool_call_id="c")
+    answer = asyncio.run(guard.wrap(Person("allow_once")).request_permission("s", read, []))
+    assert answer.outcome.outcome == "cancelled"
+    assert "which of the requests" in answer.field_meta["policyd"]["reason"]
+
+
 def seen(update: Any) -> Any:
     """Return what an observer is given of an update of the call `c`."""
     params = {"sessionId": "s", "update": {"sessionUpdate": "tool_call_update", "toolCallId": "c", **update}}
