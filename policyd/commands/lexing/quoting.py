@@ -146,7 +146,8 @@ def marked(known: Word) -> Word:
 # ---- homes -----------------------------------------------------------------------------------------
 
 _HOME = re.compile(r"(\A|.*[=:{,])~([^/~:]*)\Z", re.DOTALL).match
-_COLON = re.compile(r"~[^/:~\"'$`\\]*+:[^/~\"'$`\\]*+[\"'$`\\]").search
+_SEQUENCE = re.compile(r"\{[^{}\"'$`\\]*+[\"'$`\\]").search
+_EXPANDS = re.compile(r"[\"'$`\\]").search
 
 
 def homeless(text: str) -> str:
@@ -158,9 +159,14 @@ def homeless(text: str) -> str:
     return f"{found[1]}{mark}{found[2]}"
 
 
-def is_home_unsure(source: str) -> bool:
-    """Say whether a `~` ends at a colon behind which something may be expanded, or stay as it is written."""
-    return _COLON(source) is not None
+def is_unsure(source: str) -> bool:
+    """Say whether something quoted or expanded stands where it is not sure what else is expanded around it.
+
+    That is behind a `~` that ends at a colon, and in what would be `{1..3}` without it.
+    """
+    if ".." in source and _SEQUENCE(source) is not None:
+        return True
+    return any(_EXPANDS(part.partition("~")[2].partition(":")[2]) for part in source.split("/") if "~" in part)
 
 
 # ---- brace expansion -------------------------------------------------------------------------------

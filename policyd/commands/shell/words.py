@@ -90,7 +90,7 @@ class Scanner:
 
     def _expanded(self, source: str) -> list[Word]:
         """Return the words of the fields, their braces expanded."""
-        if "~" in source and quoting.is_home_unsure(source):
+        if quoting.is_unsure(source):
             return [quoting.unknown(quoting.decoded(source))]
         if len(self.fields) == 1 and "{" not in self.fields[0]:
             return [self._finish(self.fields[0], source)]
@@ -148,6 +148,7 @@ class Scanner:
             run = _RUN.match(self.text, self.at, self.end)
             if run is not None:
                 text = run[0].replace(BRACE, "{")
+                text = "\\" + text if text[0] == "~" and self.at > self.first else text
                 self.at = run.end()
                 self.buffer.append(quoting.homeless(text) if "~" in text and self.at < self.end else text)
                 continue
