@@ -33,7 +33,7 @@ def test_a_part_of_a_plain_path_is_known(inner: str, printed: str) -> None:
         "alias dirname=x; p $(dirname a/b)", "PATH=/x; p $(dirname a/b)", "IFS=/; p $(dirname a/b)",
         "p $(dirname 'a*/b')",
         "dirname() { x; }; p $(dirname a/b)", "p $(timeout 1 dirname a/b)", "p $(basename -a a b)",
-        "p $(dirname a/b c)",
+        "p $(dirname a/b c)", "p $(dirname a/b 2>&1)", "p $(git rev-parse HEAD 2>&1)",
     ],
 )  # fmt: skip
 def test_a_part_of_another_path_is_not_known(text: str) -> None:
