@@ -6,7 +6,6 @@ And what several proxies, or a proxy and the command, do to one file.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from policyd.storage.grants import files
+from tests.agents.launch import MODULES, node
 from tests.proxied import Client, Scene
 
 ROOT = Path(__file__).parent.parent
@@ -126,14 +126,14 @@ def test_an_unknown_client_is_offered_the_session_only(place: Place) -> None:
     assert "in this project" not in out
 
 
-@pytest.mark.agents
+@pytest.mark.slow
 def test_acpx_is_never_asked(place: Place) -> None:
-    acpx = shutil.which("acpx")
-    if acpx is None:
+    program, acpx = node(), MODULES / "acpx/dist/cli.js"
+    if program is None or not acpx.exists():
         pytest.skip("acpx is not installed")
     agent = " ".join(place.proxy())
     said = subprocess.run(
-        [acpx, "--approve-all", "--agent", agent, "exec", "run echo hi"],
+        [str(program), str(acpx), "--approve-all", "--agent", agent, "exec", "run echo hi"],
         env={**os.environ, "HOME": str(place.home)},
         capture_output=True,
         text=True,
