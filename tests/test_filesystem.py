@@ -257,6 +257,17 @@ def test_a_look_that_takes_too_long_is_no_answer(tmp_path: Path, monkeypatch: py
     assert RealFilesystem().contains(str(tmp_path), ("**/*.nothing",)) is None
 
 
+def test_a_search_that_takes_too_long_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(2 * looks.STRIDE):
+        (tmp_path / f"{number}.py").touch()
+    clock = itertools.count()
+    monkeypatch.setattr(looks.time, "monotonic", lambda: float(next(clock)))  # each glance at it takes a second
+    look = looks.Look(str(tmp_path), str, seconds=5.0)
+    assert look.complete
+    assert look.finds(looked_for(("*nothing*",))) is False
+    assert look.finds(looked_for(("*nothing*", "*none*", "*nobody*"))) is None  # many names, none of them a candidate
+
+
 def test_many_looks_at_once_are_no_answer(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(filesystem, "WINDOW", 60.0)
     monkeypatch.setattr(filesystem, "BUDGET", 0.0)

@@ -11,7 +11,7 @@ import errno
 import os
 import time
 import unicodedata
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from policyd.paths import LookedFor, inside
 from policyd.paths.segments import DEEP, Segment, Token
@@ -57,32 +57,43 @@ class Look:
 
     def finds(self, names: tuple[LookedFor, ...]) -> bool | None:
         """Say whether something below matches; None: nothing seen does, but not everything was seen."""
-        deadline = time.monotonic() + self._seconds
-        for number, path in enumerate(self._candidates(names)):
-            if path:
+        self._deadline = time.monotonic() + self._seconds
+        try:
+            if any(map(self._below, names)):
                 return True
-            if number % STRIDE == 0 and time.monotonic() > deadline:
-                return None
+        except TimeoutError:
+            return None
         floats = any(each.floats and len(each.tail.segments) > 2 for each in names)
         return False if self.complete and not (self.leaves and floats) else None
 
-    def _candidates(self, names: tuple[LookedFor, ...]) -> Iterator[bool]:
-        """For every path whose last name fits a pattern: whether the path does."""
-        for each in names:
-            for name in self._fitting(each.last) if self._aliased or self._holds(each) else ():
-                if each.last.matches(name):
-                    yield from map(each.tail.matches, self._paths[name])
+    def _below(self, each: LookedFor) -> bool:
+        """Say whether a path matches."""
+        if not (self._aliased or self._holds(each)):
+            return False
+        paths = (path for name in self._matching(each.last) for path in self._paths[name])
+        return any(map(each.tail.matches, self._timed(paths)))
 
     def _holds(self, each: LookedFor) -> bool:
         """Say whether every name of a pattern is there: all on the way to what lies below were noted."""
         segments = [segment for segment in each.tail.segments if segment is not DEEP]
-        return all(any(map(segment.matches, self._fitting(segment))) for segment in segments)
+        return all(any(self._matching(segment)) for segment in segments)
 
-    def _fitting(self, last: Segment) -> Collection[str]:
+    def _matching(self, segment: Segment) -> Iterator[str]:
+        """Yield the names that a segment matches."""
+        return filter(segment.matches, self._timed(self._fitting(segment)))
+
+    def _timed(self, texts: Iterable[str]) -> Iterator[str]:
+        """Yield what is compared with a pattern; TimeoutError where the time of a search is over before the end."""
+        for number, text in enumerate(texts):
+            yield text
+            if number % STRIDE == 0 and time.monotonic() > self._deadline:
+                raise TimeoutError
+
+    def _fitting(self, segment: Segment) -> Iterable[str]:
         """Return every name that a segment may match, and few others."""
-        if last.literal is not None:
-            return (last.literal,) if last.literal in self._paths else ()
-        start, end = _affix(last.tokens[:AFFIX]), _affix(last.tokens[-AFFIX:])
+        if segment.literal is not None:
+            return (segment.literal,) if segment.literal in self._paths else ()
+        start, end = _affix(segment.tokens[:AFFIX]), _affix(segment.tokens[-AFFIX:])
         found = [self._starts.get(start, ())] if start else []
         found += [self._ends.get(end, ())] if end else []
         return min(found, key=len, default=self._paths)
