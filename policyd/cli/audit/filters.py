@@ -76,19 +76,20 @@ def moment(text: str) -> str:
 # ---- reading ---------------------------------------------------------------------------------------
 
 
-def chosen(log: str, want: Wanted) -> Iterator[Record]:
-    """Yield the records of all files of a log that are wanted, oldest first."""
-    return (record for file in auditchain.log_files(log) for record in records(file) if want(record))
+def chosen(log: str, want: Wanted, newest: int = 0) -> Iterator[Record]:
+    """Return the records of all files of a log that are wanted, oldest first.
 
-
-def newest(log: str, want: Wanted, count: int) -> list[Record]:
-    """Return the newest `count` records that are wanted, oldest first; no more files are read than needed."""
+    `newest`: the last so many of them, out of no more files than hold them; 0 = all.
+    """
+    files = auditchain.log_files(log)
+    if not newest:
+        return (record for file in files for record in records(file) if want(record))
     found: list[Record] = []
-    for file in reversed(auditchain.log_files(log)):
-        found = [*deque((one for one in records(file) if want(one)), maxlen=count - len(found)), *found]
-        if len(found) >= count:
+    for file in reversed(files):
+        found = [*deque((one for one in records(file) if want(one)), maxlen=newest - len(found)), *found]
+        if len(found) >= newest:
             break
-    return found
+    return iter(found)
 
 
 def records(path: str) -> Iterator[Record]:

@@ -5,7 +5,7 @@ A record that does not hold what a decision needs (masked, cut) is left out and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from msgspec import Struct
 
@@ -56,7 +56,7 @@ class Log(Struct):
     def of_audit(self, path: str) -> Iterator[Recorded]:
         """Yield the decisions of an audit log as requests."""
         home, tmpdir = self.talk.machine.home, self.talk.machine.tmpdir
-        for record in self.decisions(path):
+        for record in filters.chosen(path, lambda record: record.get("event") == "decision", self.newest):
             try:
                 case = cases.case(record)
             except Undecidable:
@@ -64,14 +64,6 @@ class Log(Struct):
                 continue
             space = cases.opened(case.cwd, case.roots, case.sound, home, tmpdir, self.heads)
             yield Recorded(titled(case.request.actions, case.request.title), case.request.actions, space)
-
-    def decisions(self, path: str) -> Iterable[filters.Record]:
-        """Return the decisions among an audit log's records."""
-
-        def decided(record: filters.Record) -> bool:
-            return record.get("event") == "decision"
-
-        return filters.newest(path, decided, self.newest) if self.newest else filters.chosen(path, decided)
 
     def of_transcript(self) -> Iterator[Recorded]:
         """Yield the requests of a transcript."""
