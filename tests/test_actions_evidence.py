@@ -9,6 +9,7 @@ import pytest
 from policyd.actions import Conversation
 from tests.test_actions_agents import ONCE, asked, opened, update
 
+KIMI_ASKS = "Requesting approval to perform:"
 HERE = "/home/dev/project"
 READ: dict[str, Any] = {"kind": "read", "rawInput": {"path": f"{HERE}/src/main.py"}}
 
@@ -52,6 +53,63 @@ def test_a_request_that_shows_one_file_takes_none_away_that_was_told_of_before()
     shown = [{"type": "diff", "path": f"{HERE}/{name}", "newText": "x"} for name in ("a", "b")]
     update(talk, title="x", kind="edit", content=shown)
     assert asked(talk, kind="edit", content=shown[:1]) == [f"edit {HERE}/a", f"edit {HERE}/b"]
+
+
+CLAUDE = "@agentclientprotocol/claude-agent-acp"
+BASH: dict[str, Any] = {"kind": "execute", "rawInput": {"command": "npm test"}}
+
+
+def claude(name: str) -> dict[str, Any]:
+    return {"_meta": {"claudeCode": {"toolName": name}}}
+
+
+@pytest.mark.parametrize(
+    ("agent", "told", "stated"),
+    [
+        (CLAUDE, {"title": "t", **claude("Bash"), **BASH}, {"name": "mcp__notes__ping", "rawInput": {}}),
+        (CLAUDE, {"title": "t", **claude("Bash"), **BASH}, claude("TodoWrite")),
+        (CLAUDE, {"title": "t", "name": "Bash", **BASH}, {"name": "TodoWrite"}),
+        (
+            "@mistralai/mistral-vibe",
+            {"title": "t", "_meta": {"tool_name": "bash"}, **BASH},
+            {"_meta": {"tool_name": "vibe.todo"}},
+        ),
+        ("OpenHands CLI ACP Agent", {"title": "t", "rawInput": {"kind": "TerminalAction", "command": "make"}},
+         {"rawInput": {"kind": "FileEditorAction", "path": "a.py"}}),
+        ("Kimi Code CLI", {"title": "Shell: make"}, {"title": "WriteFile: a.py"}),
+    ],
+)  # fmt: skip
+def test_a_request_that_names_another_tool_than_its_call_cannot_be_told(
+    agent: str, told: dict[str, Any], stated: dict[str, Any]
+) -> None:
+    talk = opened(agent)
+    update(talk, status="pending", **told)
+    assert any("names another tool" in line for line in asked(talk, **stated))
+    assert not any("names another tool" in line for line in asked(talk, **told))
+
+
+def test_a_call_whose_updates_name_two_tools_cannot_be_told() -> None:
+    talk = opened(CLAUDE)
+    update(talk, title="t", name="Bash", **BASH)
+    assert asked(talk, title="t") == ["execute $ npm test"]
+    update(talk, sessionUpdate="tool_call_update", name="Write")
+    assert "execute opaque: its updates name two tools" in asked(talk, title="t")
+
+
+def test_a_tool_that_calls_another_may_be_asked_about_under_the_others_name() -> None:
+    talk = opened("qwen-code", servers=("notes",))
+    update(talk, title="t", kind="other", rawInput={}, _meta={"toolName": "tool_call"})
+    named: dict[str, Any] = {"_meta": {"toolName": "mcp__notes__add"}, "kind": "other", "rawInput": {"id": 9}}
+    assert asked(talk, title="t", **named) == ['other tool notes/add {"id": 9}']
+
+
+def test_a_shown_text_of_another_tool_makes_a_call_opaque() -> None:
+    shown = {"type": "content", "content": {"type": "text", "text": f"{KIMI_ASKS} Run command `rm x`"}}
+    diff = {"type": "diff", "path": f"{HERE}/a.py", "newText": "x"}
+    talk = opened("Kimi Code CLI", "1.51.0")
+    update(talk, title="WriteFile: a.py", content=[diff])
+    assert any("text that is of tool.Shell" in line for line in asked(talk, title="WriteFile: a.py", content=[shown]))
+    assert asked(talk, title="WriteFile: a.py", content=[diff]) == [f"edit {HERE}/a.py"]
 
 
 OTHERWISE = [

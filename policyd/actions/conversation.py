@@ -25,7 +25,7 @@ from policyd.actions.builder import Surroundings
 from policyd.actions.derive import shifted
 from policyd.actions.doors import door_actions
 from policyd.actions.evidence import TELLING, Call, Evidence, contradicted, merge, says_more
-from policyd.actions.identity import identify
+from policyd.actions.identity import identify, renamed
 from policyd.actions.messages import allows, current_mode, id_key, listed, name_version, options_of, tool_call
 from policyd.actions.profiles import Profile
 from policyd.actions.seen import Seen
@@ -319,10 +319,8 @@ class Conversation:
 
     def waits(self, params: Mapping[str, object]) -> tuple[str, ...]:
         """Return the places of a request's details that are still on their way, as the profile says."""
-        if not self._races():
-            return ()
         asked, _ = tool_call(params)
-        calls = self._named(self.session(str(params.get("sessionId", ""))), asked)
+        calls = self._named(self.session(str(params.get("sessionId", ""))), asked) if self._races() else []
         return tuple(place for call in calls for place in self._late(call, merge(call, asked, ())))
 
     def _races(self) -> bool:
@@ -353,7 +351,8 @@ class Conversation:
         found = merge(call, {} if covered else asked, options)
         if self._races() and (late := self._late(call, merge(call, asked, options) if covered else found)):
             found = replace(found, missing=frozenset(late))
-        return replace(found, fault=call.broken) if call.broken else found
+        doubt = call.broken or ("" if covered else renamed(call, asked, self.profile))
+        return replace(found, fault=doubt) if doubt else found
 
     def request(self, params: Mapping[str, object]) -> Request:
         """Return what a `session/request_permission` stands for."""

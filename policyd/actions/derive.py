@@ -96,6 +96,9 @@ def _call(build: Builder, profile: Profile, spec: ToolSpec, name: str) -> None:
         build.opaque(table.opaque, kinds)
     if table.tells and build.evidence.raw.keys().isdisjoint(table.tells):
         build.opaque("what is done is not on the wire", kinds, "rawInput")
+    for ref, label in profile.shows:
+        if label != spec.label and ref.find(build.evidence):
+            build.opaque(f"it shows a text that is of {label}", kinds, "content")
     for key, why in table.opaque_if.items():
         if holds(build.evidence.raw.get(key)):
             build.opaque(why, kinds, f"rawInput.{key}")

@@ -44,6 +44,7 @@ TELLING = ("tool_call", "tool_call_update", CHUNK)
 COLLECTIONS = ("locations", "content")
 REPLACED = ("rawInput", "locations", "content")
 ADDED = ("title", "kind", "_meta")
+TWO_NAMES = "its updates name two tools"
 TWO_CALLS, OVER = "two calls were announced under one id", "the call it names has finished"
 _encode = msgspec.json.Encoder().encode
 MANY_TITLES = 32
@@ -180,6 +181,8 @@ class Call(Struct, gc=False):
                 self.titles += (title,)
         if isinstance(name, str) and name:
             self.name = self.name or name
+            if name != self.name:
+                self.odd["name"] = TWO_NAMES
         if isinstance(kind, str) and kind:
             self.kinds |= {kind}
         if isinstance(meta, TABLE):

@@ -10,17 +10,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from policyd.actions.evidence import Evidence
+from policyd.actions.evidence import Call, Evidence, merge
 from policyd.actions.fields import Ref
 from policyd.actions.profiles import Profile, ToolSpec, generic
 from policyd.actions.readers import Fault, json_text
-from policyd.model import Tool
+from policyd.model import EMPTY, Tool
 
 PREFIXES = ("mcp__", "mcp_")
 MCP_TOOLS = "tool.mcp"
 """How the tables of names begin in which that prefix says nothing."""
 JOINING = frozenset("_-./: ")
 LONGEST_NAME = 256
+TWO_TOOLS = "the request names another tool than its call"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -35,6 +36,17 @@ def identify(evidence: Evidence, profile: Profile) -> tuple[str, ToolSpec | None
     A name out of a title counts only where it is made of a name's characters and the profile has a table for it: a
     title may be the model's own prose, or a command.
     """
+    if stated := _stated(evidence, profile):
+        return stated
+    for template, name in profile.titled:
+        title = evidence.titles[0] if evidence.titles else ""
+        fits = title == template if isinstance(template, str) else template.match(title) is not None
+        if fits and (spec := _named(profile, name, evidence)):
+            return name, spec
+    return "", _fallback(evidence, profile, "")
+
+
+def _stated(evidence: Evidence, profile: Profile) -> tuple[str, ToolSpec | None] | None:
     for ref in profile.identify:
         for found in ref.find(evidence):
             if isinstance(found.value, str) and is_name(found.value):
@@ -42,12 +54,22 @@ def identify(evidence: Evidence, profile: Profile) -> tuple[str, ToolSpec | None
                 spec = None if prose and not is_plain(found.value) else _named(profile, found.value, evidence)
                 if spec or not prose:
                     return found.value, spec or _fallback(evidence, profile, found.value)
-    for template, name in profile.titled:
-        title = evidence.titles[0] if evidence.titles else ""
-        fits = title == template if isinstance(template, str) else template.match(title) is not None
-        if fits and (spec := _named(profile, name, evidence)):
-            return name, spec
-    return "", _fallback(evidence, profile, "")
+    return None
+
+
+def renamed(call: Call, asked: Mapping[str, object], profile: Profile) -> str:
+    """Return why a request cannot be told from its call: it names another tool than the updates did; `""` if not.
+
+    A tool that calls another one (its table says where that is named) may be named so, or by the one it calls.
+    """
+    known = {"name": call.name, "title": call.titles and call.titles[-1], "rawInput": call.raw, "_meta": call.meta}
+    if not any(asked.get(place) and asked[place] != known[place] for place in profile.naming):
+        return ""
+    stated = _stated(merge(Call(call.call_id), asked, ()), profile)
+    told = _stated(merge(call, EMPTY, ()), profile) if stated else None
+    if stated is None or told is None or stated[0] == told[0]:
+        return ""
+    return "" if told[1] and told[1].refs["tool"] else TWO_TOOLS
 
 
 def _fallback(evidence: Evidence, profile: Profile, name: str) -> ToolSpec | None:

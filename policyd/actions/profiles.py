@@ -118,6 +118,10 @@ class Profile(Struct, frozen=True):
     """The tables by kind, in the order in which kinds are looked for."""
     family: str = ""
     """Short name of the profile of the same agent that this one, of certain versions, extends; else its own."""
+    naming: tuple[str, ...] = ()
+    """The fields in which a request, too, may name its tool."""
+    shows: tuple[tuple[Ref, str], ...] = ()
+    """What reads the command or the tool out of a whole text that is shown, with the label of its table."""
     reads_id: bool = False
     """Something is read from the ids of calls."""
 
@@ -222,6 +226,17 @@ def compile_profile(short: str, data: ProfileTable, family: str = "") -> Profile
         any(spec.table.late for spec in (*tools.values(), *kinds.values())),
         tuple((kind, kinds[kind]) for kind in (*KINDS, "*") if kind in kinds),
         family or short,
+        tuple(
+            [place for place in ("name", "title", "rawInput", "_meta") if any(ref.place == place for ref in identify)]
+        ),
+        tuple(
+            [
+                (ref, spec.label)
+                for spec in (*tools.values(), *kinds.values())
+                for ref in (*spec.refs["command"], *spec.refs["tool"])
+                if ref.place == "content" and ref.template
+            ]
+        ),
         any(ref.place == "toolCallId" for ref in references),
     )
 
