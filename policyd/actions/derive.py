@@ -168,8 +168,7 @@ def _switch(build: Builder, profile: Profile) -> None:
     once = [option for option in build.evidence.options if option.get("kind") == "allow_once"]
     leads = profile.data.mode.leads.get(str(once[0].get("optionId"))) if len(once) == 1 else None
     mode: Mode | None = profile.mode(leads) if leads else None
-    kinds = frozenset({"switch_mode"})
-    build.add(Action(kinds, tool=build.name, name=build.name, args=build.args, mode=mode, origin="kind"))
+    build.add(Action(build.kinds, tool=build.name, name=build.name, args=build.args, mode=mode, origin="kind"))
 
 
 def _widening(build: Builder, spec: ToolSpec) -> None:

@@ -8,7 +8,7 @@ agent was not known to use, and an allow needs every one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from policyd.actions.evidence import Call, Evidence, merge
 from policyd.actions.fields import Ref
@@ -21,7 +21,7 @@ MCP_TOOLS = "tool.mcp"
 """How the tables of names begin in which that prefix says nothing."""
 JOINING = frozenset("_-./: ")
 LONGEST_NAME = 256
-TWO_TOOLS = "the request names another tool than its call"
+TWO_TOOLS = "two tools are named"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -36,8 +36,8 @@ def identify(evidence: Evidence, profile: Profile) -> tuple[str, ToolSpec | None
     A name out of a title counts only where it is made of a name's characters and the profile has a table for it: a
     title may be the model's own prose, or a command.
     """
-    if stated := _stated(evidence, profile):
-        return stated
+    for _, tool, spec in _stated(evidence, profile):
+        return tool, spec
     for template, name in profile.titled:
         title = evidence.titles[0] if evidence.titles else ""
         fits = title == template if isinstance(template, str) else template.match(title) is not None
@@ -46,30 +46,34 @@ def identify(evidence: Evidence, profile: Profile) -> tuple[str, ToolSpec | None
     return "", _fallback(evidence, profile, "")
 
 
-def _stated(evidence: Evidence, profile: Profile) -> tuple[str, ToolSpec | None] | None:
+def _stated(evidence: Evidence, profile: Profile) -> Iterator[tuple[str, str, ToolSpec | None]]:
+    """Yield each field that states a tool, its name and how it is read, the one that counts first."""
+    seen = ""
     for ref in profile.identify:
-        for found in ref.find(evidence):
+        for found in ref.find(evidence) if ref.place != seen else ():
             if isinstance(found.value, str) and is_name(found.value):
                 prose = ref.place in PROSE
                 spec = None if prose and not is_plain(found.value) else _named(profile, found.value, evidence)
                 if spec or not prose:
-                    return found.value, spec or _fallback(evidence, profile, found.value)
-    return None
+                    seen = ref.place
+                    yield seen, found.value, spec or _fallback(evidence, profile, found.value)
+                    break
 
 
 def renamed(call: Call, asked: Mapping[str, object], profile: Profile) -> str:
-    """Return why a request cannot be told from its call: it names another tool than the updates did; `""` if not.
+    """Return why a request cannot be told: it, or it and the updates of its call, name two tools; `""` if not.
 
     A tool that calls another one (its table says where that is named) may be named so, or by the one it calls.
     """
     known = {"name": call.name, "title": call.titles and call.titles[-1], "rawInput": call.raw, "_meta": call.meta}
     if not any(asked.get(place) and asked[place] != known[place] for place in profile.naming):
         return ""
-    stated = _stated(merge(Call(call.call_id), asked, ()), profile)
-    told = _stated(merge(call, EMPTY, ()), profile) if stated else None
-    if stated is None or told is None or stated[0] == told[0]:
+    stated = list(_stated(merge(Call(call.call_id), asked, ()), profile))
+    told = list(_stated(merge(call, EMPTY, ()), profile))
+    if any(spec and spec.refs["tool"] for _, _, spec in told):
         return ""
-    return "" if told[1] and told[1].refs["tool"] else TWO_TOOLS
+    fields = [tool for tool in (*stated, *told) if tool[0] not in PROSE]
+    return TWO_TOOLS if len({name for _, name, _ in (*stated[:1], *told[:1], *fields)}) > 1 else ""
 
 
 def _fallback(evidence: Evidence, profile: Profile, name: str) -> ToolSpec | None:
