@@ -203,7 +203,7 @@ def test_toml_that_others_wrote_hides_nothing_and_means_the_same(table: dict[str
     [
         ((), ""),
         (("", ""), ""),
-        (("no rule speaks about it",), "no rule speaks about it"),
+        (("no rule applies to it",), "no rule applies to it"),
         (("asked about by `a`", "", "asked about by `b`"), "asked about by `a`; asked about by `b`"),
         (
             ("Never push.", "Say what is missing.", "by `a`", "why?", "so"),

@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from policyd import engine, paths, policy
-from policyd.engine.reasons import said
-from policyd.engine.verdicts import Verdicts
+from policyd.engine.cache import Verdicts
+from policyd.engine.reasons import explained
 from policyd.model import (
     Action,
     Agent,
@@ -129,7 +129,7 @@ def test_the_strictest_rule_wins_and_is_named() -> None:
 def test_without_a_word_policyd_asks() -> None:
     found = decide(load("version = 1"), read("src/a.py"))
     assert (found.effect, found.source) == (Effect.ASK, Source.DEFAULT)
-    assert "no rule speaks" in found.reason
+    assert "no rule applies" in found.reason
 
 
 def test_a_request_with_nothing_in_it_is_never_allowed() -> None:
@@ -278,7 +278,7 @@ def test_an_allow_of_every_kind_leaves_nothing_unnamed() -> None:
 def test_a_kind_no_default_names_may_be_remembered() -> None:
     both = replace(run("cat x"), kinds=frozenset({"read", "execute"}))
     found = decide(load('[defaults]\nread="allow"'), both)
-    assert (found.effect, found.reason, found.actions[0].floors) == (Effect.ASK, "no rule speaks about it", ())
+    assert (found.effect, found.reason, found.actions[0].floors) == (Effect.ASK, "no rule applies to it", ())
 
 
 def test_the_same_request_is_told_in_the_same_words() -> None:
@@ -858,7 +858,7 @@ def test_a_rule_ends_when_its_time_is_over() -> None:
 
 
 def test_what_was_judged_is_bounded_and_holds_no_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("policyd.engine.verdicts.KEPT", 3)
+    monkeypatch.setattr("policyd.engine.cache.KEPT", 3)
     loaded = load('[[rule]]\neffect="allow"\npath="src/**"\nkind="read"')
     args = {"content": object()}
     before = sys.getrefcount(args)
@@ -935,6 +935,6 @@ def test_of_very_many_reasons_the_first_are_told_and_what_nearly_held_is_looked_
         Judged(Action(frozenset({"execute"}), command=SimpleCommand((Word(f"x{at}"),), f"x{at}")), Effect.ASK)
         for at in range(1_000)
     )
-    found = said(Effect.ASK, judged, about=about)
+    found = explained(Effect.ASK, judged, about=about)
     assert "x0" in found.reason and "980 more" in found.reason and len(found.reason) < 2_000
     assert len(looked) == 20

@@ -1,21 +1,21 @@
 """The decision: actions and a policy in, an effect with everything it rests on out. Pure; meant to be read in one go.
 
-The door of this room is `decide`; `bench` judges one action and holds the floors; `reasons` finds the words; `verdicts`
-keeps what was judged before.
+The entry point is `decide`; `judge` judges one action and holds the floors; `reasons` words the outcome; `cache` keeps
+earlier verdicts.
 
-Rules of this room:
+Rules of this package:
 
 1. No failure comes out as allow: an exception anywhere is a deny with source `error`.
-2. The strictest of several is `max()`; order means nothing. Nothing settles a deny.
+2. The strictest of several effects is `max()`; order means nothing. Nothing overrides a deny.
 3. One action is judged by the rules that hold, the defaults no rule displaced, and the floors. Floors are the one place
    where "at least ask, whatever the rules say" is written.
-4. A default counts unless a rule of its layer or a higher one matched for certain. A match that may be (`possible`)
-   counts as ask and displaces nothing. What the defaults allow must be allowed as every kind it is: a kind that none
-   of them names is silence, and silence asks (`read = "allow"` says nothing of a command an agent calls a read;
-   `outside = "allow"` opens a place, and says nothing of what is done there).
+4. A default counts unless a rule of its layer or a higher one matched for certain. An uncertain match (`possible`)
+   counts as ask and displaces nothing. An action that several kinds describe must be allowed as each of them: a kind
+   that no default names asks (`read = "allow"` does not cover a command that an agent calls a read; `outside = "allow"`
+   opens a place, whatever is not allowed there otherwise).
 5. Nothing outside the workspace and nothing that was not understood is allowed unless a rule says so in words.
-6. A mention asks for nothing: only deny and ask rules see it. An idle action (`cd`, `true`) needs no allow of its own
-   beside one that does.
+6. A mention needs no permission: only deny and ask rules see it. An idle action (`cd`, `true`) needs no allow of its
+   own beside an action that does.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from policyd.engine.bench import Bench
-from policyd.engine.reasons import near, said, said_of_rules
-from policyd.engine.verdicts import NONE, Verdict, keep, key_of, of_session
+from policyd.engine.cache import NONE, Verdict, keep, key_of, of_session
+from policyd.engine.judge import Judge
+from policyd.engine.reasons import explained, explained_by_rules, near_miss
 from policyd.model import Action, Context, Decision, Effect, Filesystem, Judged, Request, Role, Source, Truth
 from policyd.policy import MET_IN_EXAMPLES, Policy, Rule
 
@@ -34,8 +34,8 @@ __all__ = ["MENU", "Grants", "decide", "failed", "no_grants", "rule_holds"]
 
 ALLOW, ASK, DENY = Effect.ALLOW, Effect.ASK, Effect.DENY
 MENU = "the options are a menu: a person must choose"
-"""In the reason of every decision that asks for this."""
-NOTHING = "nothing was found that the request would do"
+"""Part of the reason of every decision that asks because of it."""
+NO_ACTION = "nothing was found that the request would do"
 REFUSED = "a remembered answer refuses it"
 REMEMBERED = "a remembered answer allows it"
 Grants = Callable[[Judged], Effect | None]
@@ -51,13 +51,13 @@ def decide(
     """Decide a request up to the point where a person would be asked.
 
     Args:
-        request: what the agent asks for, understood.
+        request: what the agent asks for, as actions.
         policy: the rules in force.
         context: session, person and time.
-        fs: how the core looks at files.
-        grant: what a remembered answer says of a judged action, None for nothing.
+        fs: access to the file system.
+        grant: effect of the remembered answer to a judged action, None without one.
 
-    Never raises for what a request holds: an exception anywhere is a deny with source `error`.
+    Never raises, whatever a request holds: an exception anywhere is a deny with source `error`.
     """
     try:
         held = of_session(policy, context)
@@ -65,10 +65,10 @@ def decide(
         verdict = held.known.get(common, NONE).get(own)
         if verdict is not None:
             return repeated(verdict, request, policy, grant)
-        bench = Bench(policy, context, fs, request.actions)
-        judged = judge_all(bench)
+        judge = Judge(policy, context, fs, request.actions)
+        judged = judge_all(judge)
         found = settle(request, judged, policy, grant)
-        if bench.steady:
+        if judge.cacheable:
             keep(held, common, own, judged, found if found.actions is judged and not request.menu else None)
         return found
     except Exception as error:
@@ -76,13 +76,13 @@ def decide(
 
 
 def failed(error: Exception, policy: Policy) -> Decision:
-    """Return the denial that stands for a failure of policyd itself, whatever `policy` turned out to be."""
+    """Return the denial for a failure of policyd itself; `policy` may be anything."""
     words = f"policyd failed and refuses: {type(error).__name__}"
     return Decision(DENY, Source.ERROR, words, revision=getattr(policy, "revision", ""))
 
 
 def repeated(verdict: Verdict, request: Request, policy: Policy, grant: Grants) -> Decision:
-    """Decide as before, over the actions of this request; remembered answers are asked anew."""
+    """Decide from a cached verdict, with the actions of this request; grants are looked up anew."""
     actions, known = request.actions, verdict.decision
     if len(actions) == 1:
         effect, hits, possible, defaults, floors = verdict.judged[0]
@@ -98,14 +98,14 @@ def repeated(verdict: Verdict, request: Request, policy: Policy, grant: Grants) 
     )
 
 
-def judge_all(bench: Bench) -> tuple[Judged, ...]:
-    """Judge every action of a request; a carried operand after the command that carries it.
+def judge_all(judge: Judge) -> tuple[Judged, ...]:
+    """Judge every action of a request, each carried operand after the command that carries it.
 
-    Where nothing but idle actions would be done, they are what is asked for, and are judged like any other.
+    A request of nothing but idle actions asks for just these: they are judged like any other.
     """
-    actions = bench.actions
+    actions = judge.actions
     if not [action for action in actions if action.idle or action.carrier is not None]:
-        return tuple([bench.judge(action)[0] for action in actions])
+        return tuple([judge.judge(action)[0] for action in actions])
     alone = all(action.idle or action.role is Role.MENTION for action in actions)
     found: dict[int, Judged] = {}
     allows: dict[int, list[Rule]] = {}
@@ -115,15 +115,19 @@ def judge_all(bench: Bench) -> tuple[Judged, ...]:
         if action.carrier is not None and action.carrier not in carrying:
             command = actions[action.carrier]
             carrying[action.carrier] = [rule for rule in allows[action.carrier] if rule.carries(command)]
-        judged, allows[number] = bench.judge(own, carried(action, carrying))
+        judged, allows[number] = judge.judge(own, carried(action, carrying))
         found[number] = judged if own is action else replace(judged, action=action)
     return tuple(found[number] for number in range(len(actions)))
 
 
 def carried(action: Action, carrying: dict[int, list[Rule]]) -> list[Rule]:
-    """Return the allow rules of the command whose operand `action` is that extend to it, out of those that do to any.
+    """Return the allow rules of a command that extend to its operand `action`.
 
-    That is inside the workspace, or where the rule itself says `within`; some shipped entries carry nothing.
+    They do inside the workspace, or anywhere if the rule has a `within` of its own.
+
+    Args:
+        action: the operand.
+        carrying: index of a command -> its allow rules that carry operands at all; some shipped entries do not.
     """
     path = action.path
     if action.carrier is None or path is None or action.opaque:
@@ -132,11 +136,11 @@ def carried(action: Action, carrying: dict[int, list[Rule]]) -> list[Rule]:
 
 
 def settle(request: Request, judged: tuple[Judged, ...], policy: Policy, grant: Grants) -> Decision:
-    """Turn judged actions into one decision: strictest, menu, grants."""
+    """Combine judged actions into one decision: the strictest effect, then menu and grants."""
     effect = judged[0].effect if len(judged) == 1 else max([one.effect for one in judged], default=ASK)
     words = [MENU] if request.menu else []
     if not [one for one in judged if one.action.role is not Role.MENTION]:
-        words.append(NOTHING)
+        words.append(NO_ACTION)
     if words and effect is ALLOW:
         effect = ASK
     if effect is not ASK:
@@ -152,7 +156,7 @@ def settle(request: Request, judged: tuple[Judged, ...], policy: Policy, grant: 
 
 
 def granted(one: Judged) -> bool:
-    """Say whether an action is allowed by rule, or by a person's remembered answer that may count."""
+    """Say whether a rule, or a remembered answer that may count, allows an action."""
     if one.effect is ALLOW:
         return True
     return one.effect is ASK and one.granted is ALLOW and one.memory != "never"
@@ -165,21 +169,21 @@ def decision(
     words: Sequence[str] = (),
     source: Source | None = None,
 ) -> Decision:
-    """Put together effect, source, deciding rules, all matched rules and the reason."""
+    """Build the decision: effect, source, deciding rules, all matched rules and the reason."""
     one = judged[0] if len(judged) == 1 else None
-    if one is None or one.floors or words or source is not None or (effect is ASK and unspoken(one, policy)):
-        found = said(effect, judged, words, source, policy.about)
+    if one is None or one.floors or words or source is not None or (effect is ASK and near_missed(one, policy)):
+        found = explained(effect, judged, words, source, policy.about)
     else:
-        found = said_of_rules(effect, one.hits, one.possible, one.defaults)
+        found = explained_by_rules(effect, one.hits, one.possible, one.defaults)
     return Decision(
         effect, found.source, found.reason, found.rules, found.matched, judged, policy.revision, found.remember
     )
 
 
-def unspoken(one: Judged, policy: Policy) -> bool:
-    """Say whether no rule speaks about a command that something nearly allows: that is worth a word."""
-    silent = one.action.command is not None and not (one.hits or one.possible)
-    return silent and near(one.action, policy.about) != ""
+def near_missed(one: Judged, policy: Policy) -> bool:
+    """Say whether no rule matched a command although one nearly allowed it: the reason then names that rule."""
+    unmatched = one.action.command is not None and not (one.hits or one.possible)
+    return unmatched and near_miss(one.action, policy.about) != ""
 
 
 def rule_holds(
@@ -188,11 +192,11 @@ def rule_holds(
     context: Context,
     fs: Filesystem | None = None,
 ) -> bool:
-    """Say whether the conditions of `rule` hold for a request: what an example of a policy tests.
+    """Say whether the conditions of `rule` hold for a request, as the examples of a policy are tested.
 
-    A deny or ask rule holds if it may for one of `actions`; an allow rule if it holds for every one it could be about.
-    Conditions on the session count as met, that on a mode where the example names none; layers, trust and floors are
-    not looked at.
+    A deny or ask rule holds if it may hold for one of `actions`; an allow rule if it holds for all it could be about.
+    Conditions on the session count as met (on a mode, unless the example names one); layers, trust and floors are
+    ignored.
     """
     held = [
         rule.holds(action, context, fs, met=MET_IN_EXAMPLES if action.mode is None else MET_IN_EXAMPLES - {"mode"})

@@ -102,7 +102,7 @@ class Index:
     def __init__(self, rules: Sequence[Rule]) -> None:
         """File each rule once, under its resource or, without one, under its kinds."""
         self.every = tuple(rules)
-        self.steady = all(rule.steady for rule in self.every)
+        self.cacheable = all(rule.cacheable for rule in self.every)
         self.kinds, self.hosts, self.tools = Words(), Words(), Tools()
         commands: list[Item] = []
         self.outside: list[int] = []

@@ -1,4 +1,4 @@
-"""A loaded policy: rules, ground, locks, and the indexes over them. Values; nothing is read or decided here."""
+"""A loaded policy: rules, defaults, locks, and the indexes over them. Values; nothing is read or decided here."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class Policy(Struct, frozen=True, eq=False, dict=True):
-    """Everything that was written, compiled; one object is one revision and never changes."""
+    """All policy files of a session, compiled; one object is one revision and never changes."""
 
     rules: tuple[Rule, ...] = ()
-    """Every rule, void ones included, in a fixed order."""
+    """Every rule, including void ones, in a fixed order."""
     defaults: tuple[LayerDefaults, ...] = ()
-    """The ground, a group of files each: managed, user, projects."""
+    """One for each group of files: managed, user, projects."""
     lock: Lock = field(default_factory=Lock)
     revision: str = ""
     names: tuple[tuple[str, str], ...] = ()
@@ -32,44 +32,44 @@ class Policy(Struct, frozen=True, eq=False, dict=True):
     examples: tuple[Example, ...] = ()
 
     def __repr__(self) -> str:
-        """Say which it is: all of it fills a log."""
+        """Name it in brief: a full listing would fill a log."""
         return f"Policy({len(self.rules)} rules, revision {self.revision!r})"
 
     @cached_property
     def memory(self) -> dict[int, object]:
-        """What the engine keeps of verdicts under this policy, by session; it goes with the policy, not with a copy."""
+        """The engine's cached verdicts under this policy, by session; a copy of the policy starts without them."""
         return {}
 
     @cached_property
     def index(self) -> Index:
-        """The index over the rules that count, made when it is first needed."""
+        """The index over the rules that are not void, built on first use."""
         from policyd.policy.index import Index
 
         return Index([rule for rule in self.rules if not rule.void])
 
     @cached_property
-    def ground(self) -> tuple[tuple[LayerDefaults, Index], ...]:
-        """Those `defaults` that say something, each with the index over its `[[default]]` blocks."""
+    def indexed_defaults(self) -> tuple[tuple[LayerDefaults, Index], ...]:
+        """The `defaults` that are not empty, each with the index over its `[[default]]` blocks."""
         from policyd.policy.index import Index
 
         return tuple((layer, Index(layer.rules)) for layer in self.defaults if layer.entries or layer.rules)
 
     def ready(self) -> None:
-        """Make the indexes now, so that no decision waits for them; safe in a thread."""
-        for index in (self.index, *(index for _, index in self.ground)):
+        """Build the indexes now, so that no decision waits for them; safe in a thread."""
+        for index in (self.index, *(index for _, index in self.indexed_defaults)):
             index.ready()
 
     def parts(self) -> Iterator[object]:
-        """Yield what a policy is made of, as far as there may be thousands; what holds other parts comes first."""
+        """Yield those parts of a policy that may number thousands, containers before their contents."""
         yield from self.memory.values()
         if "index" in self.__dict__:
             yield from self.index.parts()
         yield from self.rules
 
     def about(self, action: Action) -> Iterable[Rule]:
-        """Return, in the policy's order, the rules that are about what a command runs."""
+        """Return, in the policy's order, the rules filed under the program a command runs."""
         return self.index.about(action.command) if action.command is not None else ()
 
     def candidates(self, action: Action, context: Context) -> Iterable[Rule]:
-        """Return, in the policy's order, every rule that may hold for `action`: a superset, void rules left out."""
+        """Return, in the policy's order, a superset of the rules that may hold for `action`, void rules left out."""
         return self.index.candidates(action, context)

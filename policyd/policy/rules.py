@@ -17,7 +17,7 @@ from policyd.policy.blocks import Table
 from policyd.policy.conditions import CommandCondition, Condition
 
 NO, MAYBE, YES = Truth.NO, Truth.MAYBE, Truth.YES
-UNSTEADY = frozenset({"until", "input"})
+UNCACHEABLE = frozenset({"until", "input"})
 NOTHING: frozenset[str] = frozenset()
 
 
@@ -122,11 +122,11 @@ class Rule(Struct, frozen=True, eq=False, dict=True):
         )
 
     @cached_property
-    def steady(self) -> bool:
-        """Whether what it says of an action changes with neither the clock, nor arguments, nor a command's files."""
+    def cacheable(self) -> bool:
+        """Whether its verdict on an action depends on neither the clock, nor arguments, nor a command's files."""
         for table in (self.conditions, *self.unless):
             for condition in table:
-                if condition.name in UNSTEADY:
+                if condition.name in UNCACHEABLE:
                     return False
                 if isinstance(condition, CommandCondition) and condition.within is not None:
                     return False

@@ -1,14 +1,14 @@
-"""What was judged before: the same actions, in the same session, under the same policy, are judged alike.
+"""The cache of verdicts: the same actions, in the same session, under the same policy, are judged alike.
 
 Rules of this module:
 
-1. A verdict is kept only where nothing it rests on can change without its key or the session's facts changing: not
-   the clock (`until`), not files (globs, whole directories), not arguments (`input`), not policyd's own floors.
-2. The key of a request is every field of every action, but those of `APART`: none of these is looked at where a
-   verdict is kept. A field that is added to actions is in the key unless somebody takes it out.
-3. Nothing is kept of what failed, and nothing remembered by a person is looked at: grants come after.
-4. Bounded: what is too much is forgotten, all at once, and every key with the policy. Of a request its key is kept,
-   unless it is long, its arguments are not; equal verdicts are one.
+1. A verdict is cached only if nothing it depends on can change unless its key or the session's facts change: not the
+   clock (`until`), not files (globs, whole directories), not arguments (`input`), not policyd's own floors.
+2. The key of a request is every field of every action except those in `APART`: no cached verdict depends on these.
+   A field added to actions is part of the key unless somebody excludes it.
+3. Failures are never cached, nor is what a grant decides: grants are applied afterwards.
+4. Bounded: a full cache is emptied at once, and it goes with its policy. Long keys and arguments are not kept; equal
+   verdicts share one object.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from policyd.model import Action, Context, Decision, Effect, Judged, Reach, Rule
 from policyd.policy import Policy
 
 KEPT = 7_000
-"""Actions whose verdict is kept a session, all requests together."""
+"""Actions with cached verdicts in one session, over all requests."""
 SESSIONS = 16
 MOST_ACTIONS = 32
-"""Actions of a request that is kept."""
+"""Actions of a request that is cached."""
 LONGEST = 4_096
-"""Bytes of the key of a request that is kept, an action: a command may be 256 KiB, and each is another."""
+"""Bytes of key per action of a request that is cached: a command may be 256 KiB, each a different one."""
 APART = frozenset({"args", "within", "origin", "whole"})
-"""Fields of an action at which only rules that are not steady, floors, grants and records look."""
+"""Fields of an action that only uncacheable rules, floors, grants and records look at."""
 Key = tuple[object, ...]
 Judgement = tuple[Effect, tuple[RuleRef, ...], tuple[RuleRef, ...], tuple[RuleRef, ...], tuple[str, ...]]
 judgement = attrgetter("effect", "hits", "possible", "defaults", "floors")
-"""What was judged of an action, the action itself apart."""
+"""The verdict on an action, without the action itself."""
 JUDGED = [name for name in Action.__struct_fields__ if name not in APART]
 fields = attrgetter(*JUDGED)
 but_path = attrgetter(*[name for name in JUDGED if name != "path"])
@@ -46,30 +46,30 @@ facts = attrgetter(*[name for name in Context.__struct_fields__ if name != "now"
 
 
 class Verdict(Struct, frozen=True, gc=False):
-    """What was judged of the actions with one key."""
+    """The cached verdict on the actions with one key."""
 
     judged: tuple[Judgement, ...]
     decision: Decision | None = None
-    """What followed for a request that is no menu, where no remembered answer spoke of it."""
+    """The decision on a request that is no menu, as far as no grant applied."""
 
 
 class Verdicts(Struct):
     """The verdicts of one session under one policy."""
 
     facts: Key
-    """What is true of the session, the time apart."""
+    """The session's context, without the time."""
     known: dict[Key, dict[object, Verdict]]
-    """By the first part of the key, by the second."""
+    """By the first part of the key, then by the second."""
     size: int = 0
-    """Actions of all that is known."""
+    """Actions in all of `known`."""
 
 
 NONE: dict[object, Verdict] = {}
-"""Stands in for a table that is not there; never written to."""
+"""Stands for a missing table; never written to."""
 
 
 def of_session(policy: Policy, context: Context) -> Verdicts:
-    """Return the verdicts of a session, none where it is new or something about it changed."""
+    """Return the verdicts of a session, empty if it is new or its context changed."""
     held = policy.memory.get(id(context.workspace))
     if isinstance(held, Verdicts) and held.facts == facts(context):
         return held
@@ -81,7 +81,7 @@ def of_session(policy: Policy, context: Context) -> Verdicts:
 
 
 def key_of(actions: tuple[Action, ...]) -> tuple[Key, object]:
-    """Return what the judgement of these actions rests on: what many have in common, and what each has for itself."""
+    """Return the key of these actions, in two parts: what many requests share, and what sets this one apart."""
     if len(actions) != 1:
         return (), tuple(map(fields, actions))
     action = actions[0]
@@ -93,7 +93,7 @@ def key_of(actions: tuple[Action, ...]) -> tuple[Key, object]:
 
 
 def keep(held: Verdicts, common: Key, own: object, judged: tuple[Judged, ...], decision: Decision | None) -> None:
-    """Keep what was judged, if it rests on nothing but the key, the session and steady rules."""
+    """Cache a verdict, if it depends on nothing but the key and the session."""
     size = len(judged)
     if size > MOST_ACTIONS or [one for one in judged if not lasts(one.action)]:
         return
@@ -108,7 +108,7 @@ def keep(held: Verdicts, common: Key, own: object, judged: tuple[Judged, ...], d
 
 
 def weight(key: Key) -> int:
-    """Return the bytes of a key; more than any where it holds what is no Unicode, as names of files may."""
+    """Return the size of a key in bytes; the largest there is for text that is no Unicode, as file names may be."""
     try:
         return len(encode(key))
     except UnicodeError:
@@ -116,7 +116,7 @@ def weight(key: Key) -> int:
 
 
 def lasts(action: Action) -> bool:
-    """Say whether the judgement of an action rests on no file and on no floor of policyd's own."""
+    """Say whether the verdict on an action depends on no file and on no floor of policyd's own."""
     if action.opaque or action.guarded or action.escalate or action.strays or action.mode is not None:
         return False
     path = action.path
@@ -125,5 +125,5 @@ def lasts(action: Action) -> bool:
 
 @lru_cache(1024)
 def same(judged: tuple[Judgement, ...], decision: Decision | None) -> Verdict:
-    """Return one verdict for all that are equal, whatever session and policy they are of: it holds no key."""
+    """Return one object for equal verdicts of all sessions and policies: a verdict holds no key."""
     return Verdict(judged, decision)

@@ -1,6 +1,6 @@
-"""One action before the bench: the rules that hold, the defaults that count, and the floors.
+"""Judging one action: the rules that hold, the defaults that count, and the floors.
 
-This is the page that decides. Everything it needs is in its arguments; it looks at files only through `fs`.
+This is where decisions are made. Everything needed is in the arguments; files are looked at only through `fs`.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ USER, MENTION = Layer.USER, Role.MENTION
 effect_of, ref_of, rank_of = attrgetter("effect"), attrgetter("ref"), attrgetter("rank")
 OTHER = frozenset({"other"})
 UNKNOWN_USE = (frozenset({"read", "edit"}),)
-"""What a command may do with a file nobody knows the use of; each is judged by itself."""
+"""What a command may do with a file whose use is unknown; each is judged by itself."""
 RUN_USE = (*UNKNOWN_USE, frozenset({"execute"}))
-"""The same where what allows the command is a shipped entry for running code that it names."""
+"""The same where a shipped entry for running the code it names allows the command."""
 
 
-class Bench(Struct):
-    """A request and everything it is judged by."""
+class Judge(Struct):
+    """Judges the actions of one request."""
 
     policy: Policy
     context: Context
     fs: Filesystem | None
     actions: tuple[Action, ...]
     named: dict[str, list[Action]] = field(default_factory=dict)
-    """Text of a path -> the actions about it, gathered when first asked for: a command may name thousands."""
-    steady: bool = True
-    """No rule that was asked looks at the clock, at arguments or at a command's files."""
+    """Path as stated -> the actions on it, filled on first use: a command may name thousands."""
+    cacheable: bool = True
+    """No rule tried so far depends on the clock, on arguments or on a command's files."""
 
     def judge(self, action: Action, carried: Sequence[Rule] = ()) -> tuple[Judged, list[Rule]]:
-        """Judge one action; also return the allow rules that hold for it, for the operands it carries.
+        """Judge one action; also return the allow rules that hold for it, which its operands need.
 
         Args:
             action: one of the request.
@@ -55,7 +55,7 @@ class Bench(Struct):
         asks_nothing = action.idle or action.role is MENTION
         if asks_nothing:
             hits = [rule for rule in hits if rule.effect is not ALLOW]
-        defaults = [] if asks_nothing else self.ground(action, hits)
+        defaults = [] if asks_nothing else self.defaults_of(action, hits)
         allows = [rule for rule in hits if rule.effect is ALLOW] if hits else hits
         floors = self.floors(action, allows, defaults)
         effects = [*map(effect_of, hits), *map(effect_of, defaults)]
@@ -63,7 +63,7 @@ class Bench(Struct):
             possible
             or floors
             or not (effects or asks_nothing)
-            or (defaults and not hits and self.partly(action, defaults))
+            or (defaults and not hits and self.has_kind_without_default(action, defaults))
         ):
             effects.append(ASK)
         judged = Judged(
@@ -77,10 +77,10 @@ class Bench(Struct):
         return judged, allows
 
     def matching(self, action: Action, index: Index) -> tuple[list[Rule], list[Rule]]:
-        """Return the rules that hold, and the strict ones that may."""
+        """Return the rules that hold, and the deny and ask rules that may hold."""
         rules = index.candidates(action, self.context)
-        if not index.steady:
-            self.steady = self.steady and all(rule.steady for rule in rules)
+        if not index.cacheable:
+            self.cacheable = self.cacheable and all(rule.cacheable for rule in rules)
         hits: list[Rule] = []
         possible: list[Rule] = []
         for rule in rules:
@@ -91,25 +91,25 @@ class Bench(Struct):
                 possible.append(rule)
         return hits, possible
 
-    def ground(self, action: Action, hits: list[Rule]) -> list[Entry]:
-        """Return the defaults that count: of each layer, unless a rule of that layer or a higher one matched.
+    def defaults_of(self, action: Action, hits: list[Rule]) -> list[Entry]:
+        """Return the defaults that count: those of each layer, unless a rule of that layer or a higher one matched.
 
-        A delegated default also yields to rules of lower trusted layers. What an untrusted project says only tightens,
-        so its rules do not displace its defaults either.
+        A delegated default also yields to rules of lower trusted layers. An untrusted project only tightens, so its
+        rules do not displace its defaults either.
         """
         found: list[Entry] = []
-        if not self.policy.ground:
+        if not self.policy.indexed_defaults:
             return found
         rank = max(map(rank_of, hits)) if hits else -1
-        for layer, index in self.policy.ground:
+        for layer, index in self.policy.indexed_defaults:
             if rank >= layer.rank and rank >= USER:
                 continue
-            spoken = self.spoken(action, layer, index) if index.every else layer.of(action)
-            found += spoken if rank < USER else [entry for entry in spoken if not entry.delegate]
+            entries = self.entries_of(action, layer, index) if index.every else layer.of(action)
+            found += entries if rank < USER else [entry for entry in entries if not entry.delegate]
         return found
 
-    def spoken(self, action: Action, layer: LayerDefaults, index: Index) -> list[Entry]:
-        """Return what a layer with `[[default]]` blocks says: those that hold stand in for its `[defaults]`."""
+    def entries_of(self, action: Action, layer: LayerDefaults, index: Index) -> list[Entry]:
+        """Return the defaults of a layer with `[[default]]` blocks: those that hold replace its `[defaults]`."""
         sure, may = self.matching(action, index)
         blocks = [Entry(rule.ref, rule.effect, rule.delegate, block=True) for rule in sure]
         return [
@@ -117,18 +117,20 @@ class Bench(Struct):
             *(Entry(replace(rule.ref, effect=ASK), ASK, rule.delegate) for rule in may),
         ]
 
-    def partly(self, action: Action, defaults: list[Entry]) -> bool:
-        """Say whether some kind of `action` is one that no default names: the allow of another is not about it."""
+    def has_kind_without_default(self, action: Action, defaults: list[Entry]) -> bool:
+        """Say whether no default names some kind of `action`: the allow of another kind does not cover it."""
         if action.mcp or (len(action.kinds) == 1 and (action.path is None or action.path.inside)):
             return False
         if any(entry.block for entry in defaults):
             return False
-        return not all(any(layer.names(kind) for layer, _ in self.policy.ground) for kind in action.kinds or OTHER)
+        return not all(
+            any(layer.names(kind) for layer, _ in self.policy.indexed_defaults) for kind in action.kinds or OTHER
+        )
 
     # ---- floors --------------------------------------------------------------------------------------
 
     def floors(self, action: Action, allows: list[Rule], defaults: list[Entry]) -> list[str]:
-        """Return, in words, why an action is at least asked about whatever the rules say."""
+        """Return, in words, why an action is at least ask whatever the rules say."""
         found: list[str] = []
         if action.guarded and not any(rule.ref.layer is Layer.MANAGED for rule in allows):
             found.append(f"it touches policyd's own {action.guarded}")
@@ -151,18 +153,18 @@ class Bench(Struct):
         return found
 
     def path_floors(self, action: Action, path: PathRef, allows: list[Rule]) -> list[str]:
-        """Return where an allow would reach a path that no word of it names."""
+        """Return the floors of a path that the allow does not name itself."""
         found: list[str] = []
         if any(rule.resource == "path" or rule.encloses for rule in allows):
             return found
-        if not path.inside and not self.ground_opens(action):
+        if not path.inside and not self.outside_allowed(action):
             found.append("outside the workspace")
         if not self.context.resolved and allows:
             found.append("paths cannot be resolved here")
         return found
 
     def command_floors(self, action: Action, allows: list[Rule]) -> list[str]:
-        """Return where an allow would let a command run, read or write where no word of it says."""
+        """Return the floors of a command that would run, read or write where the allow does not say."""
         found: list[str] = []
         if not action.cwd_inside and not any(rule.resource == "command" for rule in allows):
             found.append("it runs outside the workspace" if action.cwd else "where it runs is not known")
@@ -176,7 +178,7 @@ class Bench(Struct):
         return found
 
     def uncovered(self, action: Action, uses: tuple[frozenset[str], ...]) -> list[str]:
-        """Return the words of a command that name a path outside which no rule and no default lets it reach."""
+        """Return the words of a command that name a path outside to which neither rule nor default gives access."""
         if not self.named:
             for one in self.actions:
                 if one.path is not None:
@@ -188,9 +190,9 @@ class Bench(Struct):
         return [word for word in action.strays if not self.covered(word, action, within.get(word, []), uses)]
 
     def covered(self, word: str, action: Action, within: list[PathRef], uses: tuple[frozenset[str], ...]) -> bool:
-        """Say whether an allow rule with `path`, or rules and ground together, let a command reach a path outside.
+        """Say whether an allow rule with `path`, or rules and defaults together, let a command reach a path outside.
 
-        A file whose use is known is judged by that use; any other by all of `uses`.
+        A file is judged by its use where that is known, otherwise by all of `uses`.
         """
         same = self.named.get(word, [])
         known = [one for one in same if one.role is not Role.MENTION]
@@ -207,12 +209,12 @@ class Bench(Struct):
             for rule in self.policy.candidates(action, self.context)
         )
 
-    def ground_opens(self, action: Action) -> bool:
-        """Say whether the ground lets `action` reach outside: some `outside` allows, and no entry is stricter."""
-        entries = [entry for layer, _ in self.policy.ground for entry in layer.of(action)]
+    def outside_allowed(self, action: Action) -> bool:
+        """Say whether the defaults let `action` reach outside: an `outside` entry allows it, and none is stricter."""
+        entries = [entry for layer, _ in self.policy.indexed_defaults for entry in layer.of(action)]
         return any(entry.outside for entry in entries) and all(entry.effect is ALLOW for entry in entries)
 
 
-def refs(spoken: Sequence[Rule | Entry]) -> tuple[RuleRef, ...]:
-    """Return what decisions call some rules or defaults."""
-    return tuple(map(ref_of, spoken))
+def refs(items: Sequence[Rule | Entry]) -> tuple[RuleRef, ...]:
+    """Return the references by which decisions name rules or defaults."""
+    return tuple(map(ref_of, items))
