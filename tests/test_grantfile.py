@@ -22,9 +22,9 @@ from policyd.grants.grant import grant_id
 from policyd.model import Effect
 from policyd.storage import clock as clocks
 from policyd.storage import grantfile, locks, private, processes
+from policyd.storage.filecache import FileCache
 from policyd.storage.grantfile import GrantFile, GrantFileError, name_of
-from policyd.storage.grants import Remembered, files, shelf_in
-from policyd.storage.readings import Readings
+from policyd.storage.grants import Remembered, files, grants_cache
 from tests.asking import CLOCK, NOW, asked, context, request, run
 from tests.test_grants import ASKED, grant
 
@@ -234,9 +234,9 @@ def many(count: int = 400) -> tuple[Grant, ...]:
 
 
 def test_a_large_file_is_read_once_for_all_processes_and_means_the_same(project: Path, tmp_path: Path) -> None:
-    shelf = Readings(str(tmp_path / "kept"), ("grants",))
+    cache = FileCache(str(tmp_path / "kept"), ("grants",))
     file(project).change(lambda old: (*many(), DENY))
-    first, again = (GrantFile(state(project), str(project), lambda: CLOCK, shelf=shelf) for _ in range(2))
+    first, again = (GrantFile(state(project), str(project), lambda: CLOCK, cache=cache) for _ in range(2))
     assert first.grants(CLOCK) == again.grants(CLOCK) == file(project).grants(CLOCK)
     assert len(os.listdir(tmp_path / "kept")) == 1
 
@@ -245,41 +245,41 @@ def test_a_process_that_decides_reads_a_large_file_as_it_was_kept(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file(project).change(lambda old: (*many(), DENY))
-    one, other = (Remembered(state(project), name, lambda: CLOCK, shelf=shelf_in(str(tmp_path))) for name in "ab")
+    one, other = (Remembered(state(project), name, lambda: CLOCK, cache=grants_cache(str(tmp_path))) for name in "ab")
     found = one.book(str(project), CLOCK).grants
     monkeypatch.setattr(grantfile, "_parse", lambda _: pytest.fail("it is read anew"))
     assert other.book(str(project), CLOCK).grants == found and len(found) == 401
-    assert other.beside("c").shelf is other.shelf
+    assert other.beside("c").cache is other.cache
 
 
 @pytest.mark.parametrize("kept", [b"", b"\x80", b"rubbish", bytes(32) + b"\x80", sha256(b"\xc0").digest() + b"\xc0"])
 def test_what_is_kept_counts_for_nothing_where_it_does_not_read(project: Path, tmp_path: Path, kept: bytes) -> None:
-    shelf = Readings(str(tmp_path / "kept"), ("grants",))
+    cache = FileCache(str(tmp_path / "kept"), ("grants",))
     file(project).change(lambda old: (*many(), DENY))
-    one = GrantFile(state(project), str(project), lambda: CLOCK, shelf=shelf)
+    one = GrantFile(state(project), str(project), lambda: CLOCK, cache=cache)
     one.current()
     (name,) = (tmp_path / "kept").iterdir()
     name.write_bytes(kept)
-    again = GrantFile(state(project), str(project), lambda: CLOCK, shelf=shelf)
+    again = GrantFile(state(project), str(project), lambda: CLOCK, cache=cache)
     assert again.grants(CLOCK) == file(project).grants(CLOCK)
     assert again.grants(CLOCK)[-1] == DENY
 
 
 def test_every_check_of_the_file_holds_though_its_reading_is_kept(project: Path, tmp_path: Path) -> None:
-    shelf = Readings(str(tmp_path / "kept"), ("grants",))
+    cache = FileCache(str(tmp_path / "kept"), ("grants",))
     file(project).change(lambda old: (*many(), DENY))
     path = Path(file(project).path)
-    GrantFile(state(project), str(project), lambda: CLOCK, shelf=shelf).current()
+    GrantFile(state(project), str(project), lambda: CLOCK, cache=cache).current()
     path.chmod(0o666)
-    assert GrantFile(state(project), str(project), lambda: CLOCK, shelf=shelf).grants(CLOCK) == (DENY,)
+    assert GrantFile(state(project), str(project), lambda: CLOCK, cache=cache).grants(CLOCK) == (DENY,)
 
 
 def test_a_damaged_large_file_is_not_kept(project: Path, tmp_path: Path) -> None:
-    shelf = Readings(str(tmp_path / "kept"), ("grants",))
+    cache = FileCache(str(tmp_path / "kept"), ("grants",))
     file(project).change(lambda old: (*many(), DENY))
     path = Path(file(project).path)
     path.write_text(path.read_text().replace('command = "make 7"', 'command = "make 8"'))
-    assert GrantFile(state(project), str(project), lambda: CLOCK, shelf=shelf).grants(CLOCK) == (DENY,)
+    assert GrantFile(state(project), str(project), lambda: CLOCK, cache=cache).grants(CLOCK) == (DENY,)
     assert not (tmp_path / "kept").exists()
 
 

@@ -13,10 +13,10 @@ from policyd import policy
 from policyd.model import Effect, Layer, RuleRef
 from policyd.policy import file, shape
 from policyd.policy.blocks import PLAIN, heads, normal, plain_resource
+from policyd.policy.combinations import mistakes
 from policyd.policy.compile import Compiler
 from policyd.policy.errors import Mistake
 from policyd.policy.sets import Sets
-from policyd.policy.together import mistakes
 
 SPECIAL = "aB0/.*-_ :@+=%,~$!^\\(){}[]|&;<>'\"\n\u00e9"
 TRICKY = (

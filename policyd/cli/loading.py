@@ -139,6 +139,6 @@ def authorizer(args: argparse.Namespace, loaded: Loaded) -> Authorizer:
 def _grants(args: argparse.Namespace, loaded: Loaded, longest: timedelta) -> Grants | None:
     if args.no_grants or not os.path.isdir(loaded.places.grants):
         return None
-    from policyd.storage.grants import Remembered, shelf_in
+    from policyd.storage.grants import Remembered, grants_cache
 
-    return Remembered(loaded.places.grants, "", longest=longest, shelf=shelf_in(loaded.places.cache)).bind
+    return Remembered(loaded.places.grants, "", longest=longest, cache=grants_cache(loaded.places.cache)).bind

@@ -41,7 +41,7 @@ from policyd.session import Connection, Note, Reloaded, Remember, Settings
 from policyd.session.judge import Judge
 from policyd.storage import checkpoints
 from policyd.storage.auditlog import AuditError
-from policyd.storage.grants import Remembered, shelf_in
+from policyd.storage.grants import Remembered, grants_cache
 from policyd.storage.inbox import Inbox
 from policyd.storage.settings import is_locked
 
@@ -233,7 +233,7 @@ class Shared:
                 self.grants_of(who.uid),
                 "",
                 longest=longest,
-                shelf=shelf_in(self.ground.places.cache),
+                cache=grants_cache(self.ground.places.cache),
                 say=lambda text: self.say(safe(text), loud=True),
             )
         found = self._runs.get(run)

@@ -1,10 +1,10 @@
-"""From files to one policy: locks first, then sets by layer, then rules and defaults, then the examples.
+"""Building one policy from files: locks first, then sets by layer, then rules and defaults, then the examples.
 
 Rules of this module:
 
 1. Locks are read before anything else, so that no order of files matters.
-2. Rules are numbered by layer, file name and line: the same policy from the same bytes, in whatever order they came.
-3. What does not count (an untrusted allow, one a lock refuses) stays visible as `void`, outside of every index.
+2. Rules are numbered by layer, file name and line: the same files give the same policy, in whatever order they came.
+3. A rule that does not count (an untrusted allow, one a lock refuses) stays visible as `void`, outside of every index.
 4. Any mistake anywhere refuses everything: half a policy is no policy.
 """
 
@@ -19,26 +19,26 @@ from msgspec import Struct, field
 from policyd.digest import sha256
 from policyd.model import EFFECTS, KINDS, Effect, Filesystem, Layer, RuleRef
 from policyd.policy.blocks import Table, examples_of, is_kind, normal
+from policyd.policy.cached import Cache, parse_cached
+from policyd.policy.combinations import RESOURCES, mistakes, resource_of
 from policyd.policy.compile import Compiler
 from policyd.policy.errors import Mistake, PolicyError, listed
-from policyd.policy.kept import Shelf, recalled
 from policyd.policy.layers import Entry, LayerDefaults, Lock, merged
 from policyd.policy.parsed import Parsed
 from policyd.policy.policy import Policy
 from policyd.policy.rules import Compiled, Example, Rule
 from policyd.policy.sets import NAME, RESERVED, Sets, shipped
 from policyd.policy.source import PolicySource
-from policyd.policy.together import RESOURCES, mistakes, resource_of
 
 if TYPE_CHECKING:
     from policyd.policy.file import Lock as LockTable
 
 Group = tuple[Layer, bool]
 """Files that see the same sets: a layer, and whether a project's files are trusted."""
-Voice = tuple[Layer, bool, str]
-"""Files whose defaults merge: a group, but each untrusted file for itself, so that one more never loosens another."""
-UNSPOKEN = frozenset({"think", "switch_mode", "other"})
-"""Kinds of which an example may name nothing more."""
+DefaultsScope = tuple[Layer, bool, str]
+"""Files whose defaults merge: a group, but each untrusted file by itself, so that no file ever loosens another."""
+KINDS_ALONE = frozenset({"think", "switch_mode", "other"})
+"""Kinds that may stand alone in an example."""
 
 
 def load(
@@ -48,12 +48,26 @@ def load(
     tmpdir: str,
     fs: Filesystem | None = None,
     version: str,
-    shelf: Shelf | None = None,
+    cache: Cache | None = None,
     account: str = "",
 ) -> Policy:
-    """Do what `policyd.policy.load` says."""
-    parsed = [recalled(source, version, shelf) for source in sorted(sources, key=place)]
-    lock = locked(parsed)
+    """Parse, validate and compile policy files into one policy.
+
+    Args:
+        sources: the files of all layers, in any order.
+        home: absolute home directory, for `~/`.
+        tmpdir: the system's temporary directory, for `$TMPDIR/`.
+        fs: resolves the literal heads of absolute patterns, once.
+        version: of policyd, for `requires` and the revision.
+        cache: for parsed files; never used for the managed layer.
+        account: home directory of the account, where `home` may be another: in managed rules that tighten, `~/` is
+            either. Empty: not known.
+
+    Raises:
+        PolicyError: every mistake of every file.
+    """
+    parsed = [parse_cached(source, version, cache) for source in sorted(sources, key=source_order)]
+    lock = merged_lock(parsed)
     builder = Builder(Compiler(home, tmpdir, fs, account), lock, scopes(parsed))
     for one in parsed:
         builder.file(one)
@@ -68,13 +82,13 @@ def lock_of(parsed: Parsed) -> LockTable | None:
     return parsed.file.lock if parsed.source.layer is Layer.MANAGED else None
 
 
-def place(source: PolicySource) -> tuple[Layer, str, bytes]:
-    """Order sources: the highest layer first, then by name."""
+def source_order(source: PolicySource) -> tuple[Layer, str, bytes]:
+    """Return the sort key of a source: the highest layer first, then by name."""
     return Layer(Layer.MANAGED - source.layer), source.name, source.data
 
 
-def locked(parsed: Iterable[Parsed]) -> Lock:
-    """Return the locks of all managed files together."""
+def merged_lock(parsed: Iterable[Parsed]) -> Lock:
+    """Return the locks of all managed files, merged."""
     locks = [lock for one in parsed if (lock := lock_of(one)) is not None]
     return Lock(
         frozenset(word for lock in locks for word in lock.refuse),
@@ -88,7 +102,7 @@ def named(parsed: Iterable[Parsed]) -> tuple[tuple[str, str], ...]:
 
 
 def revision(sources: Iterable[PolicySource], version: str) -> str:
-    """Return the name of exactly these bytes under this version (whose shipped sets are part of it)."""
+    """Return the revision: a hash of all files and of the version, whose shipped sets count too."""
     parts = [version.encode()]
     for source in sources:
         about = f"{source.layer.word}\0{source.trusted}\0{source.name}\0"
@@ -97,7 +111,7 @@ def revision(sources: Iterable[PolicySource], version: str) -> str:
 
 
 def scopes(parsed: Iterable[Parsed]) -> Mapping[Group, Sets]:
-    """Return what each group of files sees by `@name`: its own sets, then those of the layers above."""
+    """Return the sets that each group of files can name: its own, then those of the layers above."""
     own: dict[Group, dict[str, tuple[str, ...]]] = {}
     for one in parsed:
         table = own.setdefault(group(one), {})
@@ -118,13 +132,13 @@ def visible(key: Group, own: Mapping[Group, Mapping[str, tuple[str, ...]]]) -> I
 
 
 def group(parsed: Parsed) -> Group:
-    """Return the group a file belongs to."""
+    """Return the group of a file."""
     source = parsed.source
     return source.layer, source.layer is not Layer.PROJECT or source.trusted
 
 
-def voice_of(parsed: Parsed) -> Voice:
-    """Return the voice a file speaks with in the defaults."""
+def defaults_scope(parsed: Parsed) -> DefaultsScope:
+    """Return the scope in which a file's defaults merge."""
     layer, trusted = group(parsed)
     return layer, trusted, "" if trusted else parsed.source.name
 
@@ -140,14 +154,14 @@ def set_mistake(name: str, table: Mapping[str, object]) -> Mistake | None:
     return None
 
 
-class Stand(NamedTuple):
+class FileContext(NamedTuple):
     """What the blocks of one file have in common."""
 
     parsed: Parsed
     sets: Sets
     rank: Layer
     void: str
-    """Why its allows do not count."""
+    """Why its allow rules do not count."""
 
 
 class Builder(Struct, dict=True):
@@ -157,29 +171,29 @@ class Builder(Struct, dict=True):
     lock: Lock
     sets: Mapping[Group, Sets]
     rules: list[Rule] = field(default_factory=list)
-    defaults: list[tuple[Voice, Rule]] = field(default_factory=list)
-    entries: dict[Voice, dict[str, Entry]] = field(default_factory=dict)
+    defaults: list[tuple[DefaultsScope, Rule]] = field(default_factory=list)
+    entries: dict[DefaultsScope, dict[str, Entry]] = field(default_factory=dict)
     examples: list[Example] = field(default_factory=list)
     ids: dict[tuple[Layer, str], tuple[str, int]] = field(default_factory=dict)
     """Layer and id -> file and line where it was first used."""
 
     def file(self, parsed: Parsed) -> None:
-        """Take in one file; mistakes go to its diagnostics."""
-        key, voice = group(parsed), voice_of(parsed)
-        self.ground(parsed, voice)
-        stand = Stand(parsed, self.sets[key], parsed.source.rank, self.lock.voids(key[0], trusted=key[1]))
+        """Add one file; mistakes go to its diagnostics."""
+        key, scope = group(parsed), defaults_scope(parsed)
+        self.add_defaults(parsed, scope)
+        context = FileContext(parsed, self.sets[key], parsed.source.rank, self.lock.voids(key[0], trusted=key[1]))
         self.compiler.heads.update(dict.fromkeys(parsed.starts))
         for (number, block), resource in zip(parsed.defaults, parsed.resources[1], strict=True):
-            self.defaults.append((voice, self.block(stand, "default", number, block, resource)))
+            self.defaults.append((scope, self.block(context, "default", number, block, resource)))
         for (number, block), resource in zip(parsed.rules, parsed.resources[0], strict=True):
-            rule = self.block(stand, "rule", number, block, resource)
+            rule = self.block(context, "rule", number, block, resource)
             self.rules.append(rule)
             if "match" in block or "not_match" in block:
                 self.examples += examples(parsed, number, block, rule)
 
-    def block(self, stand: Stand, name: str, number: int, block: Table, resource: str | None) -> Rule:
-        """Return one `[[rule]]` or `[[default]]`; its conditions are compiled here unless it is plain."""
-        parsed, _, rank, void = stand
+    def block(self, context: FileContext, name: str, number: int, block: Table, resource: str | None) -> Rule:
+        """Return the rule of one `[[rule]]` or `[[default]]`; its conditions are compiled now unless it is plain."""
+        parsed, _, rank, void = context
         source, own, get = parsed.source, block.get("id"), block.get
         line, effect = parsed.line(name, number), EFFECTS[block["effect"]]
         if own is None:
@@ -197,7 +211,7 @@ class Builder(Struct, dict=True):
             effect,
             rank,
             resource_of(block),
-            self.odd(stand, name, number, block, ref),
+            self.compile_now(context, name, number, block, ref),
             opaque="opaque" in block,
             escalate="escalate" in block,
             encloses="within" in block,
@@ -207,11 +221,11 @@ class Builder(Struct, dict=True):
             table=table,
         )
 
-    def odd(
-        self, stand: Stand, name: str, number: int, block: Table, ref: RuleRef
+    def compile_now(
+        self, context: FileContext, name: str, number: int, block: Table, ref: RuleRef
     ) -> Callable[[Table, RuleRef], Compiled]:
         """Check and compile a block that is not plain; every mistake in it is reported."""
-        parsed, sets, *_ = stand
+        parsed, sets, *_ = context
 
         def report(mistake: Mistake) -> None:
             parsed.report(mistake, name, number)
@@ -222,7 +236,7 @@ class Builder(Struct, dict=True):
         return self.compiler.now(block, ref, sets, report)
 
     def unique(self, parsed: Parsed, name: str, number: int, own: str, line: int) -> None:
-        """Report an id that its layer already has, or that an entry of `[defaults]` is called by."""
+        """Report an id that its layer already has, or that names an entry of `[defaults]`."""
         here = parsed.source.name, line
         if own.startswith("defaults."):
             found = f"the id `{own}` is the name of an entry of `[defaults]`"
@@ -232,8 +246,8 @@ class Builder(Struct, dict=True):
             found = f"the id `{own}` is taken by {first[0]}:{first[1]}"
             parsed.report(Mistake(found, "give each rule of a layer an id of its own", key="id"), name, number)
 
-    def ground(self, parsed: Parsed, key: Voice) -> None:
-        """Take in `[defaults]`, without the allows that do not count."""
+    def add_defaults(self, parsed: Parsed, key: DefaultsScope) -> None:
+        """Add `[defaults]`, without the allows that do not count."""
         table = {name: word for name, word in parsed.file.defaults.items() if isinstance(word, str) and word in EFFECTS}
         void = self.lock.voids(key[0], trusted=key[1])
         delegate = parsed.file.defaults.get("delegate") is True
@@ -248,7 +262,7 @@ class Builder(Struct, dict=True):
         self.entries[key] = merged(self.entries.get(key, {}), found)
 
     def policy(self, name: str, names: tuple[tuple[str, str], ...]) -> Policy:
-        """Put the policy together."""
+        """Return the policy."""
         groups = dict.fromkeys([*self.entries, *(key for key, _ in self.defaults)])
         return Policy(
             rules=tuple(self.rules),
@@ -287,7 +301,7 @@ def example_mistake(key: str, value: object) -> Mistake | None:
     if isinstance(value, str):
         kind, _, rest = value.partition(" ")
         if is_kind(kind):
-            if rest.strip() or kind in UNSPOKEN:
+            if rest.strip() or kind in KINDS_ALONE:
                 return None
             return Mistake(f'the example "{value}" names no resource', f'write it as "{kind} …"', key=key, text=value)
         from policyd.policy import hints
@@ -302,7 +316,7 @@ def example_mistake(key: str, value: object) -> Mistake | None:
 
 
 def misshapen(key: str, value: Table) -> Mistake | None:
-    """Return what is wrong with the shape of an example, or what is wrong with it beside that."""
+    """Return what is wrong with an example table that may be of the wrong shape."""
     from pydantic import ValidationError
 
     from policyd.policy.file import ExampleTable
@@ -319,14 +333,14 @@ def misshapen(key: str, value: Table) -> Mistake | None:
 
 
 def longest(value: object) -> str:
-    """Return the longest text in the table of an example: by it its line is found."""
+    """Return the longest text in the table of an example, by which its line is found."""
     held = list(value.values()) if isinstance(value, dict) else []
     texts = [text for each in held for text in (each if isinstance(each, list) else [each]) if isinstance(text, str)]
     return max(texts, key=len, default="")
 
 
 def table_mistake(key: str, table: Table) -> Mistake | None:
-    """Return what is wrong with an example of the right shape that no request could be."""
+    """Return what is wrong with a well-formed example table that no request could match."""
     kind = table.get("kind", "other")
     named = [name for name in RESOURCES if name in table]
     if not is_kind(kind):
@@ -337,7 +351,7 @@ def table_mistake(key: str, table: Table) -> Mistake | None:
         both = " and ".join(f"`{name}`" for name in named)
         found = f"{both} in one example: an action has one resource"
         return Mistake(found, "write an example of each", key=key, text=longest(table))
-    if not named and "mode" not in table and ("kind" not in table or kind not in UNSPOKEN):
+    if not named and "mode" not in table and ("kind" not in table or kind not in KINDS_ALONE):
         wanted = f"name one of {listed(RESOURCES)}"
         return Mistake("an example that names no resource", wanted, key=key, text=longest(table))
     return None

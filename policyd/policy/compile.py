@@ -24,6 +24,7 @@ from policyd.policy.attributes import (
     UntilCondition,
 )
 from policyd.policy.blocks import PLAIN, Table, is_kind, normal
+from policyd.policy.combinations import NARROW
 from policyd.policy.conditions import (
     CommandCondition,
     CommandMatcher,
@@ -38,7 +39,6 @@ from policyd.policy.conditions import (
 from policyd.policy.errors import Mistake
 from policyd.policy.rules import Compiled
 from policyd.policy.sets import OUTSIDE, Sets
-from policyd.policy.together import NARROW
 from policyd.tools import InputPattern, ToolPattern
 from policyd.urls import UrlPattern
 

@@ -32,7 +32,7 @@ from policyd.storage import places as where
 from policyd.storage import settings as settings_files
 from policyd.storage.auditlog import AuditError, AuditLog
 from policyd.storage.filesystem import RealFilesystem
-from policyd.storage.grants import Remembered, shelf_in
+from policyd.storage.grants import Remembered, grants_cache
 from policyd.storage.places import PlaceError, Places
 from policyd.storage.policies import inside, unmatched
 from policyd.storage.processes import run_word
@@ -92,7 +92,7 @@ def open_service(choices: Choices, note: Callable[[str], None]) -> Service:
     ground = prepare(choices)
     settings = ground.loaded.settings
     places, longest = ground.places, timedelta(days=settings.grants_max_age)
-    remembered = Remembered(places.grants, run_word(), longest=longest, shelf=shelf_in(places.cache))
+    remembered = Remembered(places.grants, run_word(), longest=longest, cache=grants_cache(places.cache))
     authorizer = Authorizer(
         ground.book.policy,
         policies=lambda session: in_force(ground.book, session),

@@ -12,7 +12,7 @@ Rules of this module:
    read just now (no descriptor is left, a disk fails) is `unread`, not damaged: it stays, nothing is written over it,
    and what it denies is not known.
 5. A reader looks at the file's identity before each use, so that others' changes count at the next decision.
-6. What a large file held may be kept on a shelf, named by the digest of its bytes. The file itself is looked at and
+6. What a large file held may be cached, named by the digest of its bytes. The file itself is looked at and
    read all the same, and every rule above holds.
 7. The wall clock's latest value is noted, every ten minutes beside the file and in it at each change: after a restart
    of the machine, while the clock stands behind that, no allow counts.
@@ -35,10 +35,10 @@ from policyd.grants import Clock, Grant, Loaded, Project, dump, load
 from policyd.grants.text import BREAK, LONGEST_TEXT
 from policyd.model import Effect
 from policyd.storage import clock as clocks
+from policyd.storage.filecache import FileCache
 from policyd.storage.locks import lock
 from policyd.storage.private import flush_directory, make_directory, put
 from policyd.storage.processes import ended
-from policyd.storage.readings import Readings
 from policyd.storage.strictfile import own_owners, read_own, read_some
 
 BEHIND = timedelta(minutes=2)
@@ -66,7 +66,7 @@ class GrantFile(Struct):
     clock: Callable[[], Clock] = clocks.now
     problems: list[str] = field(default_factory=list)
     """What was found wrong, in words, each once, until somebody takes it (`take_problems`)."""
-    shelf: Readings | None = None
+    cache: FileCache | None = None
     """Where what was read of a large file is kept."""
     unread: bool = False
     """It is there and could not be read."""
@@ -207,7 +207,7 @@ class GrantFile(Struct):
             identity, why = _identity(status), insecure(status)
             if not stat.S_ISREG(status.st_mode):
                 return identity, Loaded(damage=(why,))
-            loaded = _recalled(read_some(descriptor, LONGEST_TEXT + 1), self.shelf)
+            loaded = _parse_cached(read_some(descriptor, LONGEST_TEXT + 1), self.cache)
             return identity, _only_denials(loaded, why) if why else self._noted(loaded) if loaded.grants else loaded
         finally:
             os.close(descriptor)
@@ -295,19 +295,19 @@ def _identity(status: os.stat_result) -> tuple[int, int, int, int, int]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _recalled(data: bytes, shelf: Readings | None) -> Loaded:
-    """Return what the bytes of a file hold, as they were read before if they were."""
-    if shelf is None or len(data) < LARGE:
+def _parse_cached(data: bytes, cache: FileCache | None) -> Loaded:
+    """Return what the bytes of a file hold, from the cache if it is there."""
+    if cache is None or len(data) < LARGE:
         return _parse(data)
     name = sha256(data).hexdigest()
-    kept = shelf.get(name) or b""
+    kept = cache.get(name) or b""
     if kept[:DIGEST] == sha256(kept[DIGEST:]).digest():
         with contextlib.suppress(DecodeError):
             return msgpack.decode(kept[DIGEST:], type=Loaded)
     loaded = _parse(data)
     if not loaded.damage:
         told = msgpack.encode(loaded)
-        shelf.put(name, sha256(told).digest() + told)
+        cache.put(name, sha256(told).digest() + told)
     return loaded
 
 

@@ -23,9 +23,9 @@ from policyd.grants.book import Settle
 from policyd.grants.grant import SESSION_LIFE
 from policyd.model import Context, Effect, Judged, Request
 from policyd.storage import clock as clocks
+from policyd.storage.filecache import FileCache
 from policyd.storage.filesystem import real_path
 from policyd.storage.grantfile import GrantFile, GrantFileError, denials, name_of, project_of
-from policyd.storage.readings import Readings
 
 CLOSED_KEPT = 1_000
 """Closed sessions beyond which those are forgotten whose grants have all run out."""
@@ -43,7 +43,7 @@ class Remembered(Struct, weakref=True):
     clock: Callable[[], Clock] = clocks.now
     longest: timedelta = LONGEST
     """`grants.max_age`, of what was remembered before it was set too."""
-    shelf: Readings | None = None
+    cache: FileCache | None = None
     """Where what was read of large files is kept."""
     say: Callable[[str], None] = lambda text: None
     """Takes what is found wrong with a file, in words."""
@@ -58,7 +58,7 @@ class Remembered(Struct, weakref=True):
 
     def beside(self, run: str) -> Remembered:
         """Return the same files as another connection sees them: session grants are its own, under `run`."""
-        return Remembered(self.directory, run, self.clock, self.longest, self.shelf, self.say, self._files)
+        return Remembered(self.directory, run, self.clock, self.longest, self.cache, self.say, self._files)
 
     def bind(self, request: Request, context: Context, *, allows: bool = True) -> Settle:
         """Return what is remembered of each action of `request`; see `GrantBook.bind`.
@@ -166,7 +166,7 @@ class Remembered(Struct, weakref=True):
 
     def _file(self, root: str) -> GrantFile:
         if root not in self._files:
-            self._files[root] = GrantFile(self.directory, root, self.clock, shelf=self.shelf)
+            self._files[root] = GrantFile(self.directory, root, self.clock, cache=self.cache)
         return self._files[root]
 
     def _stamp(self, grant: Grant, clock: Clock) -> Grant:
@@ -179,9 +179,9 @@ class Remembered(Struct, weakref=True):
         )
 
 
-def shelf_in(cache: str) -> Readings:
-    """Return where readings of grants are kept below the user's cache directory (`Places.cache`)."""
-    return Readings(f"{cache}/grants", ROOMS)
+def grants_cache(directory: str) -> FileCache:
+    """Return the cache of parsed grants below the user's cache directory (`Places.cache`)."""
+    return FileCache(f"{directory}/grants", ROOMS)
 
 
 def merged(old: Iterable[Grant], new: Iterable[Grant]) -> tuple[Grant, ...]:
@@ -195,7 +195,7 @@ def merged(old: Iterable[Grant], new: Iterable[Grant]) -> tuple[Grant, ...]:
     return tuple(found.values())
 
 
-def files(directory: str, shelf: Readings | None = None) -> tuple[GrantFile, ...]:
+def files(directory: str, cache: FileCache | None = None) -> tuple[GrantFile, ...]:
     """Return all files of grants in `directory`, the user's own first; a file says itself which project it is about."""
     try:
         names = sorted(name for name in os.listdir(directory) if name.endswith(".toml"))
@@ -203,7 +203,7 @@ def files(directory: str, shelf: Readings | None = None) -> tuple[GrantFile, ...
         return ()
     roots = (project_of(f"{directory}/{name}") for name in names)
     found = (root for root in sorted(set(roots)) if f"{name_of(root)}.toml" in names)
-    return tuple(GrantFile(directory, root, shelf=shelf) for root in found)
+    return tuple(GrantFile(directory, root, cache=cache) for root in found)
 
 
 def _ends(denial: Grant, grant: Grant) -> bool:

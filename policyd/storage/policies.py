@@ -27,8 +27,8 @@ from policyd import __version__
 from policyd.digest import sha256
 from policyd.model import Filesystem, Layer
 from policyd.policy import Diagnostic, Policy, PolicyError, PolicySource, load
+from policyd.storage.filecache import FileCache
 from policyd.storage.places import Places
-from policyd.storage.readings import Readings
 from policyd.storage.strictfile import (
     ROOT,
     InsecureFileError,
@@ -281,7 +281,7 @@ def unmatched(sources: Iterable[PolicySource], vouched: Iterable[str]) -> Iterat
 
 
 def loaded_at(
-    places: Places, sources: Iterable[PolicySource], fs: Filesystem | None, shelf: Readings | None = None
+    places: Places, sources: Iterable[PolicySource], fs: Filesystem | None, cache: FileCache | None = None
 ) -> Policy:
     """Load policies as they are meant in these places.
 
@@ -289,7 +289,7 @@ def loaded_at(
         PolicyError: every mistake of every file.
     """
     home, tmpdir, account = places.home, places.tmpdir, places.account
-    return load(sources, home=home, tmpdir=tmpdir, fs=fs, version=__version__, shelf=shelf, account=account)
+    return load(sources, home=home, tmpdir=tmpdir, fs=fs, version=__version__, cache=cache, account=account)
 
 
 def compose(found: Found, places: Places, fs: Filesystem | None) -> tuple[Policy, str]:
@@ -298,10 +298,10 @@ def compose(found: Found, places: Places, fs: Filesystem | None) -> tuple[Policy
     Raises:
         PolicyError: a managed or user file is invalid.
     """
-    shelf = Readings(f"{places.cache}/policies")
+    cache = FileCache(f"{places.cache}/policies")
 
     def loaded(sources: Iterable[PolicySource]) -> Policy:
-        return loaded_at(places, sources, fs, shelf)
+        return loaded_at(places, sources, fs, cache)
 
     try:
         return loaded(found.sources), found.broken

@@ -26,7 +26,7 @@ from policyd import engine
 from policyd.commands import read
 from policyd.model import Action, Agent, Context, Effect, Layer, PathRef, Request, Tool, Workspace
 from policyd.policy import Policy, PolicySource, load
-from policyd.storage.readings import Readings
+from policyd.storage.filecache import FileCache
 from tests.bench.rules import policy, requests
 
 SPACE = Workspace("/w", ("/w",), ("/w",), "/home/u")
@@ -54,10 +54,10 @@ LONG = {
 }
 
 
-def loaded(text: str, shelf: Readings | None = None) -> Policy:
+def loaded(text: str, cache: FileCache | None = None) -> Policy:
     """Load a policy of the user layer."""
     source = PolicySource("/p.toml", text.encode(), Layer.USER)
-    return load([source], home="/home/u", tmpdir="/tmp", version="0", shelf=shelf)
+    return load([source], home="/home/u", tmpdir="/tmp", version="0", cache=cache)
 
 
 def used(work: Callable[[], object], rounds: int = 5) -> float:
@@ -172,9 +172,9 @@ def loading() -> dict[str, float]:
     text = policy(1_000)
     plain = used(lambda: tomllib.loads(text))
     with tempfile.TemporaryDirectory() as folder:
-        shelf = Readings(f"{folder}/kept")
-        cold, _ = used(lambda: loaded(text)), loaded(text, shelf)
-        warm = used(lambda: loaded(text, shelf))
+        cache = FileCache(f"{folder}/kept")
+        cold, _ = used(lambda: loaded(text)), loaded(text, cache)
+        warm = used(lambda: loaded(text, cache))
     return {"18 load / tomllib": cold / plain, "18 load as kept / tomllib": warm / plain, "18 load ms": cold * 1e3}
 
 

@@ -32,9 +32,9 @@ from policyd.grants.rules import policy_text, unwritable
 from policyd.model import Effect
 from policyd.storage import clock as clocks
 from policyd.storage import places, settings
+from policyd.storage.filecache import FileCache
 from policyd.storage.grantfile import Change, GrantFile
-from policyd.storage.grants import files, merged, shelf_in
-from policyd.storage.readings import Readings
+from policyd.storage.grants import files, grants_cache, merged
 
 PROMOTED = ".policyd/promoted.toml"
 ID = "a grant's id as `policyd grants list` shows it, or four letters of its beginning or more"
@@ -45,16 +45,16 @@ class Kept(Struct, frozen=True):
     """Where grants are kept, and how long they hold at most."""
 
     directory: str
-    shelf: Readings
+    cache: FileCache
     longest: timedelta = LONGEST
 
     def file(self, root: str) -> GrantFile:
         """Return the file of one project, or (empty) of user scope."""
-        return GrantFile(self.directory, root, shelf=self.shelf)
+        return GrantFile(self.directory, root, cache=self.cache)
 
     def files(self) -> tuple[GrantFile, ...]:
         """Return all files."""
-        return files(self.directory, self.shelf)
+        return files(self.directory, self.cache)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -98,7 +98,7 @@ def _add_add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run one subcommand."""
     args.where = found = places.find(home=args.home)
-    return int(args.run(args, Kept(found.grants, shelf_in(found.cache), longest(found))))
+    return int(args.run(args, Kept(found.grants, grants_cache(found.cache), longest(found))))
 
 
 def longest(where: places.Places) -> timedelta:

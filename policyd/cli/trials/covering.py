@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from policyd.cli.trials.standins import StandIn, StandIns, dotted, kind_of
 from policyd.model import Action, Context, Effect, Role, Truth
 from policyd.policy import MET_IN_EXAMPLES, Policy, Rule
+from policyd.policy.combinations import NARROW
 from policyd.policy.conditions import Condition, Place
-from policyd.policy.together import NARROW
 
 SESSION = ("agent", "mode", "interactive", "label", "user", "group", "until", "input")
 """What a rule says beside kinds and resource."""

@@ -1,14 +1,13 @@
-"""What was read of a policy file, kept so that the same bytes need not be read and checked again.
+"""The cache of parsed policy files, so that the same bytes need not be parsed and checked again.
 
 Rules of this module:
 
-1. Only the reading is kept: the tables of the file, lines, which blocks are plain, and the fact that their shape was
-   found right. Patterns are compiled each time, so nothing that is kept says what a rule means beyond its words.
-2. A file is kept under the hash of its bytes, its layer and policyd's version, and only if nothing is wrong with its
-   shape or with keys that stand together; all else is looked at each time. What does not fit, is damaged or cannot be
-   told apart from damage is read anew.
-3. Nothing of the managed layer is kept or recalled: no user could be trusted with it.
-4. The shelf says whether what it hands out is the user's own; here it is only decoded, as `marshal` of plain values.
+1. Only the parsed form is cached: the tables of the file, line numbers, which blocks are plain, and the fact that the
+   file is well formed. Patterns are compiled each time, so no cached data decides what a pattern means.
+2. The key is the hash of the file's bytes, its layer and policyd's version. Only a file without mistakes in its shape
+   or in its combinations of keys is cached. An entry that does not fit or is damaged is ignored.
+3. The managed layer is never cached: no user can be trusted with it.
+4. The cache vouches that its entries are the user's own; here they are only decoded, as `marshal` of plain values.
 """
 
 from __future__ import annotations
@@ -25,51 +24,51 @@ from policyd.policy.source import PolicySource
 DIGEST = 32
 FORMAT = b"policyd policy 2"
 PIECE = 500
-"""Blocks that are packed at once: other threads wait that long."""
+"""Blocks packed in one call, during which other threads wait."""
 FOUND = ("headers", "default_keys", "resources", "starts")
-"""Properties of a reading that are kept beside its tables."""
+"""Properties of `Parsed` that are cached beside its tables."""
 
 
-class Shelf(Protocol):
-    """Where readings are kept: the user's own, or nothing comes from it."""
+class Cache(Protocol):
+    """Storage for parsed files that returns only the user's own data."""
 
     def get(self, key: str) -> bytes | None:
-        """Return what is kept under `key`, None where there is nothing or nobody can vouch for it."""
+        """Return the data under `key`, None if there is none or its owner is not surely the user."""
 
     def put(self, key: str, data: bytes) -> None:
-        """Keep `data`; never raises."""
+        """Store `data`; never raises."""
 
 
-def recalled(source: PolicySource, version: str, shelf: Shelf | None) -> Parsed:
-    """Return a file as it was read before, or read it, and keep what was read if its shape is right."""
-    if shelf is None or source.layer is Layer.MANAGED:
+def parse_cached(source: PolicySource, version: str, cache: Cache | None) -> Parsed:
+    """Return a parsed file from the cache, or parse it and cache it if it is well formed."""
+    if cache is None or source.layer is Layer.MANAGED:
         return read(source, version)
     key = key_of(source, version)
-    parsed = restored(source, shelf.get(key.hex()), key)
+    parsed = restored(source, cache.get(key.hex()), key)
     if parsed is None:
         parsed = read(source, version)
         data = packed(parsed)
         if data is not None:
-            shelf.put(key.hex(), sha256(key + data).digest() + data)
+            cache.put(key.hex(), sha256(key + data).digest() + data)
     return parsed
 
 
 def read(source: PolicySource, version: str) -> Parsed:
-    """Read a file."""
+    """Parse a file."""
     from policyd.policy.read import parse
 
     return parse(source, version)
 
 
 def key_of(source: PolicySource, version: str) -> bytes:
-    """Return the name of exactly these bytes, read by exactly this version."""
+    """Return the key for exactly these bytes, parsed by exactly this version."""
     about = f"{version}\0{source.layer.word}\0{marshal.version}\0"
     return sha256(FORMAT + about.encode() + source.data).digest()
 
 
 def packed(parsed: Parsed) -> bytes | None:
-    """Return a file without a mistake as plain data; None for one with a mistake, or with a moment in it."""
-    from policyd.policy.together import mistakes
+    """Return a parsed file as plain data; None for one with a mistake, or with a date in it."""
+    from policyd.policy.combinations import mistakes
 
     if parsed.diagnostics or parsed.partial:
         return None
@@ -83,7 +82,7 @@ def packed(parsed: Parsed) -> bytes | None:
 
 
 def parts(raw: dict[str, Any]) -> dict[str, Any]:
-    """Return the tables of a file with its blocks in pieces: no piece takes long to pack or unpack."""
+    """Return the tables of a file with its blocks packed in pieces, so that no call takes long."""
     return {key: pieces(value) if key in ("rule", "default") else value for key, value in raw.items()}
 
 
@@ -102,7 +101,7 @@ def whole(packed: dict[str, Any]) -> dict[str, Any]:
 
 
 def restored(source: PolicySource, data: bytes | None, key: bytes) -> Parsed | None:
-    """Return the file that `data` was packed from, None where it does not fit."""
+    """Return the parsed file that `data` holds, None if it does not fit."""
     if data is None or sha256(key + data[DIGEST:]).digest() != data[:DIGEST]:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Which keys of a block may stand together. Pure look at presence and words; yields every mistake it finds.
+"""Combinations of keys that a block may not have. Only the presence of keys and simple values are looked at.
 
 Each check exists because the combination would load and mean less, or more, than its author thinks.
 """

@@ -1,20 +1,20 @@
-"""What was read of policies and grants, kept in the user's cache directory so that it need not be read again.
+"""The cache of parsed policies and grants, in the user's cache directory.
 
 Rules of this module:
 
-1. Directory and file belong to the user and to nobody else (0700, 0600), checked on the open descriptors, links not
-   followed. Anything else counts as nothing kept: files are then read as if there were no cache.
-2. A file is named after the content it was made from, this policyd's own code, and nothing the content says.
-3. Written beside and renamed; nothing here ever fails a start. At most `KEPT` files stay, the newest.
+1. Directory and files belong to the user alone (0700, 0600), checked on the open descriptors, links not followed.
+   Anything else counts as an empty cache.
+2. A file is named after the content it was made from and this policyd's own code, never after what the content says.
+3. Files are written under another name and renamed; no error here ever fails a start. The newest `KEPT` files stay.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
 
 import policyd
 from policyd.digest import sha256
@@ -25,16 +25,16 @@ LARGEST = 16 * 1024 * 1024
 CLOSED = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
-class Readings:
-    """A `policyd.policy.Shelf` in a directory of the user's."""
+class FileCache:
+    """A `policyd.policy.Cache` in a directory of the user's."""
 
-    def __init__(self, directory: str, rooms: tuple[str, ...] = ("policy",)) -> None:
-        """Use a directory, which is made when something is kept; `rooms` hold the code that reads."""
+    def __init__(self, directory: str, packages: tuple[str, ...] = ("policy",)) -> None:
+        """Use a directory, created on first use; a change to the code of `packages` invalidates the cache."""
         self._directory = directory
-        self._rooms = rooms
+        self._rooms = packages
 
     def get(self, key: str) -> bytes | None:
-        """Return what is kept under `key`, None where it is not there or not surely the user's own."""
+        """Return the data under `key`, None if it is missing or not surely the user's own."""
         try:
             with self._open() as folder:
                 return read_own(folder, name_of(key, self._rooms))
@@ -42,7 +42,7 @@ class Readings:
             return None
 
     def put(self, key: str, data: bytes) -> None:
-        """Keep `data` under `key`; what cannot be kept is not."""
+        """Store `data` under `key`; errors are ignored."""
         if len(data) > LARGEST:
             return
         with suppress(OSError):
@@ -102,17 +102,17 @@ def tidy(folder: int) -> None:
         os.unlink(name, dir_fd=folder)
 
 
-def name_of(key: str, rooms: tuple[str, ...] = ("policy",)) -> str:
+def name_of(key: str, packages: tuple[str, ...] = ("policy",)) -> str:
     """Return the name of the file for `key` under the code that runs now."""
-    return f"{key[:40]}-{code(rooms)}"
+    return f"{key[:40]}-{code(packages)}"
 
 
-@cache
-def code(rooms: tuple[str, ...]) -> str:
-    """Return a name for the code that reads: an edited one reads anew, whatever its version."""
+@functools.cache
+def code(packages: tuple[str, ...]) -> str:
+    """Return a name for the code that parses, which changes when it is edited, whatever its version."""
     found = [policyd.__version__]
-    for room in rooms:
-        for entry in sorted(os.scandir(os.path.join(policyd.__path__[0], room)), key=lambda each: each.name):
+    for package in packages:
+        for entry in sorted(os.scandir(os.path.join(policyd.__path__[0], package)), key=lambda each: each.name):
             if entry.name.endswith(".py"):
                 status = entry.stat()
                 found.append(f"{entry.name} {status.st_size} {status.st_mtime_ns}")
