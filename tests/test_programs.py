@@ -538,14 +538,21 @@ def test_a_file_that_a_glob_makes_an_option_is_not_overlooked(text: str, becomes
         ("cd src && git status", False),
         ("ls evil", False),
         ("cd /bare && git log", False),
+        ("cd linked && git log", True),
+        ("cd sparse && git log", True),
+        ("cd apart && git log", True),
+        ("cd headless && git log", False),
     ],
 )
 def test_a_repository_that_came_with_another_one_is_not_overlooked(text: str, taken: bool) -> None:
     heads = ("/w/.git", "/w/evil", "/bare")
     lies = {f"{head}/{name}": "" for head in heads for name in ("HEAD", "config", "objects/x", "refs/x")}
-    fs = FakeFilesystem({**lies, "/w/evil/wt/f": "", "/w/src/f": ""})
+    odd = ("linked/objects/x", "linked/refs/x", "sparse/HEAD", "sparse/objects", "sparse/refs", "apart/HEAD")
+    more = (*odd, "apart/commondir", "headless/objects/x", "headless/refs/x", "evil/wt/f", "src/f")
+    links = {"/w/linked/HEAD": "refs/heads/x"}
+    fs = FakeFilesystem({**lies, **{f"/w/{name}": "" for name in more}}, links)
     found = read(text, cwd=("/w",), home="/h", fs=fs).opaque
-    assert bool([reason for reason in found if "`/w/evil` is a repository inside another" in reason]) == taken
+    assert bool([reason for reason in found if "is a repository inside another" in reason]) == taken
     assert taken or not found
 
 

@@ -7,8 +7,9 @@ Rules of this module:
 2. What stands behind the `:` of a revision, behind `:/` and behind `:(top)` begins at the top, unless it begins with
    `./` or `../`.
 3. The top is the nearest directory that holds a `.git`; where none is found no other place is meant.
-4. A directory inside a repository that is one itself (`HEAD`, `objects`, `refs`) is what git takes first, and its
-   `config` may name programs, though it came with the files of the other.
+4. A directory inside a repository that is one itself is what git takes first, and its `config` may name programs,
+   though it came with the files of the other. It holds a `HEAD`, which may be a link to what is not there, and either
+   `objects` and `refs`, which need not be directories, or a `commondir` that says where those are.
 """
 
 from __future__ import annotations
@@ -91,10 +92,22 @@ def _bare(place: str, fs: Filesystem) -> Iterator[str]:
             if bare not in {"", git}:
                 yield bare
             return
-        parts = [posixpath.join(here, part) for part in ("objects", "refs", "HEAD")]
-        if not bare and fs.is_dir(parts[0]) and fs.is_dir(parts[1]) and fs.identity(parts[2]) is not None:
+        if not bare and _is_repository(here, fs):
             bare = here
         here = posixpath.dirname(here)
+
+
+def _is_repository(here: str, fs: Filesystem) -> bool:
+    """Say whether git may take a directory, as the kernel walks there, for a repository (`is_git_directory`)."""
+    head, common, *stores = (posixpath.join(here, part) for part in ("HEAD", "commondir", "objects", "refs"))
+    return (_holds(head, fs) or _is_link(head, fs)) and (_holds(common, fs) or all(_holds(one, fs) for one in stores))
+
+
+def _is_link(path: str, fs: Filesystem) -> bool:
+    try:
+        return fs.resolve(path) != path
+    except OSError:
+        return True
 
 
 def _moves(call: Called) -> tuple[Word, ...]:
