@@ -848,7 +848,7 @@ def test_an_example_asks_whether_the_conditions_hold() -> None:
     assert not engine.rule_holds(example.rule, (run("git push"), run("rm x")), CONTEXT, FS)
     assert engine.rule_holds(example.rule, (replace(run("cd x"), idle=True), run("git push")), CONTEXT, FS)
     assert loaded.rules[0].holds(run("git push"), CONTEXT, FS) is Truth.NO
-    assert loaded.rules[0].misses(run("git push"), CONTEXT, FS) == ("agent", "mode")
+    assert loaded.rules[0].failed_conditions(run("git push"), CONTEXT, FS) == ("agent", "mode")
 
 
 def test_a_rule_ends_when_its_time_is_over() -> None:
@@ -907,13 +907,13 @@ def test_a_rule_says_what_kept_it_from_holding() -> None:
         '[[rule]]\neffect="allow"\nkind="execute"\ncommand="git **"\nunless={ command="git push" }\n'
         '[[rule]]\neffect="deny"\npath=".env"\nkind="edit"\nunless={ path="a/.env" }'
     ).rules
-    assert allow.misses(run("git push"), CONTEXT, FS) == ("unless",)
-    assert allow.misses(run("ls"), CONTEXT, FS) == ("command",)
-    assert allow.misses(read("a"), CONTEXT, FS) == ("kind", "command")
-    assert allow.misses(mention(".env"), CONTEXT, FS) == ("resource",)
-    assert deny.misses(mention(".env"), CONTEXT, FS) == ()
-    assert deny.misses(read("a/.env", "edit"), CONTEXT, FS) == ("unless",)
-    assert deny.misses(read("b"), CONTEXT, FS) == ("kind", "path")
+    assert allow.failed_conditions(run("git push"), CONTEXT, FS) == ("unless",)
+    assert allow.failed_conditions(run("ls"), CONTEXT, FS) == ("command",)
+    assert allow.failed_conditions(read("a"), CONTEXT, FS) == ("kind", "command")
+    assert allow.failed_conditions(mention(".env"), CONTEXT, FS) == ("resource",)
+    assert deny.failed_conditions(mention(".env"), CONTEXT, FS) == ()
+    assert deny.failed_conditions(read("a/.env", "edit"), CONTEXT, FS) == ("unless",)
+    assert deny.failed_conditions(read("b"), CONTEXT, FS) == ("kind", "path")
 
 
 def test_a_tool_rule_is_not_about_calls_without_a_name() -> None:

@@ -14,7 +14,7 @@ from policyd.commands.sets import SetEntry, shipped
 from policyd.model import Action, Context, Tool, Truth
 from policyd.paths import open_workspace
 from policyd.policy import Policy
-from policyd.policy.calls import join, last, synonyms
+from policyd.policy.commandindex import merge_aliases, representative, synonyms
 from policyd.policy.conditions import CommandCondition
 from policyd.service.passing import free
 from tests.fakes import FakeFilesystem
@@ -198,7 +198,7 @@ def test_no_entry_of_a_set_that_may_hold_is_left_out(effect: str) -> None:
     for line in lines_of_sets(Random(7)):  # noqa: S311 - not for secrets
         for command in read(line, cwd=("/w",), home="/home/dev").commands:
             about = [entry.text for entry in condition.about(command)]
-            held = [one for one in condition.entries if one.sure(command) or one.short(command)]
+            held = [one for one in condition.entries if one.sure(command) or one.why_not(command)]
             if effect == "deny":
                 held += [one for one in condition.entries if any(one.maybe(command, widen=w) for w in (True, False))]
             assert [one.text for one in held if one.text not in about] == [], line
@@ -215,8 +215,8 @@ def test_names_of_a_subcommand_at_any_depth_stand_for_one() -> None:
     assert synonyms("npm").get("i") == synonyms("npm").get("install", "install")
     found: dict[str, str] = {}
     for one, other in (("a", "b"), ("b", "c"), ("c", "a")):
-        join(found, one, other)
-    assert len({last(found, word) for word in "abc"}) == 1
+        merge_aliases(found, one, other)
+    assert len({representative(found, word) for word in "abc"}) == 1
 
 
 @settings(max_examples=60, deadline=None)

@@ -55,8 +55,8 @@ def unrepeated(words: list[str]) -> list[str]:
 def near_miss(action: Action, about: About) -> str:
     """Return which allow rule nearly held for an action and why it did not, empty if none did."""
     for rule in about(action):
-        if short := rule.short(action):
-            return safe(short, limit=LONGEST_FLOOR)
+        if why := rule.why_not(action):
+            return safe(why, limit=LONGEST_FLOOR)
     return ""
 
 

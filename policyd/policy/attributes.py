@@ -1,4 +1,4 @@
-"""The conditions of rules on session, person and time, and when each of them holds.
+"""The conditions on session, person and time, and when each of them holds.
 
 Rules of this module:
 
@@ -108,7 +108,7 @@ def fits(wanted: tuple[tuple[str, tuple[str, ...]], ...], *labels: Mapping[str, 
 
 
 class PersonCondition(Struct, frozen=True):
-    """`user` or `group`: the kernel's word on who runs this."""
+    """`user` or `group`: who runs this, according to the kernel."""
 
     place: Place
     names: tuple[str, ...]

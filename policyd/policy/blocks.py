@@ -1,11 +1,10 @@
-"""A block as it was written, and which ones are so plain that nothing about them can be wrong.
+"""A block as written, and which blocks are plain: so simple that they cannot hold a mistake.
 
-Most rules of a long policy are plain: an effect, perhaps a kind, and one list of simple patterns. Of those everything
-the checks of `together` and `compile` look at is known from their letters, so they are compiled when somebody asks
-about them. `plain_resource` may say None to anything; where it says more, no check would find a mistake, and a test
-holds it to that.
+Most rules of a long policy are plain: an effect, perhaps a kind, and one list of simple patterns. They pass the checks
+of `combinations` and `compile` by their spelling alone, so they are compiled only when needed. `plain_resource` may
+return None for any block; for a block it accepts no check may find a mistake, as a test verifies.
 
-A plain path is relative: what an absolute one starts at is resolved when a policy is loaded, and no later.
+A plain path is relative: the start of an absolute one has to be resolved when the policy is loaded.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ Table = Mapping[str, Any]
 DEFAULT_KEYS = (*KINDS, "*", "outside", "mcp")
 """What `[defaults]` may give an effect, beside custom kinds."""
 TEXTS = frozenset(("kind", "path", "command", "cwd", "within", "env", "url", "tool", "agent", "mode", "user", "group"))
-"""Keys under which one text is a list of one."""
-ABOUT = {
+"""Keys whose value may be one text instead of a list."""
+PLAIN_KEYS = {
     frozenset({"kind"}): "",
     frozenset({"path"}): "path",
     frozenset({"kind", "path"}): "path",
@@ -30,9 +29,9 @@ ABOUT = {
     frozenset({"kind", "url"}): "url",
     frozenset({"tool"}): "tool",
 }
-"""What a plain block may be about -> its resource."""
-SILENT = frozenset({"effect", "id", "reason", "match", "not_match"})
-"""Keys that are no conditions."""
+"""The conditions a plain block may have -> its resource."""
+NOT_CONDITIONS = frozenset({"effect", "id", "reason", "match", "not_match"})
+"""Keys that are not conditions."""
 PLAIN: Mapping[str, Callable[[str], object]] = {
     "kind": frozenset((*KINDS, "@read", "@write", "*")).__contains__,
     "path": re.compile(r"(?!.*(?:\.\.|\.\*|\*\*[^/]|[^/]\*\*))[A-Za-z0-9_.*-][A-Za-z0-9_.*/-]{0,199}").fullmatch,
@@ -44,7 +43,7 @@ PLAIN: Mapping[str, Callable[[str], object]] = {
     ).fullmatch,
     "tool": re.compile(r"(?!mcp__)[A-Za-z0-9_-]+(?:/[A-Za-z0-9_*-]+)?").fullmatch,
 }
-"""What surely is a pattern of its type, and no other tool's spelling."""
+"""Matches only valid patterns of its type, and none in another tool's spelling."""
 
 
 def as_list(value: Any) -> Any:  # noqa: ANN401 - of a TOML file
@@ -53,12 +52,12 @@ def as_list(value: Any) -> Any:  # noqa: ANN401 - of a TOML file
 
 
 def is_kind(word: str) -> bool:
-    """Say whether a word is a kind, or a custom one."""
+    """Say whether a word is a kind, standard or custom."""
     return word in KINDS or (word.startswith("_") and len(word) > 1)
 
 
 def normal(table: Table) -> dict[str, Any]:
-    """Return a block with a list wherever one may stand."""
+    """Return a block with a list wherever one is possible."""
     found = {key: as_list(value) if key in TEXTS else value for key, value in table.items()}
     if "label" in found:
         found["label"] = {key: as_list(value) for key, value in table["label"].items()}
@@ -75,9 +74,9 @@ def examples_of(table: Table, key: str) -> list[Any]:
 
 
 def plain_resource(table: Table) -> str | None:
-    """Return the resource of a block of the right shape that is surely without a mistake, None for any other."""
-    about = frozenset(table.keys() - SILENT)
-    resource = ABOUT.get(about)
+    """Return the resource of a well-formed block if it is plain, else None."""
+    about = frozenset(table.keys() - NOT_CONDITIONS)
+    resource = PLAIN_KEYS.get(about)
     if resource is None or (len(about) == 1 and resource == "path" and table["effect"] == "allow"):
         return None
     for key in about:

@@ -1,6 +1,6 @@
-"""From blocks to rules: every pattern compiled for the place it stands in, every word looked up.
+"""Compiling blocks to conditions: every pattern for its place, every word looked up.
 
-A mistake never stops the reading: it is handed to `report` and the condition is left out of a rule that will not be
+A mistake does not stop compilation: it goes to `report`, and the condition is left out of a rule that will never be
 used, because one mistake anywhere refuses the whole policy.
 """
 
@@ -60,20 +60,20 @@ class Compiler(Struct, dict=True):
     account: str = ""
     """The home directory of the account, where the environment may name another."""
     both: bool = False
-    """`~/` is either."""
+    """`~/` stands for both homes."""
     known: dict[tuple[str, str], Any] = field(default_factory=dict)
     heads: dict[str, None] = field(default_factory=dict)
     """Literal heads of relative path patterns, in order."""
 
     @cached_property
     def strict(self) -> Compiler:
-        """What compiles managed rules where they tighten: whoever sets `HOME` takes nothing out of them."""
+        """The compiler for managed rules where they tighten: setting `HOME` must not loosen them."""
         if self.account in {"", self.home}:
             return self
         return Compiler(self.home, self.tmpdir, self.fs, self.account, both=True, heads=self.heads)
 
     def plain(self, block: Table, ref: RuleRef) -> Compiled:
-        """Compile a plain block, when it is asked about."""
+        """Compile a plain block, on first use."""
         return self.tables(block, ref, NO_SETS, refused)
 
     def now(self, block: Table, ref: RuleRef, sets: Sets, report: Report) -> Callable[[Table, RuleRef], Compiled]:
@@ -133,13 +133,13 @@ class Compiler(Struct, dict=True):
                 continue
             texts = block[key]
             if key == "env":
-                found[key] = told(env_name, texts, report)
+                found[key] = each_word(env_name, texts, report)
             else:
                 found[key] = self.paths(key, list(sets.expand(key, texts, report)), report)
         return found
 
     def paths(self, key: str, texts: list[Any], report: Report) -> tuple[PathPattern, ...]:
-        """Compile path patterns and note what they start at."""
+        """Compile path patterns and collect their heads."""
         found = tuple(self.each(key, self.path, iter(texts), report))
         for pattern in found:
             self.heads.update(dict.fromkeys(pattern.heads))
@@ -193,14 +193,14 @@ class Compiler(Struct, dict=True):
 
 
 def refused(mistake: Mistake) -> NoReturn:
-    """Fail whoever asks about a plain rule that turns out to hold a mistake: a rule never loses a condition."""
+    """Raise for a plain rule that turns out to hold a mistake: a rule must never lose a condition."""
     raise RuntimeError(f"a plain rule cannot be compiled: {mistake.found}")
 
 
 def kind(block: Table, place: Place, report: Report) -> Iterator[Condition]:
     """Compile `kind`."""
     if "kind" in block:
-        yield of_kinds(place, frozenset().union(*told(kinds_of, block["kind"], report)))
+        yield of_kinds(place, frozenset().union(*each_word(kinds_of, block["kind"], report)))
 
 
 @lru_cache(256)
@@ -210,11 +210,11 @@ def of_kinds(place: Place, kinds: frozenset[str]) -> KindCondition:
 
 
 def attributes(block: Table, place: Place, report: Report, *, managed: bool) -> Iterator[Condition]:
-    """Compile what is said of session and person."""
+    """Compile the conditions on session and person."""
     if "agent" in block:
-        yield AgentCondition(place, told(agent_name, block["agent"], report))
+        yield AgentCondition(place, each_word(agent_name, block["agent"], report))
     if "mode" in block:
-        yield ModeCondition(place, told(mode_name, block["mode"], report))
+        yield ModeCondition(place, each_word(mode_name, block["mode"], report))
     if "interactive" in block:
         yield InteractiveCondition(place, block["interactive"])
     if "label" in block:
@@ -226,7 +226,7 @@ def attributes(block: Table, place: Place, report: Report, *, managed: bool) -> 
         yield PersonCondition(place, tuple(block["group"]), "group")
 
 
-def told(read: Callable[[str], Value], words: list[str], report: Report) -> tuple[Value, ...]:
+def each_word(read: Callable[[str], Value], words: list[str], report: Report) -> tuple[Value, ...]:
     """Return what `read` makes of each word; a mistake goes to `report`."""
     found = []
     for word in words:

@@ -1,6 +1,6 @@
 """The conditions of rules, defaults and exceptions on what an action does, and when each of them holds.
 
-Those on session and person are in `attributes.py`.
+Conditions on session and person are in `attributes.py`.
 
 Rules of this module:
 
@@ -8,7 +8,7 @@ Rules of this module:
    (`Place`). In a loosening place it holds only if every form of the thing matches and nothing is unknown; in a
    tightening place it holds if any form matches, and may hold (`MAYBE`) where that cannot be told.
 2. *Strict rules read wide, allow rules read narrow*: only the conditions of a deny or ask rule are widened.
-3. A resource condition never matches an opaque action, but where "cannot be told" tightens it may: in the exception of
+3. A resource condition never matches an opaque action, except that it may where doubt tightens: in the exception of
    an allow rule, and, on a path or URL, for an opaque mention (arguments that nobody stated) in a deny or ask rule.
 4. No condition sees another: a rule is the conjunction of its own (`Rule.holds`).
 """
@@ -30,10 +30,10 @@ from policyd.urls import UrlPattern
 
 if TYPE_CHECKING:
     from policyd.commands.lexing.patternwords import PatternWord
-    from policyd.policy.calls import Commands
+    from policyd.policy.commandindex import CommandIndex
 
 FEW = 4
-"""Entries of a command condition that are asked one after the other."""
+"""Entries of a command condition that are tried one by one; more of them are indexed."""
 NO, MAYBE, YES = Truth.NO, Truth.MAYBE, Truth.YES
 IMPLIED: Mapping[str, frozenset[str]] = {
     "search": frozenset({"search", "read"}),
@@ -59,7 +59,7 @@ class Place(Enum):
 
 
 class CommandMatcher(Protocol):
-    """A command pattern, or an entry of a shipped set: they are asked the same questions."""
+    """A command pattern, or an entry of a shipped set."""
 
     @property
     def programs(self) -> frozenset[str] | None:
@@ -75,7 +75,7 @@ class CommandMatcher(Protocol):
 
     @property
     def spelled(self) -> tuple[tuple[PatternWord, ...], ...] | None:
-        """The words it may be, of which its command holds each; None where that is not told."""
+        """The word sequences it stands for, of which a matching command holds every word; None if not known."""
 
     def sure(self, cmd: SimpleCommand, env: tuple[str, ...] = ()) -> bool:
         """Say whether an allow rule may rest on it."""
@@ -84,14 +84,14 @@ class CommandMatcher(Protocol):
         """Say whether a strict rule must count it."""
 
     def elsewhere(self, cmd: SimpleCommand) -> bool:
-        """Say whether it says itself that the command runs on another machine."""
+        """Say whether the pattern itself says that the command runs on another machine."""
 
     @property
     def text(self) -> str:
-        """How a policy writes it."""
+        """The pattern as written in a policy."""
 
-    def short(self, cmd: SimpleCommand, env: tuple[str, ...] = ()) -> str:
-        """Return why it does not hold for a command it is about, in words; nothing for others."""
+    def why_not(self, cmd: SimpleCommand, env: tuple[str, ...] = ()) -> str:
+        """Return, in words, why it does not hold for a command with its program; empty for other programs."""
 
 
 class Condition(Protocol):
@@ -102,11 +102,11 @@ class Condition(Protocol):
         """Its key in the policy file."""
 
     def truth(self, action: Action, context: Context, fs: Filesystem | None) -> Truth:
-        """Say whether it holds; never MAYBE in a loosening place."""
+        """Return whether it holds; never MAYBE in a loosening place."""
 
 
 def wide_kinds(action: Action) -> frozenset[str]:
-    """Every kind the action may be judged as by what tightens."""
+    """Return every kind that a tightening condition takes the action for."""
     kinds = action.kinds
     if "search" in kinds or "move" in kinds:
         kinds = kinds.union(*(IMPLIED.get(kind, ()) for kind in kinds))
@@ -180,7 +180,7 @@ class PathCondition(Struct, frozen=True):
 
 
 def surely(patterns: tuple[PathPattern, ...], ref: PathRef, workspace: Workspace) -> bool:
-    """Say whether the patterns hold every form of a path: one of them all forms, or each form another one."""
+    """Say whether every form of a path matches a pattern: all forms the same one, or each its own."""
     for pattern in patterns:
         if pattern.sure(ref, workspace):
             return True
@@ -208,17 +208,17 @@ class CommandCondition(Struct, frozen=True, dict=True):
     name: str = "command"
 
     @cached_property
-    def filed(self) -> Commands:
-        """The entries, filed by program and word: a shipped set has hundreds."""
-        from policyd.policy.calls import Commands
+    def entry_index(self) -> CommandIndex:
+        """The index over the entries: a shipped set has hundreds."""
+        from policyd.policy.commandindex import CommandIndex
 
         strict = self.place is not Place.ALLOW
-        return Commands((at, one.programs, one.spelled, strict) for at, one in enumerate(self.entries))
+        return CommandIndex((at, one.programs, one.spelled, strict) for at, one in enumerate(self.entries))
 
     def about(self, cmd: SimpleCommand) -> Sequence[CommandMatcher]:
         """Return, in order, the entries that may hold for a command."""
         entries = self.entries
-        return entries if len(entries) <= FEW else [entries[at] for at in sorted(self.filed.find(cmd))]
+        return entries if len(entries) <= FEW else [entries[at] for at in sorted(self.entry_index.find(cmd))]
 
     def truth(self, action: Action, context: Context, fs: Filesystem | None) -> Truth:
         """Judge the action's command."""
@@ -245,24 +245,24 @@ class CommandCondition(Struct, frozen=True, dict=True):
         return cmd is not None and any(entry.carries and entry.sure(cmd, self.env) for entry in self.about(cmd))
 
     def runs(self, action: Action) -> bool:
-        """Say whether no entry holds for the command but such as run code that it names."""
+        """Say whether only entries for running code that the command names hold for it."""
         cmd = action.command
         return cmd is not None and not any(not entry.runs and entry.sure(cmd, self.env) for entry in self.about(cmd))
 
-    def short(self, action: Action) -> str:
-        """Return why an allow rule with it does not hold for a command that one of its entries is about."""
+    def why_not(self, action: Action) -> str:
+        """Return, in words, why it does not hold for a command with an entry's program; else empty."""
         cmd = action.command
         if cmd is None:
             return ""
         for entry in self.about(cmd):
-            if why := entry.short(cmd, self.env):
+            if why := entry.why_not(cmd, self.env):
                 return f"`{entry.text}` does not hold: {why}"
             if self.cwd is None and not (action.cwd_inside or self._elsewhere(action)) and entry.sure(cmd, self.env):
                 return f"`{entry.text}` holds inside the workspace only"
         return ""
 
     def in_place(self, action: Action, context: Context) -> bool:
-        """Say whether every possible working directory fits `cwd`; without one, lies in the workspace."""
+        """Say whether every possible working directory matches `cwd`, or without a `cwd` lies in the workspace."""
         if self.cwd is None:
             return action.cwd_inside or self.place is Place.SPARE or self._elsewhere(action)
         if not action.cwd:
@@ -271,14 +271,14 @@ class CommandCondition(Struct, frozen=True, dict=True):
         return surely(self.cwd, ref, context.workspace)
 
     def _elsewhere(self, action: Action) -> bool:
-        """Say whether a command runs on another machine, and an entry says so itself."""
+        """Say whether a command runs on another machine, as a pattern itself says."""
         cmd = action.command
         return cmd is not None and not action.cwd and any(entry.elsewhere(cmd) for entry in self.about(cmd))
 
     def files_fit(self, action: Action, context: Context) -> bool:
-        """Say whether every file the command names or writes lies `within`; of one that names none it cannot be told.
+        """Say whether every file the command names or writes lies `within`; never for a command that names none.
 
-        `make` and `python -c` write where they like, and name nothing.
+        `make` and `python -c` name nothing and may write anywhere.
         """
         patterns = self.within
         if patterns is None:

@@ -1,4 +1,4 @@
-"""What is wrong with a policy, all of it at once, in words that say what to write instead.
+"""Mistakes in a policy, reported all at once, each with what to write instead.
 
 Style of a message: `file:line: rule "id": what was found; what to write`, lower case, user input in backticks, no
 type names, no final stop.

@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-1. Shape only. What a pattern means, whether a set exists, which keys go together is `compile.py` and `together.py`.
+1. Shape only. What a pattern means, whether a set exists, which keys go together is `compile.py` and `combinations.py`.
 2. Unknown keys are errors at every level, and no value is converted: a number is no string, `1` is no `true`.
 3. Imported only when a file is read: `pydantic` is too heavy for a start-up that has not started its agent yet.
 """

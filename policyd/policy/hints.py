@@ -1,4 +1,4 @@
-"""What people of other tools write, and what the same is called here. Tables and one look-up each, no judgement.
+"""Hints for users of other tools: what they write, and how it is written here.
 
 A foreign spelling that loads as a pattern which never matches is worse than an error, so each is refused by name.
 """

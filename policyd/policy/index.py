@@ -1,8 +1,7 @@
-"""Which rules an action may concern: a filter in front of the exact judgement.
+"""Which rules may match an action: a filter in front of the exact match.
 
-`Index.candidates` returns a superset of the rules that may hold, in the policy's order; `Index.every` is the linear
-reference and returns all of them. Nothing is decided here: a rule that is named too often costs time, one that is
-missing would be a hole, so whatever cannot be filed under a word is filed under "any".
+`Index.candidates` returns a superset of the rules that may hold, in the policy's order; `Index.every` holds all of
+them. One too many costs time, a missing one would be a hole, so what cannot be filed under a word is filed under "any".
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from policyd.model import Action, Context, Role, SimpleCommand, Tool
 from policyd.paths import PathIndex, PathPattern
-from policyd.policy.calls import Commands, Item, Words
+from policyd.policy.commandindex import CommandIndex, Item, WordIndex
 from policyd.policy.conditions import (
     FEW,
     CommandCondition,
@@ -30,8 +29,8 @@ MAGIC = frozenset("*?[]{}\\")
 SPECIAL = re.compile(r"[*?\[\]{}\\]")
 
 
-class Globs:
-    """Globs, each filed under the longest text in it: what it opens with, closes with, or holds."""
+class GlobIndex:
+    """Globs, each filed under its longest literal part: a prefix, a suffix, or an inner part."""
 
     __slots__ = ("closing", "holding", "opening")
 
@@ -59,7 +58,7 @@ class Globs:
                 found.update(table.get(text, ()))
 
 
-class Tools:
+class ToolIndex:
     """Tool rules: by server and tool or by name, and globs of one server's tools.
 
     A pattern `server/…` holds for the splits of a name only, so its globs are looked for there.
@@ -69,8 +68,8 @@ class Tools:
 
     def __init__(self) -> None:
         """Begin empty."""
-        self.words = Words()
-        self.globs: dict[str, Globs] = {}
+        self.words = WordIndex()
+        self.globs: dict[str, GlobIndex] = {}
 
     def __bool__(self) -> bool:
         """Say whether anything is filed."""
@@ -83,7 +82,7 @@ class Tools:
             if not first or MAGIC & set(first):
                 self.words.file(number, None)
             elif slash and MAGIC & set(rest):
-                self.globs.setdefault(first, Globs()).file(number, rest)
+                self.globs.setdefault(first, GlobIndex()).file(number, rest)
             else:
                 self.words.file(number, [f"{first}/{rest}" if slash else first])
 
@@ -97,17 +96,17 @@ class Tools:
 
 
 class Index:
-    """Rules by the one thing each is selected by: path, program, host, tool, or kind."""
+    """Rules by what selects them: path, program, host, tool, or kind."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         """File each rule once, under its resource or, without one, under its kinds."""
         self.every = tuple(rules)
         self.cacheable = all(rule.cacheable for rule in self.every)
-        self.kinds, self.hosts, self.tools = Words(), Words(), Tools()
+        self.kinds, self.hosts, self.tools = WordIndex(), WordIndex(), ToolIndex()
         commands: list[Item] = []
         self.outside: list[int] = []
         self.named: list[int] = []
-        """Rules on paths and URLs: what may name anything may be caught by any of them."""
+        """Rules on paths and URLs: any of them may match a mention that may name anything."""
         paths: list[tuple[PathPattern, int]] = []
         for number, rule in enumerate(self.every):
             self.named += [number] if rule.resource in {"path", "url"} else []
@@ -130,25 +129,25 @@ class Index:
                 case _:  # every kind: what is filed nowhere never holds
                     self.kinds.file(number, None)
         self.by_kind, self.by_host, self.by_tool = bool(self.kinds), bool(self.hosts), bool(self.tools)
-        self.commands = Commands(commands) if commands else None
+        self.commands = CommandIndex(commands) if commands else None
         self.paths = PathIndex(paths) if paths else None
 
     def ready(self) -> None:
-        """File everything, the entries of rules that have many included."""
+        """Build all lazy parts, including the indexes over the entries of long rules."""
         if self.commands is not None:
             self.commands.ready()
         for rule in self.every:
             for condition in rule.conditions:
                 if isinstance(condition, CommandCondition) and len(condition.entries) > FEW:
-                    condition.filed.ready()
+                    condition.entry_index.ready()
 
     def parts(self) -> Iterator[object]:
-        """Yield what the index is made of, as far as there may be thousands."""
+        """Yield those parts of the index that may number thousands."""
         if self.paths is not None:
             yield from self.paths.parts()
 
     def about(self, command: SimpleCommand) -> list[Rule]:
-        """Return, in the policy's order, the rules that are filed under what a command runs."""
+        """Return, in the policy's order, the rules filed under the program of a command."""
         return [self.every[number] for number in sorted(self.commands.find(command))] if self.commands else []
 
     def candidates(self, action: Action, context: Context) -> list[Rule]:

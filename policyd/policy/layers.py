@@ -1,4 +1,4 @@
-"""Layers: what `[defaults]` of one layer say of an action, and what a managed `[lock]` takes away.
+"""Layers: which entries of a layer's `[defaults]` apply to an action, and what a managed `[lock]` forbids.
 
 Rules of this module:
 
@@ -7,10 +7,10 @@ Rules of this module:
 3. A path outside takes the stricter of `outside` and the kind's own ask or deny. A kind's own allow does not
    reach outside; it is kept, so that the decision can name the floor.
 4. An MCP call takes `mcp`, else an ask or deny of `"*"`, never `other`.
-5. A layer that says nothing of an action has no voice.
-6. A kind no file names takes, beside `"*"`, a stricter entry of a kind it implies: a search is also a read.
-7. An allow is about the kinds it names, and `outside` names none: what is also of another kind, that no layer names,
-   is not allowed by it (`names`; the engine asks).
+5. A layer without an entry for an action does not take part.
+6. A kind no file names takes, beside `"*"`, an ask or deny of a kind it implies: a search is also a read.
+7. An allow covers only the kinds it names, and `outside` names none: an action that is also of a kind no layer names
+   is not allowed (`names`; the engine asks).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from policyd.policy.conditions import IMPLIED
 from policyd.policy.rules import Rule
 
 KEPT = 256
-"""Sorts of actions of which a layer remembers what it says."""
+"""Sorts of actions for which a layer caches the applicable entries."""
 
 
 class Entry(Struct, frozen=True, gc=False):
@@ -35,13 +35,13 @@ class Entry(Struct, frozen=True, gc=False):
     effect: Effect
     delegate: bool = False
     outside: bool = False
-    """It is the `outside` entry: an allow of it reaches outside on purpose."""
+    """It is the `outside` entry, whose allow is meant to reach outside."""
     block: bool = False
-    """It stands for a `[[default]]` block that holds: one that allows holds for every kind."""
+    """It stands for a `[[default]]` block that holds; if it allows, then for every kind."""
 
 
 class LayerDefaults(Struct, frozen=True, eq=False, dict=True):
-    """The ground of one layer."""
+    """The defaults of one layer."""
 
     rank: Layer
     entries: Mapping[str, Entry] = field(default_factory=dict)
@@ -51,11 +51,11 @@ class LayerDefaults(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def known(self) -> dict[tuple[object, ...], tuple[Entry, ...]]:
-        """What was said of actions before, by all that is looked at: of this object, never of a changed copy."""
+        """The applicable entries by everything they depend on; never shared with a changed copy."""
         return {}
 
     def of(self, action: Action) -> tuple[Entry, ...]:
-        """Return the entries that speak about `action`; the strictest counts."""
+        """Return the entries that apply to `action`; the strictest counts."""
         if not self.entries:
             return ()
         outside = action.path is not None and not action.path.inside
@@ -64,11 +64,11 @@ class LayerDefaults(Struct, frozen=True, eq=False, dict=True):
         if found is None:
             if len(self.known) >= KEPT:
                 self.known.clear()
-            found = self.known[key] = tuple(self.spoken(*key))
+            found = self.known[key] = tuple(self.applicable(*key))
         return found
 
-    def spoken(self, kinds: frozenset[str], mcp: bool, outside: bool, strange: bool) -> Iterator[Entry]:
-        """Yield the entries about an action of these kinds; an allow of `*` does not reach what is `strange`."""
+    def applicable(self, kinds: frozenset[str], mcp: bool, outside: bool, beyond_all: bool) -> Iterator[Entry]:
+        """Yield the entries for an action of these kinds; an allow of `*` does not apply if `beyond_all` is set."""
         if mcp:
             found = self.entries.get("mcp") or self.every(reach=False)
             yield from (found,) if found else ()
@@ -78,15 +78,15 @@ class LayerDefaults(Struct, frozen=True, eq=False, dict=True):
             yield beyond
         for kind in sorted(kinds) or ("other",):
             own = self.entries.get(kind)
-            said = [own] if own else self.unnamed(kind, reach=not strange and kind != "switch_mode")
-            yield from (entry for entry in said if not (beyond and entry.effect is Effect.ALLOW))
+            own_entries = [own] if own else self.unnamed(kind, reach=not beyond_all and kind != "switch_mode")
+            yield from (entry for entry in own_entries if not (beyond and entry.effect is Effect.ALLOW))
 
     def names(self, kind: str) -> bool:
-        """Say whether an entry is about `kind`: its own, or `*`, which never allows a `switch_mode`."""
+        """Say whether an entry covers `kind`: its own, or `*`, which never covers `switch_mode`."""
         return kind in self.entries or ("*" in self.entries and kind != "switch_mode")
 
     def unnamed(self, kind: str, *, reach: bool) -> list[Entry]:
-        """Return what speaks about a kind that no file of the layer names."""
+        """Return the entries for a kind that no file of the layer names."""
         implied = sorted(IMPLIED.get(kind, ()))
         found = [e for k in implied if (e := self.entries.get(k)) and e.effect is not Effect.ALLOW]
         if every := self.every(reach=reach):
@@ -94,7 +94,7 @@ class LayerDefaults(Struct, frozen=True, eq=False, dict=True):
         return found
 
     def every(self, *, reach: bool) -> Entry | None:
-        """Return the `*` entry; an allow only where it may `reach`."""
+        """Return the `*` entry; an allow only if it may `reach`."""
         entry = self.entries.get("*")
         return entry if entry and (reach or entry.effect is not Effect.ALLOW) else None
 
@@ -110,12 +110,12 @@ def merged(entries: Mapping[str, Entry], more: Mapping[str, Entry]) -> dict[str,
 
 
 def strictness(entry: Entry) -> tuple[Effect, bool, str, int]:
-    """Order entries of one key; between equals the one that does not delegate, then a fixed order of files."""
+    """Return the sort key of entries for one key: effect, then not delegating, then a fixed order of files."""
     return entry.effect, not entry.delegate, entry.ref.file, entry.ref.line
 
 
 class Lock(Struct, frozen=True):
-    """What managed files take from everybody below, all files together."""
+    """What managed files forbid to all lower layers, all files together."""
 
     refuse: frozenset[str] = frozenset()
     """`user.allow`, `project.allow`, `grants`."""
@@ -123,7 +123,7 @@ class Lock(Struct, frozen=True):
 
     @property
     def grants(self) -> bool:
-        """Whether no remembered allow counts."""
+        """Whether remembered allows are refused."""
         return "grants" in self.refuse
 
     def voids(self, layer: Layer, *, trusted: bool) -> str:

@@ -1,4 +1,4 @@
-"""In which line of a TOML text a table, key or value stands: `tomllib` does not say.
+"""Line numbers of tables, keys and values in a TOML text, which `tomllib` does not report.
 
 The text has already been read by `tomllib`, so it is well formed. Strings and comments are blanked out first, then
 headers and keys are read line by line. Every pattern is linear: a project's file may be hostile.

@@ -1,4 +1,4 @@
-"""A policy file as it was read: its blocks, where they stand, and every mistake found in it."""
+"""A parsed policy file: its blocks, their line numbers, and every mistake found in it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FILE: dict[str, Any] = {"name": None, "revision": None, "defaults": {}, "sets": 
 
 
 def plain_file(raw: Table) -> PolicyFile:
-    """Return what a file of the right shape says beside its blocks, without the library that finds words."""
+    """Return a well-formed file without its blocks, in place of a `PolicyFile`: `pydantic` is not needed for it."""
     values = {**FILE, **{key: raw[key] for key in FILE if key in raw}}
     values["sets"] = {name: as_list(texts) for name, texts in values["sets"].items()}
     if values["lock"] is not None:
@@ -29,7 +29,7 @@ def plain_file(raw: Table) -> PolicyFile:
 
 
 class Parsed(Struct, dict=True):
-    """One file, read as far as it could be."""
+    """One file, parsed as far as possible."""
 
     source: PolicySource
     text: str = ""
@@ -39,9 +39,9 @@ class Parsed(Struct, dict=True):
     """Well-formed `[[rule]]` blocks with their number in the file."""
     defaults: list[tuple[int, Table]] = field(default_factory=list)
     partial: set[tuple[str, int]] = field(default_factory=set)
-    """Blocks from which misshapen keys were left out: only what remains of them is judged."""
+    """Blocks from which malformed keys were left out: only the rest of them is checked."""
     checked: bool = False
-    """Its shape and which keys stand together were found right before, in exactly these bytes."""
+    """Exactly these bytes were found free of mistakes before."""
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
     @cached_property
@@ -67,13 +67,13 @@ class Parsed(Struct, dict=True):
 
     @cached_property
     def resources(self) -> tuple[list[str | None], list[str | None]]:
-        """Of each block of `rules` and of `defaults` its resource, None for one that is not plain."""
+        """The resource of each block of `rules` and of `defaults`, None for one that is not plain."""
         rules = [self.resource("rule", *one) for one in self.rules]
         return rules, [self.resource("default", *one) for one in self.defaults]
 
     @cached_property
     def starts(self) -> list[str]:
-        """What the paths of plain blocks start at."""
+        """The literal heads of the paths of plain blocks."""
         pairs = ((self.rules, self.resources[0]), (self.defaults, self.resources[1]))
         found = (zip(blocks, resources, strict=True) for blocks, resources in pairs)
         return list(dict.fromkeys(head for each in found for (_, block), kind in each if kind for head in heads(block)))
@@ -88,7 +88,7 @@ class Parsed(Struct, dict=True):
         return found[number] if number < len(found) else self.lines.find(name, number)
 
     def report(self, mistake: Mistake, name: str, number: int | None = None) -> None:
-        """Note a mistake in the `number`-th block `name`, or at the top-level key `name`."""
+        """Add a mistake in the `number`-th block `name`, or at the top-level key `name`."""
         if number is None:
             line = self.lines.top(name)
             rule = ""

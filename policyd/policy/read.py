@@ -1,10 +1,10 @@
-"""From bytes to blocks: one file read, its shape checked, every mistake placed at its line.
+"""Parsing one policy file: from bytes to blocks, with every mistake in its shape reported at its line.
 
 Rules of this module:
 
-1. `requires` and `version` are looked at before anything else: a file for a newer policyd says so, and nothing else.
-2. One mistake never hides another: blocks that are well formed are handed on even where their neighbours are not.
-3. Nothing is repaired. A file with a mistake is read only so that all mistakes are told at once.
+1. `requires` and `version` are checked first: of a file for a newer policyd only that is reported.
+2. One mistake never hides another: well-formed blocks are passed on even if their neighbours are not.
+3. Nothing is repaired. A file with a mistake is parsed only so that all mistakes are reported at once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from policyd.policy.source import PolicySource
 
 __all__ = ["Parsed", "parse"]
 
-MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 REQUIREMENT = re.compile(r"^\s*(>=|<=|==|!=|>|<)\s*(\d+(?:\.\d+)*)\s*$")
 COMPARISONS: dict[str, Callable[[list[int], list[int]], bool]] = {
     ">=": operator.ge,
@@ -38,22 +38,22 @@ COMPARISONS: dict[str, Callable[[list[int], list[int]], bool]] = {
 
 
 def parse(source: PolicySource, version: str) -> Parsed:
-    """Read one file; mistakes are in `diagnostics` of the result, never raised."""
+    """Parse one file; mistakes are in `diagnostics` of the result, never raised."""
     parsed = Parsed(source)
-    if source.data.startswith(MARK):
+    if source.data.startswith(BYTE_ORDER_MARK):
         parsed.diagnostics.append(unreadable(source, 1, "it begins with a byte order mark", "save it as plain UTF-8"))
         return parsed
-    if not source.data.strip(b" \t\r\n\0"):  # what a crash, a full disk or half a save leaves of a file with denials
+    if not source.data.strip(b" \t\r\n\0"):  # what a crash, a full disk or an unfinished save may leave
         parsed.diagnostics.append(unreadable(source, 1, "it is empty", "write `version = 1` if it is to say nothing"))
         return parsed
     try:
         parsed.text = source.data.decode("utf-8")
-        parsed.raw = shared(tomllib.loads(parsed.text))
+        parsed.raw = interned(tomllib.loads(parsed.text))
     except UnicodeDecodeError as error:
         line = source.data.count(b"\n", 0, error.start) + 1
         parsed.diagnostics.append(unreadable(source, line, "not UTF-8", "save the file as UTF-8"))
     except ValueError as error:  # no TOML, or a number beyond all numbers
-        parsed.diagnostics.append(broken(source, str(error)))
+        parsed.diagnostics.append(not_toml(source, str(error)))
     except RecursionError:
         parsed.diagnostics.append(unreadable(source, 0, "nested too deeply", "write fewer brackets"))
     else:
@@ -62,17 +62,17 @@ def parse(source: PolicySource, version: str) -> Parsed:
     return parsed
 
 
-def shared(raw: dict[str, Any]) -> dict[str, Any]:
-    """Return the tables of a file with one object for each key of its blocks, however often it is written."""
+def interned(raw: dict[str, Any]) -> dict[str, Any]:
+    """Return the tables of a file with the keys of its blocks interned."""
     for name in ("rule", "default"):
         blocks = raw.get(name)
         if isinstance(blocks, list):
-            raw[name] = [as_shared(block) if isinstance(block, dict) else block for block in blocks]
+            raw[name] = [interned_block(block) if isinstance(block, dict) else block for block in blocks]
     return raw
 
 
-def as_shared(block: dict[str, Any]) -> dict[str, Any]:
-    """Return a block with the one object for each key and for its effect."""
+def interned_block(block: dict[str, Any]) -> dict[str, Any]:
+    """Return a block with its keys and its effect interned."""
     return {intern(key): intern(word) if key == "effect" and type(word) is str else word for key, word in block.items()}
 
 
@@ -81,8 +81,8 @@ def unreadable(source: PolicySource, line: int, found: str, write: str) -> Diagn
     return Diagnostic(source.name, line, "", found, write, source.layer)
 
 
-def broken(source: PolicySource, message: str) -> Diagnostic:
-    """Return the diagnostic of a file that is no TOML."""
+def not_toml(source: PolicySource, message: str) -> Diagnostic:
+    """Return the diagnostic of a file that is not TOML."""
     place = re.search(r" ?\(at line (\d+), column (\d+)\)", message)
     line = int(place[1]) if place else source.data.count(b"\n") + 1
     words = message.replace(place[0], "") if place else message.replace(" (at end of document)", " at its end")
@@ -91,7 +91,7 @@ def broken(source: PolicySource, message: str) -> Diagnostic:
 
 
 def fits_version(parsed: Parsed, version: str) -> bool:
-    """Say whether this policyd may read the file; if not, that is its only diagnostic."""
+    """Say whether the file is for this policyd; if not, that is its only diagnostic."""
     wanted, number = parsed.raw.get("requires"), parsed.raw.get("version", 1)
     mistake: Mistake | None = None
     name = "requires"
@@ -125,7 +125,7 @@ def numbers(text: str) -> list[int]:
 
 
 def shape(parsed: Parsed) -> None:
-    """Check the shape of the whole file; on a mistake, of each block for itself."""
+    """Check the shape of the whole file; on a mistake, of each block by itself."""
     check_defaults(parsed)
     check_lock(parsed)
     if file_fits(parsed.raw) or is_whole(parsed):
@@ -133,29 +133,29 @@ def shape(parsed: Parsed) -> None:
         parsed.defaults = list(enumerate(parsed.raw.get("default", ())))
         parsed.file = plain_file(parsed.raw)
     else:
-        parsed.rules = list(sound(parsed, "rule"))
-        parsed.defaults = list(sound(parsed, "default"))
+        parsed.rules = list(well_formed(parsed, "rule"))
+        parsed.defaults = list(well_formed(parsed, "default"))
         parsed.file = plain_file(salvage(parsed.raw))
 
 
 def is_whole(parsed: Parsed) -> bool:
-    """Say whether the shape of a file is right; report what is wrong with it."""
+    """Say whether a file is well formed; report what is wrong with it."""
     from pydantic import ValidationError
 
     from policyd.policy.file import PolicyFile
-    from policyd.policy.wording import said
+    from policyd.policy.wording import mistakes_of
 
     try:
         PolicyFile.model_validate(parsed.raw)
     except ValidationError as error:
-        for name, number, mistake in said(error, parsed.raw):
+        for name, number, mistake in mistakes_of(error, parsed.raw):
             parsed.report(mistake, name, number)
         return False
     return True
 
 
-def sound(parsed: Parsed, name: str) -> Iterator[tuple[int, Table]]:
-    """Yield every block, those that are misshapen without the keys at fault."""
+def well_formed(parsed: Parsed, name: str) -> Iterator[tuple[int, Table]]:
+    """Yield every block, without the keys that are malformed."""
     from pydantic import ValidationError
 
     from policyd.policy.wording import BLOCKS
@@ -177,7 +177,7 @@ def sound(parsed: Parsed, name: str) -> Iterator[tuple[int, Table]]:
 
 
 def salvage(raw: dict[str, Any]) -> dict[str, Any]:
-    """Return what of a misshapen file other mistakes may be judged against: its sets."""
+    """Return what is still needed of a malformed file to check the rest: its sets."""
     sets = raw.get("sets")
     if not isinstance(sets, dict):
         return {}
@@ -186,7 +186,7 @@ def salvage(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_defaults(parsed: Parsed) -> None:
-    """Check `[defaults]`: keys are kinds and the few other words, values are effects."""
+    """Check `[defaults]`: keys are kinds and a few other words, values are effects."""
     table = parsed.raw.get("defaults")
     for key, value in table.items() if isinstance(table, dict) else ():
         if not is_default(key, value):
@@ -196,14 +196,14 @@ def check_defaults(parsed: Parsed) -> None:
 
 
 def is_default(key: str, value: object) -> bool:
-    """Say whether an entry of `[defaults]` is one."""
+    """Say whether an entry of `[defaults]` is valid."""
     if key == "delegate":
         return isinstance(value, bool)
     return (key in DEFAULT_KEYS or is_kind(key)) and value in EFFECT_WORDS
 
 
 def check_lock(parsed: Parsed) -> None:
-    """Check `[lock]`: where it stands, and that every setting it names exists: a misspelt lock would lock nothing."""
+    """Check that `[lock]` is in a managed file and every setting it names exists: a misspelt one would lock nothing."""
     table = parsed.raw.get("lock")
     if table is not None and parsed.source.layer is not Layer.MANAGED:
         instead = "remove it: only the managed layer locks (`--managed DIR` tries one, as does `diff --layer managed`)"

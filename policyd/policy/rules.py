@@ -1,8 +1,7 @@
 """A compiled rule: its name, its conditions, its exceptions, and when it holds.
 
-A rule is pure data and one method; a plain one is compiled when it is first asked about. Whether a rule that holds
-also *counts* (an untrusted allow, one refused by `[lock]`) was settled when the policy was put together: such a rule
-has a `void` and is never among the candidates.
+A plain rule is compiled when it is first needed. Whether a rule *counts* (not an untrusted allow, not refused by
+`[lock]`) was decided when the policy was built: one that does not has a `void` and is never among the candidates.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ class Rule(Struct, frozen=True, eq=False, dict=True):
     resource: str
     """`path`, `command`, `url`, `tool`, or empty for a rule on kinds alone."""
     compile: Callable[[Table, RuleRef], Compiled]
-    """Makes the conditions, when somebody first asks for them; what fails in it fails whoever asks."""
+    """Builds the conditions on first use; an exception in it reaches the caller."""
     opaque: bool = False
     """Also allows what could not be understood."""
     escalate: bool = False
     """Also allows what widens the agent's reach."""
     encloses: bool = False
-    """Of a command rule: it says itself, by `within`, which files commands may name."""
+    """Of a command rule: its `within` limits which files commands may name."""
     delegate: bool = False
     """Of a default: yields to rules of lower trusted layers."""
     void: str = ""
@@ -59,12 +58,12 @@ class Rule(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def conditions(self) -> Conditions:
-        """What must hold."""
+        """All of these must hold."""
         return self.compiled[0]
 
     @property
     def unless(self) -> tuple[Conditions, ...]:
-        """Where any of these holds, the rule does not."""
+        """If any of these holds, the rule does not."""
         return self.compiled[1]
 
     def holds(
@@ -109,7 +108,7 @@ class Rule(Struct, frozen=True, eq=False, dict=True):
         actions: tuple[Action, ...],
         met: frozenset[str],
     ) -> bool:
-        """Say whether an exception holds: surely for a strict rule, possibly for an allow rule."""
+        """Say whether an exception surely holds (of a strict rule), or may hold (of an allow rule)."""
         least, asked = YES, [action]
         if self.effect is Effect.ALLOW:
             least = MAYBE
@@ -133,25 +132,25 @@ class Rule(Struct, frozen=True, eq=False, dict=True):
         return True
 
     def carries(self, action: Action) -> bool:
-        """Say whether an allow of the command `action` extends to the files it names: some shipped entries do not."""
+        """Say whether allowing the command `action` also allows the files it names: some shipped entries do not."""
         return all(condition.carries(action) for condition in self._commands)
 
     def runs(self, action: Action) -> bool:
-        """Say whether an allow of the command `action` rests on entries for running code that it names."""
+        """Say whether the command `action` is allowed only by entries for running the code it names."""
         return any(condition.runs(action) for condition in self._commands)
 
     @property
     def _commands(self) -> list[CommandCondition]:
         return [condition for condition in self.conditions if isinstance(condition, CommandCondition)]
 
-    def short(self, action: Action) -> str:
-        """Return, in words, why an allow rule does not hold for a command that one of its entries is about."""
+    def why_not(self, action: Action) -> str:
+        """Return, in words, why an allow rule does not hold for a command with an entry's program; else empty."""
         if self.effect is not Effect.ALLOW or self.void:
             return ""
-        return next(filter(None, (condition.short(action) for condition in self._commands)), "")
+        return next(filter(None, (condition.why_not(action) for condition in self._commands)), "")
 
-    def misses(self, action: Action, context: Context, fs: Filesystem | None = None) -> tuple[str, ...]:
-        """Return the names of the conditions that keep it from holding, `unless` for an exception; for `explain`."""
+    def failed_conditions(self, action: Action, context: Context, fs: Filesystem | None = None) -> tuple[str, ...]:
+        """Return the names of the conditions that fail, `unless` for an exception; for `explain`."""
         if action.role is Role.MENTION and (self.effect is Effect.ALLOW or self.resource not in {"path", "url"}):
             return ("resource",)
         least = YES if self.effect is Effect.ALLOW else MAYBE

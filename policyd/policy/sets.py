@@ -37,7 +37,7 @@ def shipped() -> Mapping[str, ShippedSet]:
 
 
 class Sets(Struct, frozen=True):
-    """The sets one layer sees, nearest first."""
+    """The sets visible to one layer, nearest first."""
 
     scopes: tuple[Mapping[str, tuple[str, ...]], ...] = field(default=())
 
@@ -68,7 +68,7 @@ class Sets(Struct, frozen=True):
         return next((scope[name] for scope in self.scopes if name in scope), None)
 
     def names(self) -> set[str]:
-        """Return every name this layer sees."""
+        """Return every name visible to this layer."""
         return {*shipped(), *(name for scope in self.scopes for name in scope)}
 
 

@@ -1,7 +1,7 @@
-"""The shape of a policy file once more, as one look in C: it says yes only where `file.py` would, and says no words.
+"""A fast check of a policy file's shape (`msgspec`, in C): it accepts only what `file.py` would, without messages.
 
-What it does not take is looked at again by `file.py`, which finds the words or takes it after all. `file.py` is the
-one that counts; a test holds this module to it.
+What it rejects is checked again by `file.py` (`pydantic`), which is authoritative and finds the messages; a test keeps
+the two in step.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Moment = Annotated[datetime, Meta(tz=True)]
 
 
 class Conditions(Struct, forbid_unknown_fields=True):
-    """What every block can say."""
+    """The conditions of a block."""
 
     kind: Texts | None = None
     path: Texts | None = None
@@ -60,7 +60,7 @@ class RuleBlock(Named):
     not_match: Examples | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what says that something is not so."""
+        """Refuse `false`."""
         if self.opaque is False or self.escalate is False:
             raise ValueError("`false` is not written")
 
@@ -82,7 +82,7 @@ class Lock(Struct, forbid_unknown_fields=True):
 
 
 class PolicyFile(Struct, forbid_unknown_fields=True):
-    """A whole policy file, its blocks apart: a long file is looked at block by block, so that no call is long."""
+    """A policy file without its blocks, which are checked one by one, so that no call takes long."""
 
     version: Literal[1] = 1
     name: Text | None = None
@@ -109,7 +109,7 @@ class ExampleTable(Struct, forbid_unknown_fields=True):
 
 
 def fits(table: object, shape: type[Struct]) -> bool:
-    """Say whether a table surely has a shape."""
+    """Say whether a table has a shape."""
     try:
         convert(table, shape)
     except ValidationError:
@@ -118,7 +118,7 @@ def fits(table: object, shape: type[Struct]) -> bool:
 
 
 def file_fits(raw: Mapping[str, Any]) -> bool:
-    """Say whether a file and each of its blocks surely have the right shape."""
+    """Say whether a file and each of its blocks are well formed."""
     if not fits(raw, PolicyFile):
         return False
     blocks = ((block, shape) for key, shape in BLOCKS.items() for block in raw.get(key, ()))

@@ -1,4 +1,4 @@
-"""The words for every way a file can be misshapen: `pydantic`'s findings, said in the language of the policy."""
+"""Messages for every way a file can be malformed: `pydantic`'s errors in the terms of the policy language."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from policyd.policy.hints import EFFECTS, KEYS, TOP, unknown_key, unknown_kind
 BLOCKS: dict[str, type[Named]] = {"rule": RuleBlock, "default": DefaultBlock}
 TABLES = ("defaults", "sets", "lock")
 TYPO = 0.75
-"""How near a word has to be to be told alone where only a few are known: `forever` is not `never`."""
+"""How similar a word must be to be suggested alone where only a few are known: `forever` is not `never`."""
 
 
-def said(error: ValidationError, raw: dict[str, Any]) -> Iterator[tuple[str, int | None, Mistake]]:
-    """Yield block name (or top-level key), block number and mistake for each finding."""
+def mistakes_of(error: ValidationError, raw: dict[str, Any]) -> Iterator[tuple[str, int | None, Mistake]]:
+    """Yield block name (or top-level key), block number and mistake for each error."""
     for detail in error.errors(include_url=False, include_context=True):
         where = detail["loc"]
         name = str(where[0]) if where else ""
@@ -41,14 +41,14 @@ def in_block(detail: ErrorDetails, name: str, where: tuple[int | str, ...]) -> M
 
 
 def known_keys(name: str, keys: list[str]) -> list[str]:
-    """Return the keys of the table a finding stands in."""
+    """Return the known keys of the table an error is in."""
     if len(keys) > 1 and keys[0] == "unless":
         return list(Unless.model_fields)
     return list(BLOCKS[name].model_fields)
 
 
 def elsewhere(name: str, keys: list[str]) -> dict[str, str]:
-    """Return, for the keys that other tables know, where they belong: a near word of this one is not what was meant."""
+    """Return hints for keys that belong in another table, for which no similar key should be suggested."""
     if len(keys) > 1:
         rest = RuleBlock.model_fields.keys() - Unless.model_fields.keys()
         return dict.fromkeys(rest, "put it beside `unless`: an exception holds conditions only")
@@ -73,7 +73,7 @@ def at_top(
 
 
 def in_words(detail: ErrorDetails, key: str, known: list[str], hints: dict[str, str]) -> Mistake:
-    """Say one finding in words."""
+    """Return the mistake for one error."""
     kind, value = detail["type"], detail["input"]
     match kind:
         case "extra_forbidden":
@@ -132,7 +132,7 @@ def described(value: object) -> str:
 
 
 def wrong_word(key: str, value: object, expected: str) -> Mistake:
-    """Say what to write for a word that is none of those known."""
+    """Return the mistake of a word that is not among those known."""
     words = [word.strip("'") for word in expected.replace(" or ", ", ").split(", ")]
     found = f'`{key} = "{value}"` is not known' if isinstance(value, str) else f"`{key}` is {described(value)}"
     if words in (["True"], ["1"]):
@@ -145,13 +145,13 @@ def wrong_word(key: str, value: object, expected: str) -> Mistake:
 
 
 def quoted(words: Sequence[str]) -> str:
-    """Return words of which one is to be written, in quotes."""
+    """Return alternatives in quotes: `"a"`, `"b"` or `"c"`."""
     *most, last = [f'`"{word}"`' for word in words]
     return f"{', '.join(most)} or {last}" if most else last
 
 
 def default_mistake(key: str, value: object) -> Mistake:
-    """Say what is wrong with an entry of `[defaults]` that is none."""
+    """Return the mistake of an invalid entry of `[defaults]`."""
     if key == "delegate":
         return Mistake("`delegate` is not `true` or `false`", "write it without quotes")
     if key not in DEFAULT_KEYS and not is_kind(key):

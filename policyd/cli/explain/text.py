@@ -131,7 +131,7 @@ def taken_away(judged: Judged, result: Result, point: Authorizer) -> list[tuple[
     context = point.context(result.request.session_id, datetime.now(UTC))
     look = point.conversation.machine.fs
     void = [rule for rule in policy.rules if rule.void]
-    return [(rule.ref, rule.void) for rule in void if not rule.misses(judged.action, context, look)]
+    return [(rule.ref, rule.void) for rule in void if not rule.failed_conditions(judged.action, context, look)]
 
 
 def nearly(judged: Judged, result: Result, point: Authorizer) -> list[tuple[RuleRef, str]]:
@@ -144,7 +144,7 @@ def nearly(judged: Judged, result: Result, point: Authorizer) -> list[tuple[Rule
     for rule in policy.rules:
         if rule.ref in judged.hits or rule.ref in judged.possible or rule.void:
             continue
-        missed = rule.misses(judged.action, context, point.conversation.machine.fs)
+        missed = rule.failed_conditions(judged.action, context, point.conversation.machine.fs)
         if len(missed) == 1 and close(rule, missed[0], judged.action):
             found.append((rule.ref, culprit(rule, missed[0], judged.action, context)))
     return found[:NEAREST]

@@ -167,7 +167,7 @@ class CommandPattern(Struct, frozen=True, dict=True):
         """How a policy writes it."""
         return self.source
 
-    def short(self, command: SimpleCommand, env: tuple[str, ...] = ()) -> str:
+    def why_not(self, command: SimpleCommand, env: tuple[str, ...] = ()) -> str:
         """Return why the pattern does not hold for a command whose words it matches; nothing for others."""
         matches = any(exactly(words, level) for level in levels(command) for words in self.alternatives)
         return untrusted(command, env) if matches else ""

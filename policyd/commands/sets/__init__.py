@@ -103,7 +103,7 @@ class SetEntry(Struct, frozen=True, dict=True):
             return False
         return not any(pattern.maybe(command, widen=False) for pattern in self.unless)
 
-    def short(self, command: SimpleCommand, env: tuple[str, ...] = ()) -> str:
+    def why_not(self, command: SimpleCommand, env: tuple[str, ...] = ()) -> str:
         """Return why the entry does not hold for a command it is about; nothing where it is about others."""
         if self._others(command):
             return ""

@@ -1,8 +1,7 @@
-"""Which command rules, or entries of one of them, a command may concern: a filter in front of the exact judgement.
+"""Which command rules, or entries of one rule, may match a command: a filter in front of the exact match.
 
-`Commands.find` names every one that may hold, whether it allows, denies or asks, and some that do not: one that is
-named too often costs time, one that is missing would be a hole, so what cannot be filed under a word is filed under
-"any".
+`CommandIndex.find` returns a superset of those that may hold: one too many costs time, a missing one would be a hole,
+so what cannot be filed under a word is filed under "any".
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ from policyd.model import SimpleCommand, Word, WordKind
 
 CONST = WordKind.CONST
 COMMANDS = 16
-"""Commands of which is remembered what was found."""
+"""Commands whose result is cached."""
 LONGEST_GLUED = 64
-"""Characters of an option word whose end is looked at; a longer one counts as any."""
+"""Characters of an option word that is searched for glued values; a longer one may hold any."""
 Item = tuple[int, frozenset[str] | None, "tuple[tuple[PatternWord, ...], ...] | None", bool]
-"""A number, the programs of what is filed under it (None = any), the words it may be where they are told, and whether
-it denies or asks."""
+"""A rule's number, its programs (None = any), the words its pattern may be where they are known, and whether it denies
+or asks."""
 
 
-class Words:
+class WordIndex:
     """Rules filed under words; those without one under "any"."""
 
     __slots__ = ("any", "by_word")
@@ -61,28 +60,28 @@ class Words:
                 found.update(numbers)
 
 
-class Uses:
-    """Rules on one program, filed where they say more words under the rarest of those.
+class ProgramIndex:
+    """Rules on one program, each filed under the rarest further word of its pattern.
 
     A word behind an option may be glued to it (`python -mNAME`), so it is looked for at the end of option words too.
-    A long option nobody knows may be abbreviated, be written with one dash or as its first letter. A subcommand stands
-    for every name of it (`npm i`, `npm install`), and for some programs for whatever it begins with.
+    An unknown long option may be abbreviated, or written with one dash or as its first letter. A subcommand stands
+    for all its aliases (`npm i`, `npm install`), and for some programs for whatever it begins with.
     """
 
     __slots__ = ("any", "every", "glued", "keys", "options", "strict", "words")
 
     def __init__(self, name: str, patterns: Sequence[tuple[int, tuple[PatternWord, ...], bool]]) -> None:
-        """File each number under what its pattern, of program `name`, says; and note which deny or ask."""
+        """File each number under its pattern, of program `name`; note which deny or ask."""
         self.any: list[int] = []
         self.every = [number for number, _, _ in patterns]
         self.strict = [number for number, _, strict in patterns if strict]
         self.words: dict[str, list[int]] = {}
-        """By word, in each of its spellings."""
+        """By word, in each of its aliases."""
         self.options: dict[str, list[tuple[str, int]]] = {}
-        """By first letter, in lower case: names of long options, without dashes."""
+        """First letter in lower case -> names of long options, without dashes."""
         self.glued = False
         """Some rule is filed under a word behind an option."""
-        told = [(number, telling(name, words)) for number, words, _ in patterns]
+        told = [(number, filing_words(name, words)) for number, words, _ in patterns]
         often = Counter([word for _, words in told for word, _ in words])
         for number, words in told:
             self._file(number, min(words, key=lambda each: often[each[0]], default=None))
@@ -90,7 +89,7 @@ class Uses:
         self.keys = sorted(self.words)
 
     def _file(self, number: int, rarest: tuple[str, bool] | None) -> None:
-        """File a rule under a word, or an option as `long_name` gives it."""
+        """File a rule under a word, or under an option as `long_name` returns it."""
         word, behind = rarest or ("", False)
         if not word:
             self.any.append(number)
@@ -101,7 +100,7 @@ class Uses:
             self.glued = self.glued or behind
 
     def find(self, words: Iterable[str], found: set[int]) -> None:
-        """Add the rules that say no more than the program, and those that one of `words` may tell."""
+        """Add the rules on the program alone, and those that one of `words` may match."""
         found.update(self.any)
         table = self.words
         for word in words:
@@ -113,7 +112,7 @@ class Uses:
                 found.update(table.get(fold(word), ()))
 
     def begun(self, words: Iterable[str], found: set[int]) -> None:
-        """Add the rules filed under a word that one of `words` is the beginning of."""
+        """Add the rules filed under a word that begins with one of `words`."""
         for word in words:
             for at in range(bisect_left(self.keys, word), len(self.keys)):
                 if not self.keys[at].startswith(word):
@@ -121,7 +120,7 @@ class Uses:
                 found.update(self.words[self.keys[at]])
 
     def _option(self, word: str, found: set[int]) -> None:
-        """Add the rules that an option word may tell, by its name, as a path, or by what may be glued to it."""
+        """Add the rules that an option word may match: by its name, as a path, or by a glued value."""
         name, whole = long_name(word)[2:], not word.startswith("--")
         for option, number in self.options.get(name[:1].lower(), ()):
             if option == name or (option.startswith(name) and not whole):
@@ -137,24 +136,23 @@ class Uses:
                 found.update(self.words.get(word[at:], ()), self.words.get(fold(word[at:]), ()))
 
 
-class Commands:
-    """Command rules, filed under the program, and there as `Uses` does: when a program is first met.
+class CommandIndex:
+    """Command rules by program; the `ProgramIndex` of a program is built when it is first met.
 
-    A command with a word that is not constant may be any of its program's strict rules; an allow believes what is
-    constant only. In a command whose program is the one meant in another case only, a short option may be a spelling
-    of any long one.
+    A command with a word that is not constant may match any strict rule on its program; an allow rule counts only
+    constant words. Where a program matches only if letter case is ignored, a short option may stand for any long one.
     """
 
     __slots__ = ("alone", "met", "patterns", "uses")
 
     def __init__(self, items: Iterable[Item]) -> None:
-        """File every number under the programs it may hold for."""
-        self.alone = Words()
+        """File every number under the programs it may match."""
+        self.alone = WordIndex()
         self.patterns: dict[str, list[tuple[int, tuple[PatternWord, ...], bool]]] = {}
-        """By program: what `uses` is made of."""
-        self.uses: dict[str, Uses] = {}
+        """Program -> the patterns its `ProgramIndex` is built from."""
+        self.uses: dict[str, ProgramIndex] = {}
         self.met: dict[int, tuple[SimpleCommand, set[int]]] = {}
-        """What was found for the last few commands: where nothing speaks about one, the same is asked again."""
+        """Results for the last few commands: where no rule matches one, the reason asks for the same again."""
         for number, programs, spelled, strict in items:
             if programs is None or spelled is None:
                 self.alone.file(number, programs)
@@ -163,19 +161,19 @@ class Commands:
                     self.patterns.setdefault(program_of(words), []).append((number, words, strict))
 
     def ready(self) -> None:
-        """File everything, so that no command waits for it."""
+        """Build every program's index, so that no command waits for it."""
         for name in self.patterns:
             self.of(name)
 
-    def of(self, name: str) -> Uses:
-        """Return the rules on a program there are some of."""
+    def of(self, name: str) -> ProgramIndex:
+        """Return the index of a program that has rules."""
         found = self.uses.get(name)
         if found is None:
-            found = self.uses[name] = Uses(name, self.patterns[name])
+            found = self.uses[name] = ProgramIndex(name, self.patterns[name])
         return found
 
     def find(self, command: SimpleCommand) -> set[int]:
-        """Return the numbers of what may hold for `command`; the set is nobody's to change."""
+        """Return the numbers of the rules that may match `command`; callers must not change the set."""
         met = self.met.get(id(command))
         if met is not None and met[0] is command:
             return met[1]
@@ -188,7 +186,7 @@ class Commands:
 
     def _find(self, command: SimpleCommand, found: set[int]) -> None:
         seen = every(command)
-        for front, *rest in spoken(command):  # an allow rule may speak of it by the wrapper it runs in
+        for front, *rest in wrapped(command):  # an allow rule may name the wrapper as well
             seen = (*seen, View(front, tuple(rest), command.cwd))
         names = names_of(seen)
         self.alone.find(names, found)
@@ -204,12 +202,12 @@ class Commands:
                 uses.begun(words, found)
             if not constant:
                 found.update(uses.strict)
-            if uses.options and doubted(seen, name) and any(map(is_short, words)):
+            if uses.options and matches_ignoring_case(seen, name) and any(map(is_short, words)):
                 found.update(number for each in uses.options.values() for _, number in each)
 
 
-def spoken(command: SimpleCommand) -> Iterator[tuple[Word, ...]]:
-    """Yield the words of every wrapper, with the command or a text it stands in, by which an allow may speak of it."""
+def wrapped(command: SimpleCommand) -> Iterator[tuple[Word, ...]]:
+    """Yield the command with its wrappers, in every form that an allow pattern may spell out."""
     if command.behind:
         yield (*map(Word, command.behind), *command.argv)
     for text in command.texts:
@@ -217,12 +215,12 @@ def spoken(command: SimpleCommand) -> Iterator[tuple[Word, ...]]:
 
 
 def program_of(words: tuple[PatternWord, ...]) -> str:
-    """Return the name of the program of a pattern that names one."""
+    """Return the program a pattern names."""
     return posixpath.basename(words[0].literal or "").lower() or "/"
 
 
-def telling(name: str, words: tuple[PatternWord, ...]) -> list[tuple[str, bool]]:
-    """Return each word one of which a command of a pattern of program `name` holds, and whether it may be glued."""
+def filing_words(name: str, words: tuple[PatternWord, ...]) -> list[tuple[str, bool]]:
+    """Return the words that every match of a pattern holds, to file it under; and whether each may be glued."""
     same = synonyms(name)
     found: list[tuple[str, bool]] = []
     options = 0
@@ -239,17 +237,17 @@ def telling(name: str, words: tuple[PatternWord, ...]) -> list[tuple[str, bool]]
 
 
 def is_named(program: PatternWord) -> bool:
-    """Say whether a program is written in lower case, as the names of programs are compared."""
+    """Say whether a program is written in lower case, in which program names are compared."""
     return program.literal is not None and program.literal == program.literal.lower()
 
 
 def is_stranger(program: str, option: str) -> bool:
-    """Say whether a long option of a program is one nobody knows, so that it has no other name."""
+    """Say whether a long option of a program is unknown, and so has no alias."""
     return option.startswith("--") and option.partition("=")[0] not in known_options(program)
 
 
 def long_name(option: str) -> str:
-    """Return an option without its value and with two dashes, however many it is written with."""
+    """Return an option without its value and with exactly two dashes."""
     return "--" + option.partition("=")[0].lstrip("-")
 
 
@@ -258,20 +256,20 @@ def is_short(word: str) -> bool:
     return word.startswith("-") and not word.startswith("--") and word != "-"
 
 
-def doubted(seen: Sequence[View], name: str) -> bool:
-    """Say whether a command may be of a program only because the case of a name does not count."""
+def matches_ignoring_case(seen: Sequence[View], name: str) -> bool:
+    """Say whether a command matches a program only if letter case is ignored."""
     return bool([view for view in seen if name not in view.names and name in lower(view.names)])
 
 
 def later_words(seen: Sequence[View]) -> tuple[list[str], bool]:
-    """Return every constant word behind a program in any view of a command, and whether all are."""
+    """Return the constant words behind the program in all views of a command, and whether all words are constant."""
     words = seen[0].words if len(seen) == 1 else {word for view in seen for word in view.words}
     found = [word.text for word in words if word.kind is CONST]
     return found, len(found) == len(words)
 
 
 def tables(program: str) -> Iterator[Program]:
-    """Yield what is known of a program and of its subcommands at every depth."""
+    """Yield the tables of a program and of its subcommands at every depth."""
     todo = [table for name in names(Word(program)) if (table := find(name)) is not None]
     while todo:
         table = todo.pop()
@@ -281,29 +279,29 @@ def tables(program: str) -> Iterator[Program]:
 
 @lru_cache(512)
 def synonyms(program: str) -> Mapping[str, str]:
-    """Return, for each subcommand of a program at any depth that has several names, one that stands for all."""
+    """Map each subcommand with aliases, at any depth of a program, to the one name that stands for all."""
     found: dict[str, str] = {}
     for table in tables(program):
         for word, sub in table.subs.items():
-            join(found, word, sub.name)
-    return {word: last(found, word) for word in found}
+            merge_aliases(found, word, sub.name)
+    return {word: representative(found, word) for word in found}
 
 
 @lru_cache(512)
 def known_options(program: str) -> frozenset[str]:
-    """Return the options that are known of a program or a subcommand: they may have other names."""
+    """Return the known options of a program and its subcommands, which may have aliases."""
     return frozenset(option for table in tables(program) for option in table.syntax.options)
 
 
-def join(found: dict[str, str], one: str, other: str) -> None:
-    """Let two words lead to the same last one."""
-    ends = last(found, one), last(found, other)
+def merge_aliases(found: dict[str, str], one: str, other: str) -> None:
+    """Merge the alias sets of two words."""
+    ends = representative(found, one), representative(found, other)
     if ends[0] != ends[1]:
         found[ends[0]] = ends[1]
 
 
-def last(found: Mapping[str, str], word: str) -> str:
-    """Return the word that `word` leads to in the end."""
+def representative(found: Mapping[str, str], word: str) -> str:
+    """Return the representative of a word's alias set."""
     while word in found:
         word = found[word]
     return word
