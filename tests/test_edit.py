@@ -6,6 +6,7 @@ import fcntl
 import os
 import shlex
 import stat
+import struct
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ import pytest
 from policyd.cli import edit, main, presence
 from policyd.storage import places, policies
 from policyd.storage.auditlog import AuditLog
-from policyd.storage.strictfile import own_owners
+from policyd.storage.private import write_whole
+from policyd.storage.strictfile import LARGEST, own_owners
 from policyd.storage.trust import TrustStore, read_project
 from tests.audited import CAPTURES, Day, careful
 from tests.proxied import POLICYD
@@ -177,7 +179,9 @@ def test_what_somebody_else_changed_meanwhile_stays_and_so_does_the_text(
 def test_a_file_that_somebody_else_made_meanwhile_stays(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     new = house.policies / "more.toml"
     house.editor(NEW.replace('"push"', '"other"'))
-    monkeypatch.setattr(edit, "dress", lambda *_: new.write_text(OLD))  # at the last moment
+    monkeypatch.setattr(edit, "flush_directory", lambda *_: None)
+    link = os.link
+    monkeypatch.setattr(os, "link", lambda *names: (new.write_text(OLD), link(*names)))  # at the last moment
     assert house.edit("more.toml")[0] == 2 and new.read_text() == OLD
 
 
@@ -196,6 +200,119 @@ def test_a_file_that_cannot_be_put_there_leaves_the_text(house: House, monkeypat
     monkeypatch.setattr(os, "rename", full)
     code, said = house.edit()
     assert code == 2 and "was not saved; your text is in " in said and "No space left on device" in said
+    assert house.mine.read_text() == OLD
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def torn(*_: object) -> None:
+    raise OSError(5, "Input/output error")
+
+
+@pytest.mark.parametrize(
+    ("where", "fault", "ended"), [("difference", interrupted, 130), ("asked", interrupted, 130), ("judged", torn, 2)]
+)
+def test_whatever_keeps_a_text_from_being_saved_leaves_it(
+    where: str, fault: Callable[..., None], ended: int, house: House
+) -> None:
+    house.editor(NEW)
+    house.monkeypatch.setattr(edit, where, lambda *_, **__: fault())
+    code, said = house.edit()
+    assert code == ended and house.mine.read_text() == OLD
+    assert Path(said.partition("was not saved; your text is in ")[2].split("\n")[0]).read_text() == NEW
+
+
+@pytest.mark.parametrize(
+    ("more", "kept"),
+    [("kill -9 $$", NEW), (f"head -c {LARGEST + 1} /dev/zero > $1", None), ("exit 1", NEW)],
+    ids=["killed", "too large", "failed"],
+)
+def test_an_editor_that_ends_badly_leaves_what_was_written(more: str, kept: str | None, house: House) -> None:
+    house.editor(NEW, more=more)
+    code, said = house.edit()
+    assert code == 2 and house.mine.read_text() == OLD
+    copy = Path(said.partition("was not saved; your text is in ")[2].split("\n")[0])
+    assert copy.stat().st_size > LARGEST if kept is None else copy.read_text() == kept
+
+
+def test_what_an_editor_that_died_left_beside_the_copy_stays(house: House) -> None:
+    house.editor(more='touch "$(dirname "$1")/.mine.toml.swp"; exit 1')
+    assert house.edit()[0] == 2 and len(house.left()) == 1
+
+
+def test_a_file_that_is_in_its_place_was_saved(house: House) -> None:
+    house.editor(NEW)
+    house.monkeypatch.setattr(edit, "flush_directory", torn)
+    code, said = house.edit()
+    assert code == 0 and house.mine.read_text() == NEW and house.left() == []
+    assert "mine.toml: saved" in said and "the disk may not keep it through a crash: Input/output error" in said
+    house.editor(OLD)
+    house.monkeypatch.setattr(edit, "trust_lost", torn)
+    code, said = house.edit()
+    assert code == 2 and house.mine.read_text() == OLD and house.left() == [] and "not saved" not in said
+
+
+def test_trust_is_lost_where_the_project_cannot_be_read(house: House) -> None:
+    file = house.write(house.home / "work/.policyd/rules.toml", OLD)
+    store = TrustStore(places.find(home=str(house.home)).trust)
+    store.add(read_project(str(house.home / "work")), datetime.now(UTC))
+    house.editor(NEW, more=f"ln -s {file} {file.parent}/link.toml")
+    code, said = house.edit(str(file))
+    assert code == 0 and "saved" in said and "the project is not trusted any more" in said
+
+
+ENTRIES = ((1, 6, -1), (2, 4, 4321), (4, 0, -1), (16, 4, -1), (32, 0, -1))
+"""An access list: the owner and user 4321 may read the file, its group may not."""
+
+
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="the system has other access lists")
+def test_an_access_list_stays_or_the_mode_would_say_more(house: House) -> None:
+    access = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in ENTRIES)
+    try:
+        os.setxattr(house.mine, edit.ACCESS, access)
+    except OSError:
+        pytest.skip("this file system has no access lists")
+    house.editor(NEW)
+    assert house.edit()[0] == 0 and house.mine.read_text() == NEW
+    assert os.getxattr(house.mine, edit.ACCESS) == access
+    house.editor(OLD)
+    house.monkeypatch.setattr(os, "setxattr", torn)
+    assert house.edit()[0] == 2 and house.mine.read_text() == NEW
+
+
+def test_owner_and_mode_are_given_to_the_file_that_was_written(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = house.write(house.home / "other", "")
+    other.chmod(0o600)
+    dressed: list[int] = []
+
+    def swapped(path: str, data: bytes, dress: Callable[[int], None] = lambda descriptor: None) -> None:
+        """Put a link in the place of what was written, as whoever may write the directory can."""
+        write_whole(path, data, lambda descriptor: swap(descriptor, path, dress))
+
+    def swap(descriptor: int, path: str, dress: Callable[[int], None]) -> None:
+        os.rename(path, f"{path}.away")
+        os.symlink(other, path)
+        dress(descriptor)
+        dressed.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
+
+    house.editor(NEW)
+    monkeypatch.setattr(edit, "write_whole", swapped)
+    house.edit()
+    assert dressed[-1] == 0o640 and stat.S_IMODE(other.stat().st_mode) == 0o600
+
+
+def test_a_link_to_a_policy_of_another_place_is_not_followed(house: House) -> None:
+    house.editor(LOOSE)
+    folder = house.home / "work/.policyd"
+    folder.mkdir(parents=True)
+    for link in (folder / "x.toml", house.home / "x.toml"):
+        link.symlink_to(house.mine)
+        code, said = house.edit(str(link))
+        assert code == 2 and f"{link} is a link to {house.mine}; name the policy it leads to" in said
+    (folder / "y.toml").symlink_to(house.write(house.home / "y.toml", OLD))
+    assert house.edit(str(folder / "y.toml"))[0] == 2
     assert house.mine.read_text() == OLD
 
 
@@ -227,6 +344,7 @@ def test_a_new_file_begins_as_one_and_is_its_users_alone(house: House) -> None:
         ("mine_test.toml", "is no policy file: those end in .toml, suites in _test.toml"),
         ("mine.txt", "is no policy file"),
         (".", "is no policy file"),
+        ("\udcff.toml", "its name is no UTF-8"),
         ("policyd.toml", "holds settings, not rules"),
         ("", "it needs a value"),
     ],

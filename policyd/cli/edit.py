@@ -6,11 +6,12 @@ Rules of this command:
 
 1. A file with a mistake is never saved, and nothing can be said to save it all the same. Mistakes that other files had
    before do not keep this one from being mended.
-2. What is checked is what is saved: the copy is read once. It takes the place of the file whole, with the file's owner
-   and mode, behind a link at the file it leads to. A file that somebody else changed meanwhile stays as it is, and the
-   copy stays too.
+2. What is checked is what is saved: the copy is read once. It takes the place of the file whole, with the file's owner,
+   mode and access list, behind a link at the file it leads to. A file that somebody else changed meanwhile stays as it
+   is. Whatever keeps the person's text from being saved, it stays in the copy, unless they said that they quit.
 3. Its layer is known from its place: managed in `/etc/policyd/policies.d`, a project's in `.policyd`, else the user's.
-   It is judged with the layers it counts beside.
+   It is judged with the layers it counts beside. A link from there to a policy of another place is refused: what would
+   be judged is not what would change.
 4. Not below a running agent. At a terminal a person decides what becomes of a valid change; without one it is saved.
 5. A daemon or proxy is not told: they watch their files.
 6. Exit code 0: saved, or nothing was changed; 1: the person quit; 2: it was not saved.
@@ -52,6 +53,7 @@ from policyd.storage.places import Places
 from policyd.storage.policies import Found
 from policyd.storage.private import flush_directory, make_directory, write_whole
 from policyd.storage.settings import SettingsError
+from policyd.storage.strictfile import check_name
 from policyd.storage.trust import FOLDER, TrustStore, read_project
 
 RECENT = 1_000
@@ -59,6 +61,9 @@ RECENT = 1_000
 DRAFTED = 1_000
 NEW = b"version = 1\n"
 """What a file that is not there yet begins with."""
+WRITTEN = ".new"
+"""What is about to take the place of the file, beside the copy."""
+ACCESS = "system.posix_acl_access"
 USUAL = "vi"
 
 
@@ -103,28 +108,31 @@ def locked(folder: str) -> Iterator[None]:
 
 @contextmanager
 def copied(target: Target) -> Iterator[str]:
-    """Make a copy beside the file that is the person's alone; where what they wrote cannot be saved, it stays."""
+    """Make a copy beside the file that is the person's alone; where what they wrote was not saved, it stays."""
     beside, keep = tempfile.mkdtemp(prefix=".edit-", dir=os.path.dirname(target.real)), False
     copy = os.path.join(beside, os.path.basename(target.real))
     try:
         write_whole(copy, target.content)
         yield copy
-    except Exception as error:
-        keep = not isinstance(error, UsageError) and is_written(copy, target)
+    except BaseException:  # an interruption too: comparing may take long
+        keep = is_unsaved(copy, target)
         if keep:
             complain("edit", f"{target.path} was not saved; your text is in {copy}")
         raise
     finally:
         if not keep:
-            shutil.rmtree(beside)
+            shutil.rmtree(beside, ignore_errors=True)
 
 
-def is_written(copy: str, target: Target) -> bool:
-    """Say whether a copy holds anything that is nowhere else."""
+def is_unsaved(copy: str, target: Target) -> bool:
+    """Say whether a copy, or what an editor that died left beside it, may hold what is nowhere else."""
     try:
-        return content(copy) not in (None, target.content)
+        written = content(copy)
+        if written not in (None, target.content):
+            return written != content(target.real)
+        return bool({*os.listdir(os.path.dirname(copy))} - {os.path.basename(copy), WRITTEN})
     except OSError:
-        return False
+        return True
 
 
 # ---- which file ------------------------------------------------------------------------------------
@@ -168,34 +176,63 @@ class Target(Struct, frozen=True):
             sources[self.path] = PolicySource(self.path, data, self.layer, root=self.root or None)
         return Found((*sources.values(),)), faults
 
-    def save(self, data: bytes, beside: str) -> None:
-        """Put `data` in the place of the file.
+    def check(self) -> None:
+        """Raise FileExistsError where the file is not as it was found."""
+        if (os.path.realpath(self.path), content(self.real)) != (self.real, self.before):
+            raise FileExistsError(errno.EEXIST, "somebody else changed it meanwhile", self.path)
+
+    def save(self, data: bytes, beside: str) -> str:
+        """Put `data` in the place of the file; return why a crash may undo that, empty where it may not.
 
         Raises:
             OSError: the file is not as it was found, or another cannot be put there.
         """
-        new = os.path.join(beside, ".new")
+        new = os.path.join(beside, WRITTEN)
         with suppress(FileNotFoundError):
             os.unlink(new)
-        write_whole(new, data)
-        if (os.path.realpath(self.path), content(self.real)) != (self.real, self.before):
-            raise FileExistsError(errno.EEXIST, "somebody else changed it meanwhile", self.path)
-        dress(new, self)
+        self.check()
+        write_whole(new, data, lambda descriptor: dress(descriptor, self))
+        self.check()
         if self.before is None:
             os.link(new, self.real)  # fails where somebody made one
         else:
             os.rename(new, self.real)
-        flush_directory(os.path.dirname(self.real))
+        try:
+            flush_directory(os.path.dirname(self.real))
+        except OSError as error:
+            return str(error.strerror)
+        return ""
 
 
-def dress(new: str, target: Target) -> None:
-    """Give a file owner and mode of the one it replaces; what is new is the user's alone, or for all to read."""
+def dress(descriptor: int, target: Target) -> None:
+    """Give an open file what the one it replaces has; a new one is the user's alone, or for all to read.
+
+    By descriptors: whoever may write the directory may put a link in the place of any name.
+    """
     if target.before is None:
-        os.chmod(new, 0o600 if target.layer is Layer.USER else 0o644)
+        os.fchmod(descriptor, 0o600 if target.layer is Layer.USER else 0o644)
         return
-    status = os.stat(target.real)
-    os.chown(new, status.st_uid, status.st_gid)
-    os.chmod(new, status.st_mode & 0o7777)
+    old = os.open(target.real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(old)
+        os.fchown(descriptor, status.st_uid, status.st_gid)
+        os.fchmod(descriptor, status.st_mode & 0o7777)
+        if access := access_list(old):  # without it the mode says something else
+            os.setxattr(descriptor, ACCESS, access)
+    finally:
+        os.close(old)
+
+
+def access_list(descriptor: int) -> bytes:
+    """Return the POSIX access list of an open file, empty where it has none."""
+    if sys.platform != "linux":
+        return b""
+    try:
+        return os.getxattr(descriptor, ACCESS)
+    except OSError as error:
+        if error.errno not in {errno.ENODATA, errno.ENOTSUP}:
+            raise
+        return b""
 
 
 def chosen(name: str | None, where: Places) -> str:
@@ -211,6 +248,7 @@ def chosen(name: str | None, where: Places) -> str:
     path = os.path.abspath(os.path.expanduser(name)) if here else os.path.join(own, name)
     if os.path.isdir(path) or not policies.is_policy(os.path.basename(path)):
         raise UsageError(f"{path} is no policy file: those end in {policies.ENDING}, suites in {policies.SUITE}")
+    check_name(path)
     if name == policies.SETTINGS or path in (where.user_settings, *where.managed_settings):
         raise UsageError(f"{name} holds settings, not rules; edit it as any file, then `policyd check`")
     return path
@@ -229,6 +267,10 @@ def aim(path: str, where: Places) -> Target:
             layer, root = Layer.PROJECT, os.path.dirname(folder)
     path = os.path.join(folder, name)
     real = os.path.realpath(path)
+    beside = os.path.dirname(real)
+    leads = next((home for home in homes if os.path.realpath(home) == beside), folder)
+    if leads != folder or (root and real != os.path.join(os.path.realpath(root), FOLDER, name)):
+        raise UsageError(f"{path} is a link to {real}; name the policy it leads to")
     before = content(real)
     if before is None and (os.path.islink(path) or (folder not in homes and not root)):
         raise FileNotFoundError(2, "No such file or directory", path)
@@ -260,8 +302,10 @@ def attempts(args: argparse.Namespace, target: Target, copy: str, where: Places)
             say(*difference(target, data, where, recent_log(args, where)))
         answer = asked(valid=not report.mistakes)
         if answer == "save":
-            target.save(data, os.path.dirname(copy))
+            why = target.save(data, os.path.dirname(copy))
             say(f"{target.path}: saved", *trust_lost(target, where))
+            if why:
+                complain("edit", f"the disk may not keep it through a crash: {why}")
             return DONE
         if answer == "quit":
             say(f"{target.path}: not saved")
@@ -369,5 +413,11 @@ def recent_log(args: argparse.Namespace, where: Places) -> str:
 def trust_lost(target: Target, where: Places) -> Iterator[str]:
     """Yield what a person should know of the trust in a project whose files changed."""
     store = TrustStore(where.trust)
-    if target.root and store.note(target.root) and not store.trusts(read_project(target.root)):
+    if not target.root or not store.note(target.root):
+        return
+    try:
+        trusted = store.trusts(read_project(target.root))
+    except OSError:  # what cannot be read is not trusted
+        trusted = False
+    if not trusted:
         yield f"the project is not trusted any more: its rules only tighten until `policyd trust {target.root}`"

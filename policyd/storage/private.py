@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 
 
@@ -14,13 +15,14 @@ def make_directory(path: str) -> None:
             os.mkdir(path, 0o700)
 
 
-def write_whole(path: str, data: bytes) -> None:
-    """Write a new file and flush it to the disk."""
+def write_whole(path: str, data: bytes, dress: Callable[[int], None] = lambda descriptor: None) -> None:
+    """Write a new file and flush it to the disk; `dress` is called with its descriptor, before it is flushed."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with open(descriptor, "wb", buffering=0) as file:
         view = memoryview(data)
         while view:
             view = view[file.write(view) :]
+        dress(descriptor)
         os.fsync(descriptor)
 
 
