@@ -147,8 +147,8 @@ def test_a_mode_that_cannot_be_judged_is_not_set(how: str) -> None:
 
 
 PUTS: tuple[Callable[[Core], object], ...] = (
-    lambda core: core.passes(Side.CLIENT, b"a"),
-    lambda core: core.passes(Side.AGENT, b"b"),
+    lambda core: core.forward(Side.CLIENT, b"a"),
+    lambda core: core.forward(Side.AGENT, b"b"),
     lambda core: core.send(Side.AGENT, b"c\n"),
     lambda core: core.note("d"),
 )

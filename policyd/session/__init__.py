@@ -1,7 +1,7 @@
 """Enforcement as a pure state machine: one connection between a client and an agent, with all its ACP sessions.
 
 `Connection.handle(event, now)` and `Connection.feed(side, block, now)` return commands; nothing here reads a
-clock, a file or a socket. `policyd.session.events` says what the rim owes.
+clock, a file or a socket. `policyd.session.events` says what the caller has to do with the commands.
 """
 
 from __future__ import annotations

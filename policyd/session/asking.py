@@ -1,7 +1,7 @@
-"""Taking a question through the prompt chain: to the client on the wire, to other steps as `Ask`.
+"""Asking a person through the prompt chain: the client on the wire, other steps through `Ask` commands.
 
-The client is asked with the request's own line and id where nothing has to be changed in it; else with an id of
-policyd's own. Either way the answer ends here and is never forwarded.
+A request that needs no change is passed to the client with its own line and id, any other with an id of policyd's
+own. Either way the answer is consumed here and never forwarded.
 """
 
 from __future__ import annotations
@@ -32,37 +32,37 @@ from policyd.session import doors
 from policyd.session.core import Core, quoted
 from policyd.session.events import Ask, Remember, Side, Withdraw
 from policyd.session.ports import Verdict
-from policyd.session.state import PERMISSION, Held, Talk
+from policyd.session.state import PERMISSION, Held, OpenPrompt
 
 LONGEST_TITLE = 400
-"""Of an agent's title in front of what "always" covers, which must not be pushed out of sight."""
+"""Characters of an agent's title: it must not push the note on what "always" covers out of sight."""
 LONGEST_ID = 1_000
-"""Bytes of an agent's id under which the client is asked."""
+"""Bytes of an agent's id that may be used to ask the client."""
 
 
 class Asker:
     """The open questions of one connection."""
 
-    def __init__(self, core: Core, close: Callable[[Talk], None]) -> None:
-        """Share `core`; `close` is called once with every question that has ended."""
+    def __init__(self, core: Core, close: Callable[[OpenPrompt], None]) -> None:
+        """Share `core`; `close` is called once for every question that has ended."""
         self._core = core
         self._close = close
         self._chain = parse_chain(core.settings.prompt, core.settings.prompt_timeouts)
-        self._talks: list[Talk] = []
-        self._by_client: dict[object, Talk] = {}
-        self._by_ask: dict[int, Talk] = {}
+        self._prompts: list[OpenPrompt] = []
+        self._by_client: dict[object, OpenPrompt] = {}
+        self._by_ask: dict[int, OpenPrompt] = {}
         self._known = CAREFUL
         self._name = ""
-        """The name under which `_known` was found."""
+        """The client name for which `_known` was looked up."""
         self._free_since = 0.0
-        """When the client last answered: nobody has read the next question before that."""
+        """When the client last answered: the next question cannot have been read before."""
 
     # ---- asking -------------------------------------------------------------------------------------
 
     def ask(self, held: Held, verdict: Verdict) -> Outcome | None:
-        """Ask about a held request, or let it wait for an identical question.
+        """Ask about a held request, or let it wait for the answer to an identical question.
 
-        Return the outcome if nobody is asked. Raises what building the question raises.
+        Return the outcome if nobody is asked. Raises whatever building the question raises.
         """
         client = self._client()
         chain = usable(self._chain, client)
@@ -74,13 +74,13 @@ class Asker:
         if isinstance(found, Refused):
             return found.outcome
         if isinstance(found, Joined):
-            held.talk = next(talk for talk in self._talks if talk.prompt is found.prompt)
+            held.pending = next(pending for pending in self._prompts if pending.prompt is found.prompt)
             return None
         prompt = Prompt(chain, question, client, nonce=self._core.secret(), human_ms=self._core.settings.human_ms)
         desk.opened(found.fingerprint, prompt)
-        held.talk = talk = Talk(prompt, held.session, held)
-        self._talks.append(talk)
-        self._perform(talk, prompt.start(self._core.now.mono))
+        held.pending = pending = OpenPrompt(prompt, held.session, held)
+        self._prompts.append(pending)
+        self._perform(pending, prompt.start(self._core.now.mono))
         return None
 
     def _client(self) -> Client:
@@ -102,29 +102,29 @@ class Asker:
             client_name=decider.client().get("name", ""),
         )
 
-    def _perform(self, talk: Talk, commands: tuple[PromptCommand, ...], *, tell: bool = True) -> None:
+    def _perform(self, pending: OpenPrompt, commands: tuple[PromptCommand, ...], *, tell: bool = True) -> None:
         for command in commands:
             if isinstance(command, ToClient):
-                self._to_client(talk, command)
+                self._to_client(pending, command)
             elif isinstance(command, ToStep):
-                talk.step, talk.ask = command.step, self._core.number()
-                self._by_ask[talk.ask] = talk
-                self._core.put(Ask(talk.ask, command.name, command.payload, command.deadline))
+                pending.step, pending.ask = command.step, self._core.number()
+                self._by_ask[pending.ask] = pending
+                self._core.put(Ask(pending.ask, command.name, command.payload, command.deadline))
             else:
-                self._stop(talk, tell=tell)
-        if talk.prompt.outcome is not None and talk in self._talks:
-            self._talks.remove(talk)
-            self._close(talk)
+                self._stop(pending, tell=tell)
+        if pending.prompt.outcome is not None and pending in self._prompts:
+            self._prompts.remove(pending)
+            self._close(pending)
 
-    def _to_client(self, talk: Talk, command: ToClient) -> None:
-        held, talk.step = talk.first, command.step
+    def _to_client(self, pending: OpenPrompt, command: ToClient) -> None:
+        held, pending.step = pending.first, command.step
         changed = held.door or not (command.untouched or same_options(held, command)) or bool(command.note)
         if not changed and self._free(held):
-            self._by_client[held.key], talk.asked = talk, held.ident
+            self._by_client[held.key], pending.asked = pending, held.ident
             self._core.send(Side.CLIENT, held.line + b"\n")
             return
         ident = self._core.own_id()
-        self._by_client["text", ident], talk.asked = talk, quoted(ident)
+        self._by_client["text", ident], pending.asked = pending, quoted(ident)
         if not changed:
             self._core.send(Side.CLIENT, messages.spliced_request(quoted(ident), PERMISSION, held.raw))
             return
@@ -135,9 +135,9 @@ class Asker:
         return key in self._by_client
 
     def _free(self, held: Held) -> bool:
-        """Say whether no answer to a request's id can be meant for another request of the agent."""
+        """Say whether an answer under the request's own id can only be meant for this request."""
         core, key = self._core, held.key
-        if len(held.ident) > LONGEST_ID:  # nobody would remember it
+        if len(held.ident) > LONGEST_ID:
             return False
         used = key in self._by_client or (Side.AGENT, key) in core.passing or (Side.CLIENT, key) in core.spent
         return not used and sum(held.key == key for held in core.held.values()) == 1
@@ -145,80 +145,80 @@ class Asker:
     # ---- answers ------------------------------------------------------------------------------------
 
     def client_answered(self, key: object, reply: acp.Envelope) -> bool:
-        """Take the client's answer to a question; False if it was not asked this."""
-        talk = self._by_client.pop(key, None)
-        if talk is None:
+        """Handle the client's answer to a question; False if no question has this id."""
+        pending = self._by_client.pop(key, None)
+        if pending is None:
             return False
-        talk.asked = None
+        pending.asked = None
         self._core.spend(Side.CLIENT, key)
         now = self._core.now.mono
         choice, why = selected(reply)
         if choice is not None:
-            commands = talk.prompt.chosen(talk.step, choice, now, self._free_since)
+            commands = pending.prompt.chosen(pending.step, choice, now, self._free_since)
         else:
-            talk.cancelled = why == CANCELLED
-            commands = talk.prompt.refused(talk.step, why, now)
+            pending.cancelled = why == CANCELLED
+            commands = pending.prompt.refused(pending.step, why, now)
         self._free_since = now
-        self._perform(talk, commands)
+        self._perform(pending, commands)
         return True
 
     def replied(self, ident: int, answer: Mapping[str, object] | None) -> None:
-        """Take the answer of another step."""
-        talk = self._by_ask.pop(ident, None)
-        if talk is not None:
-            talk.ask = None
-            self._perform(talk, talk.prompt.replied(talk.step, answer, self._core.now.mono))
+        """Handle the answer of another step."""
+        pending = self._by_ask.pop(ident, None)
+        if pending is not None:
+            pending.ask = None
+            self._perform(pending, pending.prompt.replied(pending.step, answer, self._core.now.mono))
 
     def failed(self, ident: int, why: str) -> None:
-        """An `Ask` failed: the next step is asked."""
-        talk = self._by_ask.pop(ident, None)
-        if talk is not None:
-            talk.ask = None
-            self._perform(talk, talk.prompt.failed(talk.step, why, self._core.now.mono))
+        """Handle a failed `Ask`: the next step is asked."""
+        pending = self._by_ask.pop(ident, None)
+        if pending is not None:
+            pending.ask = None
+            self._perform(pending, pending.prompt.failed(pending.step, why, self._core.now.mono))
 
     def tick(self) -> None:
-        """Let questions run out."""
-        for talk in list(self._talks):
-            self._perform(talk, talk.prompt.tick(self._core.now.mono))
+        """End questions whose time is up."""
+        for pending in list(self._prompts):
+            self._perform(pending, pending.prompt.tick(self._core.now.mono))
 
     @property
     def waiting(self) -> bool:
         """Whether a question is open."""
-        return bool(self._talks)
+        return bool(self._prompts)
 
     def deadline(self) -> float | None:
-        """Return when the next question runs out."""
-        return min((at for talk in self._talks if (at := talk.prompt.deadline) is not None), default=None)
+        """Return when the next question times out."""
+        return min((at for pending in self._prompts if (at := pending.prompt.deadline) is not None), default=None)
 
     def leave(self, held: Held, *, tell: bool) -> None:
-        """No longer wait; a question nobody waits for is withdrawn. `tell`: the client does not know yet."""
+        """Stop waiting; a question nobody waits for is withdrawn. `tell`: the client does not know yet."""
         prompt = held.session.desk.leave(held.number)
-        talk = next((talk for talk in self._talks if talk.prompt is prompt), None)
-        if talk is not None:
-            self._perform(talk, talk.prompt.withdraw("nobody waits for an answer any more"), tell=tell)
+        pending = next((pending for pending in self._prompts if pending.prompt is prompt), None)
+        if pending is not None:
+            self._perform(pending, pending.prompt.withdraw("nobody waits for an answer any more"), tell=tell)
 
-    def _stop(self, talk: Talk, *, tell: bool) -> None:
-        if talk.asked is not None:
-            key = acp.id_key(talk.asked)
+    def _stop(self, pending: OpenPrompt, *, tell: bool) -> None:
+        if pending.asked is not None:
+            key = acp.id_key(pending.asked)
             self._by_client.pop(key, None)
             self._core.spend(Side.CLIENT, key)
             if tell:
-                self._core.send(Side.CLIENT, messages.cancel_request(talk.asked))
-            talk.asked = None
-        if talk.ask is not None:
-            self._by_ask.pop(talk.ask, None)
-            self._core.put(Withdraw(talk.ask))
-            talk.ask = None
+                self._core.send(Side.CLIENT, messages.cancel_request(pending.asked))
+            pending.asked = None
+        if pending.ask is not None:
+            self._by_ask.pop(pending.ask, None)
+            self._core.put(Withdraw(pending.ask))
+            pending.ask = None
 
-    def remember(self, talk: Talk, outcome: Outcome, record: int) -> None:
+    def remember(self, pending: OpenPrompt, outcome: Outcome, record: int) -> None:
         """Keep the "always" of an outcome, once."""
         offer, settings, now = outcome.offer, self._core.settings, self._core.now
-        if offer is None or talk.remembered or (offer.scope == "session" and not settings.run):
+        if offer is None or pending.remembered or (offer.scope == "session" and not settings.run):
             return
-        talk.remembered = True
+        pending.remembered = True
         grant = offer.grant(
-            clock=Clock(now.wall),  # the rim adds the boot clock to what it keeps
-            session=talk.session.id,
+            clock=Clock(now.wall),  # whoever stores it adds the boot clock
+            session=pending.session.id,
             run=settings.run,
             by=outcome.by,
             client=self._core.decider.client().get("name", ""),
@@ -260,7 +260,7 @@ def same_options(held: Held, command: ToClient) -> bool:
 
 
 def enriched(held: Held, command: ToClient) -> dict[str, object]:
-    """Return the params of the request as the client gets it: options replaced, the title saying what they cover."""
+    """Return the params of the request for the client: options replaced, and in the title what they cover."""
     call = dict(shown(held))
     if command.note:
         title = call.get("title") or (held.verdict.request.title if held.verdict is not None else "")

@@ -1,10 +1,10 @@
 """One connection between a client and an agent: where every line is routed.
 
-1. What is not ours leaves with the bytes it came with, in order. A block is glanced at in C; only what may be ours is
-   looked at.
-2. A line that could be read in two ways, a batch, a request from the wrong side, a permission request or side door
-   without an id, an answer nobody asked for, a list longer than is looked at: never forwarded.
-3. An exception while a line is handled undoes what was put for it and refuses the line.
+1. Lines that do not concern policyd are forwarded byte for byte, in order. A block is scanned in C; only lines that may
+   concern policyd are parsed.
+2. Never forwarded: a line that could be parsed in two ways, a batch, a request from the wrong side, a permission
+   request or side-door call without an id, an answer to no open request, an overlong list.
+3. An exception while a line is handled drops the commands it caused and refuses the line.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from policyd.session.tripwire import Tripwire
 CALLS = frozenset(TELLING)
 WATCHED = CALLS | SWITCHES | {"?"}
 UNDERSTOOD = OPENINGS | CHANGES | CLOSINGS | {"initialize"}
-"""Requests of the client whose response is read too."""
+"""Requests of the client whose response is parsed too."""
 ORDERED = UNDERSTOOD | {"session/prompt"}
-"""Requests of the client that may have to wait, or are refused."""
+"""Requests of the client that may have to wait or be refused."""
 CANCEL_REQUEST = "$/cancel_request"
 NULL = ("null", None)
 ASKS = b'{"jsonrpc":"2.0","id":'
-"""How requests and responses mostly begin."""
+"""How most requests and responses begin."""
 MOST_LISTED = 1_000
-"""Options of a request, and directories, servers of a session: what comes back to each of them is bounded."""
+"""Entries in any of `LISTED`: the options of a request, the directories and servers of a session."""
 LISTED = ("options", "additionalDirectories", "mcpServers")
 LAST = "put policyd last: policyd proxy -- AGENT"
 
@@ -48,7 +48,7 @@ class Connection:
     """The enforcement between one client and one agent, with all their sessions."""
 
     def __init__(self, decider: Decider, settings: Settings, *, nonce: str) -> None:
-        """Start with nothing seen. `nonce` is fresh random text: no side can guess the ids policyd makes from it.
+        """Start fresh. `nonce` is random text: neither side can guess the ids policyd derives from it.
 
         Raises:
             ValueError: the prompt chain of the settings cannot be read, in words.
@@ -64,12 +64,12 @@ class Connection:
         )
         self._initialized = False
         self._nameless: set[Side] = set()
-        """Sides that used `null` as the id of a request: an error without an id could be meant as its answer."""
+        """Sides that used `null` as the id of a request: an error with that id may be its answer."""
 
     # ---- events -------------------------------------------------------------------------------------
 
     def handle(self, event: Event, now: Moment) -> list[Command]:
-        """Take one event, return what is to be done, in order. Never raises on what a side sent."""
+        """Handle one event and return the commands to perform, in order. Never raises, whatever a side sends."""
         self._core.now = now
         if isinstance(event, Frame):
             self._line(event.side, event.data)
@@ -88,7 +88,7 @@ class Connection:
         return self._core.taken()
 
     def feed(self, side: Side, block: bytes, now: Moment) -> list[Command]:
-        """Take a block of whole lines (`acp.Lines.feed`): as a `Frame` each, but what passes in a row is one `Send`."""
+        """Handle a block of whole lines (`acp.Lines.feed`) as one `Frame` each; forwarded runs are one `Send`."""
         self._core.now = now
         if block.startswith(ASKS) and block.find(b"\n") == len(block) - 1:  # a guess: no line of a stream
             self._line(side, block[:-1])
@@ -99,7 +99,7 @@ class Connection:
             return self._core.taken()
         for data, plain in acp.runs(block, WATCHED) if side is Side.AGENT else ((block, True),):
             if plain and side is Side.AGENT and not self._modes.holding:
-                self._core.passes(Side.CLIENT, data[:-1])
+                self._core.forward(Side.CLIENT, data[:-1])
                 continue
             for line in data[:-1].split(b"\n") if plain else (data,):
                 self._line(side, line)
@@ -108,25 +108,25 @@ class Connection:
 
     def deadline(self) -> float | None:
         """Return the `Moment.mono` at which the next `Tick` is due, None if nothing waits."""
-        if not (self._permissions.waiting or self._modes.waiting):  # nearly always, and asked after every message
+        if not (self._permissions.waiting or self._modes.waiting):  # nearly always; called after every message
             return None
         due = [at for at in (self._permissions.deadline(), self._modes.deadline()) if at is not None]
         return min(due, default=None)
 
     def holds(self, ident: bytes) -> bool:
-        """Say whether a request of the agent with this id is held: it awaits a person, or details."""
+        """Say whether a request of the agent with this id is held: it waits for a person, or for details."""
         key = acp.id_key(ident)
         return any(held.key == key for held in self._core.held.values())
 
     @property
     def waiting(self) -> int:
-        """How many requests of the agent await a person, or details."""
+        """How many requests of the agent wait for a person, or for details."""
         return len(self._core.held)
 
     def adopt(self, side: Side, line: bytes, now: Moment) -> None:
-        """Take in a request that passed before this connection was there: its response may pass, and is read.
+        """Register a request that was forwarded before this connection existed, so that its response is handled.
 
-        It is not judged: it has happened.
+        It is not judged, as it has been forwarded already.
 
         Raises:
             NotJsonError, ProtocolError: it is no request.
@@ -138,17 +138,17 @@ class Connection:
             if side is Side.CLIENT and method in UNDERSTOOD:
                 self._follow(method, message, self._object(message))
                 return
-        except Exception as error:  # of what it opens nothing is known: no prompt passes there
-            self._core.note(f"a request of before could not be read: {type(error).__name__}")
+        except Exception as error:  # its session stays unknown, so no prompt passes there
+            self._core.note(f"an earlier request could not be read: {type(error).__name__}")
         self._core.track(side, message.key, Passing(method))
 
     def spend(self, ident: bytes) -> None:
-        """Take in that the client was asked under this id before this connection was there, and may still answer."""
+        """Register that the client was asked under this id before this connection existed, and may still answer."""
         self._core.spend(Side.CLIENT, acp.id_key(ident))
 
     @property
     def unwatched(self) -> tuple[str, ...]:
-        """The sessions that are not under policy where the agent does not ask."""
+        """The sessions whose agent may act without asking."""
         return tuple(session.id for session in self._core.sessions.values() if session.unwatched)
 
     def _closed(self, side: Side) -> None:
@@ -156,7 +156,7 @@ class Connection:
         self._permissions.abandon(f"the {side.value} is gone")
 
     def _released(self) -> None:
-        """Read the lines that waited for a session, as if they came now."""
+        """Handle the lines that waited for a session, as if they came now."""
         while self._modes.ready:
             for side, line in self._modes.ready.pop(0):
                 self._line(side, line)
@@ -172,7 +172,7 @@ class Connection:
             if line.strip():
                 self._core.note(f"dropped a line of the {side.value} that is no message: {_show(line)}")
             else:
-                self._core.passes(side.other, line)
+                self._core.forward(side.other, line)
         except acp.ProtocolError as error:
             self._core.rewind(mark)
             self._refused(side, line, str(error))
@@ -198,7 +198,7 @@ class Connection:
             self._client_request(message.method, message, line)
 
     def _refused(self, side: Side, line: bytes, why: str) -> None:
-        """Refuse a line: answer it if its id can be read, forget what it was about."""
+        """Refuse a line: answer it if its id can be read, and make the call it updates opaque."""
         self._core.note(f"refused a line of the {side.value}: {why}", loud=True)
         self._records.event("refused", side=side.value, reason=why)
         self._forget_call(line)
@@ -217,7 +217,7 @@ class Connection:
             self._core.send(side, messages.error(ident, messages.INVALID, f"Refused by policyd: {why}"))
 
     def _forget_call(self, line: bytes) -> None:
-        """A refused update makes its call opaque."""
+        """Make the call of a refused update opaque."""
         session_id, call_id = acp.update_call(line)
         if session_id and call_id:
             self._core.decider.refused(session_id, call_id)
@@ -226,7 +226,7 @@ class Connection:
         if message.params is None:
             raise acp.ProtocolError("no params")
         params = acp.strict_object(message.params, self._core.decider.names())
-        if len(message.params) > MOST_LISTED:  # shorter ones hold no such list
+        if len(message.params) > MOST_LISTED:  # shorter params cannot hold so long a list
             for name in LISTED:
                 found = params.get(name)
                 if isinstance(found, list) and len(found) > MOST_LISTED:
@@ -240,7 +240,7 @@ class Connection:
         self._core.decider.observe(side, whole)
 
     def _waits(self, side: Side, message: acp.Envelope, line: bytes) -> bool:
-        """Keep a line that belongs to a session whose first response is held."""
+        """Queue a line of a session whose first response is held; False if none is."""
         if not self._modes.holding or message.params is None:
             return False
         session = self._core.sessions.get(acp.session_of(message.params))
@@ -256,7 +256,7 @@ class Connection:
         if method != PERMISSION and (method not in DOORS or not self._core.settings.side_doors):
             if not self._waits(Side.AGENT, message, line):
                 self._core.track(Side.AGENT, message.key, Passing(method))
-                self._core.passes(Side.CLIENT, line)
+                self._core.forward(Side.CLIENT, line)
             return
         params = self._object(message)
         if self._waits(Side.AGENT, message, line):
@@ -277,16 +277,16 @@ class Connection:
             if method == acp.UPDATE and message.params is not None:
                 self._update(message, line)
             else:
-                self._core.passes(Side.CLIENT, line)
+                self._core.forward(Side.CLIENT, line)
 
     def _agent_cancels(self, message: acp.Envelope, line: bytes) -> None:
         key = _requested(self._object(message))
         if not (self._permissions.cancel_request(key) or self._modes.cancel_request(key)):
-            self._core.passes(Side.CLIENT, line)
+            self._core.forward(Side.CLIENT, line)
 
     def _update(self, message: acp.Envelope, line: bytes) -> None:
         if acp.update_kind(message.params or b"")[1] not in WATCHED:
-            self._core.passes(Side.CLIENT, line)
+            self._core.forward(Side.CLIENT, line)
             return
         params = self._object(message)
         update = params.get("update")
@@ -302,8 +302,8 @@ class Connection:
             self._modes.agent_switch(session, params, line)
             return
         if kind in SWITCHES:
-            session.told[kind] = (params, line)
-        self._core.passes(Side.CLIENT, line)
+            session.early_updates[kind] = (params, line)
+        self._core.forward(Side.CLIENT, line)
         if kind in CALLS and isinstance(update, dict):
             self._call(session, update)
 
@@ -338,7 +338,7 @@ class Connection:
             self._understood(method, message, line, ident)
         elif not self._waits(Side.CLIENT, message, line):
             self._core.track(Side.CLIENT, message.key, Passing(method))
-            self._core.passes(Side.AGENT, line)
+            self._core.forward(Side.AGENT, line)
 
     def _understood(self, method: str, message: acp.Envelope, line: bytes, ident: bytes) -> None:
         params = self._object(message)
@@ -349,10 +349,10 @@ class Connection:
         if method in OPENINGS and self._servers.refused(method, params, ident):
             return
         self._follow(method, message, params)
-        self._core.passes(Side.AGENT, line)
+        self._core.forward(Side.AGENT, line)
 
     def _follow(self, method: str, message: acp.Envelope, params: Mapping[str, object]) -> None:
-        """Observe a request of the client's that passes, and wait for its response."""
+        """Observe a request of the client that is forwarded, and expect its response."""
         self._initialized = self._initialized or method == "initialize"
         self._observe(Side.CLIENT, message, params)
         passing = Passing(method, text_of(params, "sessionId"), understood=True)
@@ -373,7 +373,7 @@ class Connection:
         if method == "session/cancel":
             params = self._object(message)
             self._observe(Side.CLIENT, message, params)
-            self._core.passes(Side.AGENT, line)
+            self._core.forward(Side.AGENT, line)
             session = self._core.sessions.get(text_of(params, "sessionId"))
             if session is not None:
                 self._modes.cancelled(session)
@@ -381,7 +381,7 @@ class Connection:
         elif method == CANCEL_REQUEST and self._modes.cancel_prompt(_requested(self._object(message))):
             return
         elif not self._waits(Side.CLIENT, message, line):
-            self._core.passes(Side.AGENT, line)
+            self._core.forward(Side.AGENT, line)
 
     # ---- responses ----------------------------------------------------------------------------------
 
@@ -398,13 +398,13 @@ class Connection:
         if passing is not None:
             self._passed(side, passing, message, line)
         elif key == NULL and message.error is not None and side.other not in self._nameless:
-            self._core.passes(side.other, line)
+            self._core.forward(side.other, line)
         elif (side, key) not in self._core.spent:
             self._core.note(f"dropped an answer of the {side.value} to a request that is not open")
 
     def _passed(self, side: Side, passing: Passing, message: acp.Envelope, line: bytes) -> None:
         if not passing.understood or side is Side.CLIENT:
-            self._core.passes(side.other, line)
+            self._core.forward(side.other, line)
             return
         self._initialized = self._initialized and (passing.method != "initialize" or message.error is None)
         self._responses.passed(passing, message, line)

@@ -1,8 +1,8 @@
-"""What every part of the enforcement shares: the outbox, the ids, the sessions, the requests under way.
+"""State shared by all parts of the enforcement: the outbox, the ids, the sessions, the pending requests.
 
-1. Commands leave in the order they were put. Lines that pass in a row to one side leave as one `Send`.
-2. policyd's own request ids hold a random word: neither side can have used one before it was sent, and a request that
-   comes with such an id is refused. Their answers are never forwarded.
+1. Commands leave in the order they were put. Consecutive lines forwarded to one side leave as one `Send`.
+2. policyd's own request ids contain a random word: neither side can have used one before it was sent, and a request
+   with such an id is refused. Answers to them are never forwarded.
 3. An answer is taken only from the side that was asked, once.
 """
 
@@ -25,7 +25,7 @@ from policyd.session.settings import Settings
 from policyd.session.state import Held, Session
 
 PASSING_KEPT, ALIKE_KEPT = 10_000, 100
-"""Requests that await their response, by their ids, and those of one id; who exceeds that has no use for answers."""
+"""Ids of requests that await their response, and requests under one id; the oldest beyond that are dropped."""
 SESSIONS_KEPT = 2_000
 NEVER = Moment(datetime.min.replace(tzinfo=UTC), 0.0)
 """Before the first event."""
@@ -34,13 +34,13 @@ Answered = Callable[[acp.Envelope], None]
 
 
 class Passing(Struct):
-    """A request that passed and awaits its response."""
+    """A forwarded request that awaits its response."""
 
     method: str
     session: str = ""
     """The session it opens or changes, where its params name one."""
     understood: bool = False
-    """Its response is read too."""
+    """Its response is parsed too."""
 
 
 class Core(Struct):
@@ -54,59 +54,59 @@ class Core(Struct):
     held: dict[int, Held] = field(default_factory=dict)
     """Requests of the agent that policyd has not answered, by number."""
     passing: OrderedDict[tuple[Side, object], list[Passing]] = field(default_factory=OrderedDict)
-    """Requests under way by the side that sent them and their id."""
+    """Forwarded requests by the side that sent them and their id."""
     own: dict[tuple[Side, str], Answered] = field(default_factory=dict)
-    """policyd's own requests by the side that was asked."""
+    """Handlers for the answers to policyd's own requests, by the side that was asked and id."""
     spent: OrderedDict[tuple[Side, object], None] = field(default_factory=OrderedDict)
-    """Questions and own requests that were answered, or whose answer is no longer wanted: another may still come."""
+    """Questions and own requests that are settled; an answer that still comes is dropped."""
     closed: set[Side] = field(default_factory=set)
     limits: Limits = field(default_factory=Limits)
-    """What may be asked in all sessions together."""
+    """Limits on prompts over all sessions."""
     _out: list[Command] = field(default_factory=list)
     _run: list[bytes] = field(default_factory=list)
     _run_side: Side = Side.CLIENT
     _count: int = 0
     _sessions_most: int = SESSIONS_KEPT
-    """Beyond so many sessions it is worth looking which can be forgotten."""
+    """Above this number of sessions, unused ones are dropped."""
     prefix: str = ""
-    """What policyd's own ids begin with; tells nothing of the nonce."""
+    """The prefix of policyd's own ids; it does not reveal the nonce."""
 
     def __post_init__(self) -> None:
-        """Derive what is seen on the wire from what never is."""
+        """Derive the visible prefix from the secret nonce."""
         self.prefix = f"policyd:{sha256(f'wire {self.nonce}'.encode()).hexdigest()[:16]}:"
         self.limits = self._limits()
 
     # ---- the outbox ---------------------------------------------------------------------------------
 
-    def passes(self, side: Side, line: bytes) -> None:
-        """Let a line through to `side` with the bytes it came with."""
+    def forward(self, side: Side, line: bytes) -> None:
+        """Forward a line to `side` byte for byte."""
         if self._run and self._run_side is not side:
             self._flush()
         self._run_side = side
         self._run.append(line)
 
     def send(self, side: Side, data: bytes, record: int | None = None) -> None:
-        """Send whole lines of policyd's own, or a line that passes only if `record` was written."""
+        """Send whole lines of policyd's own, or a line that is forwarded only if `record` was written."""
         self.put(Send(side, data, record))
 
     def put(self, command: Command) -> None:
-        """Put a command behind all before it."""
+        """Append a command to the outbox."""
         if self._run:
             self._flush()
         self._out.append(command)
 
     def note(self, text: str, *, loud: bool = False) -> None:
-        """Put one line for stderr."""
+        """Append a line for stderr."""
         self.put(Note(safe(text), loud))
 
     def record(self, row: Mapping[str, object]) -> int:
-        """Put a record; return its key."""
+        """Append an audit record; return its key."""
         key = self.number()
         self.put(Record(key, row))
         return key
 
     def taken(self) -> list[Command]:
-        """Return and forget what was put; nothing goes to a closed side."""
+        """Empty the outbox and return its commands, without those for a closed side."""
         self._flush()
         out, self._out = self._out, []
         if not self.closed:
@@ -114,11 +114,11 @@ class Core(Struct):
         return [one for one in out if not (isinstance(one, Send) and one.side in self.closed)]
 
     def mark(self) -> Mark:
-        """Return a point to which `rewind` can take the outbox back."""
+        """Return the state of the outbox, for `rewind`."""
         return len(self._out), self._run, len(self._run), self._run_side
 
     def rewind(self, mark: Mark) -> None:
-        """Forget what was put since `mark`. A run that was flushed since is still the list it was."""
+        """Drop what was put since `mark`; a run that was flushed since is put back."""
         count, self._run, lines, self._run_side = mark
         del self._out[count:]
         del self._run[lines:]
@@ -132,7 +132,7 @@ class Core(Struct):
     # ---- ids ----------------------------------------------------------------------------------------
 
     def number(self) -> int:
-        """Return a fresh number: for records, asks and held requests alike."""
+        """Return a fresh number, for records, asks and held requests alike."""
         self._count += 1
         return self._count
 
@@ -141,11 +141,11 @@ class Core(Struct):
         return f"{self.prefix}{self.number()}"
 
     def secret(self) -> str:
-        """Return fresh text that nobody can guess from anything that was ever sent."""
+        """Return fresh text that nobody can guess from anything ever sent."""
         return sha256(f"secret {self.nonce} {self.number()}".encode()).hexdigest()
 
     def ours(self, key: object) -> bool:
-        """Say whether an id is one policyd makes."""
+        """Say whether an id is one of policyd's own."""
         return isinstance(key, tuple) and isinstance(key[1], str) and key[1].startswith(self.prefix)
 
     def ask_side(self, side: Side, method: str, params: Mapping[str, object], answered: Answered) -> str:
@@ -156,20 +156,20 @@ class Core(Struct):
         return ident
 
     def forget(self, side: Side, ident: str) -> None:
-        """No longer want the answer to an own request."""
+        """Drop an own request: its answer is no longer wanted."""
         if self.own.pop((side, ident), None) is not None:
             self.spend(side, ("text", ident))
 
     def spend(self, side: Side, key: object) -> None:
-        """Remember that an answer from `side` to this id comes too late."""
+        """Drop later answers from `side` to this id."""
         self.spent[side, key] = None
         while len(self.spent) > PASSING_KEPT:
             self.spent.popitem(last=False)
 
-    # ---- requests that pass -------------------------------------------------------------------------
+    # ---- forwarded requests -------------------------------------------------------------------------
 
     def track(self, side: Side, key: object, passing: Passing) -> None:
-        """Remember a request that `side` sent and that has passed."""
+        """Remember a forwarded request of `side`."""
         waiting = self.passing.setdefault((side, key), [])
         waiting.append(passing)
         del waiting[:-ALIKE_KEPT]
@@ -177,7 +177,7 @@ class Core(Struct):
             self.passing.popitem(last=False)
 
     def answered(self, side: Side, key: object) -> Passing | None:
-        """Return the request of the other side that a response from `side` answers, None if there is none."""
+        """Take out the request that a response from `side` answers, None if there is none."""
         waiting = self.passing.get((side.other, key))
         if not waiting:
             return None
@@ -198,7 +198,7 @@ class Core(Struct):
         return found
 
     def _forget_sessions(self) -> None:
-        """Forget sessions that were named but never opened, the oldest first."""
+        """Drop sessions that were named but never opened, the oldest first."""
         asking = {held.session.id for held in self.held.values()}
         idle = [
             one.id
@@ -214,11 +214,11 @@ class Core(Struct):
 
 
 def quoted(ident: str) -> bytes:
-    """Return an own id as it stands on the wire."""
+    """Return an own id as JSON."""
     return json.dumps(ident).encode()
 
 
 def text_of(params: Mapping[str, object], name: str) -> str:
-    """Return a text field, `""` if it is missing or none."""
+    """Return a text field, `""` if it is missing or not text."""
     value = params.get(name)
     return value if isinstance(value, str) else ""

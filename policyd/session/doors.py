@@ -1,10 +1,10 @@
 """Side doors: what an agent does through its client without a permission request.
 
 1. The same rules judge them. A denial is a JSON-RPC error with the reason, written for the model.
-2. A permission already given settles an ask once: for the same path and text, or the same commands in the same order
-   with the same input, environment and directory, and no file or URL beside what was allowed. Several commands are the
-   same only as the same text (`a && b` is not `a || b`). It is used up by it, and ends with the turn. Of a command or
-   a move it settles no text that is written to a file.
+2. A permission already given settles one ask: for the same path and text, or for the same commands in the same order
+   with the same input, environment and directory, and no further file or URL. Several commands must also be the same
+   text (`a && b` is not `a || b`). It is then used up; at the latest it ends with the turn. The permission for a
+   command or a move never settles the text written to a file.
 3. A read inside the workspace that no strict rule matches passes (`fs_read`): agents read before they ask to edit.
 """
 
@@ -28,7 +28,7 @@ OPTIONS = (Option("policyd-allow", "Allow once", "allow_once"), Option("policyd-
 
 
 def passes_unasked(verdict: Verdict, settings: Settings) -> bool:
-    """Say whether this is an ask about a read inside the workspace, and nothing but a default asks."""
+    """Say whether this is a read inside the workspace about which only a default asks."""
     if verdict.request.side_door != READ or settings.fs_read != "allow" or verdict.decision.effect is not Effect.ASK:
         return False
     judged = verdict.decision.actions
@@ -46,13 +46,13 @@ def _free(judged: Judged) -> bool:
 
 
 def give(session: Session, verdict: Verdict, call_id: str, params: Mapping[str, object]) -> None:
-    """Keep what a permission allows, for one use each."""
+    """Store what a permission allows, for one use each."""
     shown = {**session.diffs.get(call_id, {}), **diff_digests(params.get("toolCall"))}
     actions = [one for one in verdict.request.actions if one.role is not Role.MENTION]
     if any(action.opaque for action in actions):
         return
     for action in actions:
-        if action.role is Role.PRIMARY:  # what a command does to its files is no text of them
+        if action.role is Role.PRIMARY:  # a command's operands show no text
             session.permits += _path_permits(action, shown)
     commands = [action for action in actions if action.command is not None]
     if commands:
@@ -67,14 +67,14 @@ def _path_permits(action: Action, shown: Mapping[str, str]) -> list[Permit]:
     if path is None:
         return []
     forms = frozenset(path.forms)
-    unknown = "" if shown else None  # other files' texts were shown: of this one none is allowed
+    unknown = "" if shown else None  # texts of other files were shown, so no text is allowed for this one
     digest = next((text for name, text in shown.items() if name in forms or name == path.text), unknown)
     found = [Permit("write", forms, digest)] if "edit" in action.kinds or digest else []
     return found + ([Permit("read", forms)] if action.kinds & {"read", "search", "edit"} else [])
 
 
 def settle(session: Session, verdict: Verdict, params: Mapping[str, object]) -> tuple[bool, bool]:
-    """Use up a permission that settles this ask; return whether one did, and whether one failed by its text only."""
+    """Use up a permission that settles this ask; return whether one did, and whether one differs in its text only."""
     wanted = _wanted(verdict, params)
     changed = False
     for at, permit in enumerate(session.permits):
@@ -113,7 +113,7 @@ def _wanted_command(actions: list[Action], params: Mapping[str, object]) -> Perm
 
 
 def _fits(permit: Permit, wanted: Permit | None) -> tuple[bool, bool]:
-    """Say whether a permit is for the wanted thing, and whether for the same text."""
+    """Say whether a permit is for the same thing, and whether for the same text."""
     if wanted is None or permit.kind != wanted.kind:
         return False, False
     if wanted.kind == "command":
@@ -125,7 +125,7 @@ def _fits(permit: Permit, wanted: Permit | None) -> tuple[bool, bool]:
 
 
 def _commands(actions: list[Action]) -> tuple[object, ...]:
-    """Return the commands in a form that compares, without readings that only strict rules see."""
+    """Return the commands in comparable form, without interpretations that only strict rules see."""
     return tuple(_command(one.command) for one in actions if one.command is not None and not _strict_only(one))
 
 
@@ -134,18 +134,18 @@ def _strict_only(action: Action) -> bool:
 
 
 def _uses(actions: list[Action]) -> frozenset[object]:
-    """Return what commands read, write and fetch besides, in a form that compares."""
+    """Return the files and URLs of the actions in comparable form."""
     paths = {(one.kinds, one.path.forms) for one in actions if one.path is not None}
     return frozenset({*paths, *((one.kinds, one.url.text) for one in actions if one.url is not None)})
 
 
 def _titles(title: str) -> tuple[str, ...]:
-    """Return what a title that is a command, or `Shell: COMMAND`, states."""
+    """Return the command a title may state, as `COMMAND` or as `Shell: COMMAND`."""
     return title.strip("`"), title.partition(": ")[2]
 
 
 def _texts(call: object) -> Iterator[str]:
-    """Yield the texts a tool call states its command in: the values of `rawInput`, a shell's argument among them."""
+    """Yield the texts in which a tool call may state its command: the values of `rawInput` and of lists in it."""
     raw = call.get("rawInput") if isinstance(call, Mapping) else None
     for value in raw.values() if isinstance(raw, Mapping) else ():
         yield from (text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str))
@@ -177,7 +177,7 @@ def diff_digests(call: object) -> dict[str, str]:
 
 
 def text_digest(text: str) -> str:
-    """Return the digest of a file's text; a newline at its end more or less is the same text (agents drop it)."""
+    """Return the digest of a file's text, without the newlines at its end (agents drop them)."""
     return sha256(text.rstrip("\n").encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -1,11 +1,11 @@
-"""What goes into an enforcement session and what comes out of it.
+"""The events that go into a `Connection` and the commands that come out of it.
 
-The rim (`service`, `proxy`, `daemon`) turns the world into events, calls `Connection.handle`, and performs the
-commands it gets back **in order**. Rules for the rim:
+The caller (`service`, `proxy`, `daemon`) turns input into events, calls `Connection.handle`, and performs the
+commands it returns **in order**. Rules for the caller:
 
-1. A `Send` whose `record` names the `key` of a `Record` that failed is not sent; the rim feeds back
-   `Failed(record, why)` and the session answers with a rejection instead. A `Record` whose failure is noticed later
-   (fsync) counts as failed until it is known to be written.
+1. A `Send` whose `record` names the `key` of a `Record` that failed is not sent; the caller feeds back
+   `Failed(record, why)` and the session answers with a rejection instead. A `Record` that can fail later (fsync)
+   counts as failed until it is known to be written.
 2. An `Ask` whose step cannot be started, dies, or is not answered by its deadline is `Failed(ask, why)`: never a yes.
 3. `Frame.data` is one line without its newline (a CR before it is kept); `Send.data` is one or several whole lines
    with their newlines, written as they are.
@@ -37,9 +37,9 @@ class Moment(Struct, frozen=True, gc=False):
     """The time, as an argument."""
 
     wall: datetime
-    """Aware, UTC: for records, `until` and grants."""
+    """Aware, UTC; for records, `until` and grants."""
     mono: float
-    """Seconds of a clock that never jumps: for deadlines."""
+    """Seconds of a monotonic clock; for deadlines."""
 
 
 # ---- events: what happened ----------------------------------------------------------------------------
@@ -78,11 +78,11 @@ class Reloaded(Struct, frozen=True):
     """The policy or the grants changed: open questions are judged again, a deny wins at once."""
 
     announce: str = ""
-    """What every open session is told of it; empty: nothing. A policy that may allow more is told."""
+    """Shown in every open session, if not empty: a policy that may allow more is announced."""
 
 
 class Closed(Struct, frozen=True):
-    """A side is gone: prompts are withdrawn, open requests answered without an allow, nothing is remembered."""
+    """A side is gone: prompts are withdrawn, open requests rejected, nothing is remembered."""
 
     side: Side
 
@@ -104,14 +104,14 @@ class Send(Struct, frozen=True, gc=False):
 
 
 class Record(Struct, frozen=True, gc=False):
-    """Append one audit record. Sequence and chain are added by the rim (`audit.line`)."""
+    """Append one audit record. The caller adds sequence number and hash chain (`audit.line`)."""
 
     key: int
     record: Mapping[str, object]
 
 
 class Remember(Struct, frozen=True):
-    """Keep answers of a person; `grants` are `policyd.grants.Grant`. Comes after the record of the answer."""
+    """Store answers of a person; `grants` are `policyd.grants.Grant`. Comes after the record of the answer."""
 
     grants: tuple[object, ...]
     record: int | None = None

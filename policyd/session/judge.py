@@ -1,10 +1,10 @@
-"""The decider of a real connection: an `Authorizer`, and what its agent's profile says of modes.
+"""The decider of a real connection: an `Authorizer`, and the modes as the agent's profile describes them.
 
-1. A mode the profile does not know is unsafe; for an agent nobody described, a mode or option is unsafe if its name
+1. A mode the profile does not list is unsafe; for an agent without a profile, a mode or option is unsafe if its name
    means "no asking" in any spelling.
-2. Asking is set through the door the profile names; an agent nobody described is put into a mode that is called so.
-   Where the mode an agent states is no evidence (`stated = false`), the one it states is set too if it asks.
-3. Nothing is caught here: what fails, fails to the enforcement, which refuses.
+2. An asking mode is set by the method the profile names; an agent without a profile is put into a mode whose name
+   means asking. If the mode an agent states is no evidence (`stated = false`), it is set again even if it asks.
+3. No exception is caught here: it reaches the enforcement, which refuses.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ ON = frozenset({"true", "on", "yes", "all", "always", "enabled", "1"})
 
 
 class Judge:
-    """Decides with what an `Authorizer` has observed."""
+    """Decides by an `Authorizer` and what it has observed."""
 
     def __init__(self, authorizer: Authorizer, person: Callable[[], bool] = lambda: True) -> None:
-        """Use an authorizer that nothing else observes for; `person` as in `Decider`."""
+        """Use an authorizer that observes this connection alone; `person` as in `Decider`."""
         self.authorizer = authorizer
         self.person = person
 
@@ -78,7 +78,7 @@ class Judge:
         self.authorizer.conversation.refuse(session_id, call_id, "one of its updates was refused")
 
     def forgot(self, session_id: str, calls: Iterable[str]) -> None:
-        """Take in that not everything that was said of these calls is known."""
+        """Note that messages about these calls may be missing."""
         self.authorizer.conversation.forgot(session_id, calls, FORGOTTEN)
 
     def closed(self, session_id: str) -> None:
@@ -105,12 +105,12 @@ class Judge:
 
     def project(self, session_id: str) -> str:
         """Return the real path of the session's project, `""` if none is known."""
-        talk = self.authorizer.conversation
-        cwd = talk.workspace(session_id).cwd
-        if not cwd or talk.machine.fs is None:
+        conversation = self.authorizer.conversation
+        cwd = conversation.workspace(session_id).cwd
+        if not cwd or conversation.machine.fs is None:
             return cwd or ""
         try:
-            return talk.machine.fs.resolve(cwd)
+            return conversation.machine.fs.resolve(cwd)
         except OSError:
             return cwd
 
@@ -143,8 +143,8 @@ class Judge:
 
     def unasked(self, session_id: str, update: Message, now: Moment) -> Verdict | None:
         """Decide a call that this update reports as completed, if no request named or covered it."""
-        talk, ident = self.authorizer.conversation, update.get("toolCallId")
-        session = talk.sessions.get(session_id)
+        conversation, ident = self.authorizer.conversation, update.get("toolCallId")
+        session = conversation.sessions.get(session_id)
         if session is None or not isinstance(ident, str) or not self._profile.data.statuses:
             return None
         call = session.calls.get(ident)
@@ -159,14 +159,14 @@ class Judge:
 
     def servers(self, method: str, params: Message, now: Moment) -> Verdict:
         """Decide the MCP servers that a request to open a session starts, as if it were open."""
-        talk = self.authorizer.conversation
-        talk.open(UNOPENED, params)
+        conversation = self.authorizer.conversation
+        conversation.open(UNOPENED, params)
         try:
             policy, _ = self.authorizer.in_force(UNOPENED)
-            request = Request(UNOPENED, "", method, (), started(method, params, talk.around(UNOPENED)))
+            request = Request(UNOPENED, "", method, (), started(method, params, conversation.around(UNOPENED)))
             found = self._verdict(request, now)
         finally:
-            talk.forget(UNOPENED)
+            conversation.forget(UNOPENED)
         named = {rule.ref for rule in policy.rules if rule.resource in NAMING}
         request = replace(request, session_id=str(params.get("sessionId", "")))
         return as_asked_by_client(replace(found, request=request), named)
@@ -336,7 +336,7 @@ def listed(value: object) -> list[Mapping[str, object]]:
 
 
 def letters(name: str) -> str:
-    """Return a name without case and everything that is no letter."""
+    """Return the letters of a name, case folded."""
     return "".join(char for char in name.casefold() if char.isalpha())
 
 
@@ -346,6 +346,6 @@ def means_no_asking(name: str) -> bool:
 
 
 def holds_no_asking(name: str) -> bool:
-    """Say whether a name holds words that mean so; `auto` alone may be said of anything (a theme, a model)."""
+    """Say whether a name contains words that mean so; `auto` alone may describe anything (a theme, a model)."""
     plain = letters(name)
     return any(word in plain for word in NO_ASKING)

@@ -3,13 +3,13 @@
 1. The response that opens a session is held until the agent has confirmed every step of the asking mode; lines of
    that session wait behind it, in order, and no prompt passes before. At most `hold_s`.
 2. That one response is rewritten: `currentModeId`, and the `currentValue` of the options that were set.
-3. If the agent refuses, or does not answer, or has no such mode: the response leaves as it came and the session is
-   unwatched: loudly; under `strict` it gets no prompt.
-4. A change of the client's to something unsafe is refused with an error, unless a rule allows it by name.
-5. A switch of the agent's own is undone before the next prompt; the client is not told of it unless undoing failed.
-   Whatever tells of one counts: an update, or the agent's answer to a change of the client's.
-6. Where the mode an agent states is no evidence of the one it is in, asking is set at every opening.
-7. A step counts as confirmed if the agent accepts it; where its answer lists options, by what the list says.
+3. If the agent refuses, does not answer, or has no such mode, the response is forwarded unchanged and the session is
+   *unwatched*: this is noted loudly, and under `strict` the session gets no prompt.
+4. A change by the client to something unsafe is refused with an error, unless a rule allows it by name.
+5. A switch by the agent is undone before the next prompt; the client does not see it unless undoing fails. It may show
+   in an update or in the agent's answer to a change by the client.
+6. If the mode an agent states is no evidence of its real mode, asking is set at every opening.
+7. A step counts as confirmed if the agent accepts it, unless the answer lists options that contradict it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from policyd.session.report import Report
 from policyd.session.state import PERMISSION, Hold, Session, SetBack
 
 JUDGED = DOORS | {PERMISSION}
-"""Requests of the agent that policyd answers, or passes on once they are judged."""
+"""Requests of the agent that policyd answers, or forwards once they are judged."""
 SWITCHES = frozenset({"current_mode_update", "config_option_update"})
 QUEUE_LINES = 10_000
 QUEUE_BYTES = 64 * 1024 * 1024
 PROMPTS_KEPT = 100
 SETBACKS = 8
-"""Switches of an agent's own that are undone in one session before it counts as unwatched."""
-TWINS = "two requests are open under one id"
+"""Switches by the agent that are undone in one session before it counts as unwatched."""
+DUPLICATE_ID = "two requests are open under one id"
 UNSEEN = "policyd has not seen this session open, so it cannot tell whether the agent asks"
 NO_ASKING = "policyd could not make this agent ask for permission ({why}); prompts are refused (strict)."
 
@@ -47,7 +47,7 @@ class Modes:
     """The asking mode of every session."""
 
     def __init__(self, core: Core, records: Records) -> None:
-        """Share `core`; what is `ready` to be read is taken by the connection."""
+        """Share `core`; the connection takes the lines that are `ready`."""
         self._core = core
         self._records = records
         self._report = Report(core)
@@ -55,18 +55,18 @@ class Modes:
         self._busy: dict[str, Session] = {}
         """Sessions with a task under way."""
         self.ready: list[list[tuple[Side, bytes]]] = []
-        """Lines that waited for a session: the connection reads them as if they came now."""
+        """Lines that waited for a session: the connection handles them as if they came now."""
 
     # ---- opening ------------------------------------------------------------------------------------
 
     def opened(self, session: Session, line: bytes, result: Mapping[str, object]) -> None:
-        """Take the response that opens a session: pass it on, or hold it until asking is in force."""
+        """Handle the response that opens a session: forward it, or hold it until an asking mode is in force."""
         mode = self._core.settings.agent_mode
-        told, session.told = [params for params, _ in session.told.values()], {}
+        early, session.early_updates = [params for params, _ in session.early_updates.values()], {}
         if session.hold is not None or session.setback is not None:
             self._failed(session, "the session was opened again before the agent confirmed its mode")
         session.unwatched, session.setbacks = "", 0
-        asking = Asking() if mode == "off" else self._starting(session, result, told)
+        asking = Asking() if mode == "off" else self._starting(session, result, early)
         if mode == "warn" and (asking.steps or asking.missing):
             self._core.note(f"session {session.id}: the agent may be in a mode that does not ask the client", loud=True)
             asking = Asking()
@@ -79,20 +79,20 @@ class Modes:
         session.hold = hold = Hold(line, asking, self._core.now.mono + self._core.settings.hold_s, result)
         self._next(session, hold)
 
-    def _starting(self, session: Session, result: Mapping[str, object], told: list[Mapping[str, object]]) -> Asking:
-        """Return what to set in a session that opens: by its response, and by what was told before it came."""
-        asking = self._asking(session, overlaid([*told], result))
-        if asking.steps or asking.missing or not any(self._unsafe(params) for params in told):
+    def _starting(self, session: Session, result: Mapping[str, object], early: list[Mapping[str, object]]) -> Asking:
+        """Return the steps for a session that opens, by its response and by earlier updates."""
+        asking = self._asking(session, overlaid([*early], result))
+        if asking.steps or asking.missing or not any(self._unsafe(params) for params in early):
             return asking
-        return self._asking(session, overlaid([result], *told))
+        return self._asking(session, overlaid([result], *early))
 
     def not_opened(self, session: Session) -> None:
-        """The agent refused to load or resume: the session is what it was."""
+        """Restore a session that the agent refused to load or resume."""
         if session.opening:
             return
         session.opened = session.was_open
-        told, session.told = session.told, {}
-        for params, line in told.values() if session.opened else ():
+        early, session.early_updates = session.early_updates, {}
+        for params, line in early.values() if session.opened else ():
             self.agent_switch(session, params, line, passed=True)
         self._let_prompts(session)
 
@@ -103,7 +103,7 @@ class Modes:
             return Asking(missing=f"{type(error).__name__}: {error}")
 
     def _next(self, session: Session, task: Hold | SetBack) -> None:
-        """Send the next step of a hold or of a switch that is undone, or finish it."""
+        """Send the next step of a hold or of a switch being undone, or finish it."""
         self._busy[session.id] = session
         if task.step == len(task.asking.steps):
             del self._busy[session.id]
@@ -128,7 +128,7 @@ class Modes:
         self._next(session, task)
 
     def _observe(self, side: Side, message: Mapping[str, object]) -> None:
-        """Let the decider see policyd's own settings as if the client had made them."""
+        """Let the decider observe policyd's own changes as if the client had made them."""
         try:
             self._core.decider.observe(side, message)
         except Exception as error:
@@ -143,7 +143,7 @@ class Modes:
         return isinstance(fields, dict) and self._unsafe({"update": listing(fields)})
 
     def _unsafe(self, params: Mapping[str, object]) -> bool:
-        """Say whether an update tells of something that no rule allows by name."""
+        """Say whether an update reports a mode or option that no rule allows by name."""
         verdict = self._judge(acp.UPDATE, params)
         return verdict is not None and (isinstance(verdict, str) or not named(verdict))
 
@@ -164,7 +164,7 @@ class Modes:
             self._let_prompts(session)
 
     def _stale(self, session: Session, hold: Hold, at: int) -> bool:
-        """Say whether a line that waited tells of a switch which the steps confirmed after it came have undone."""
+        """Say whether a queued line reports a switch that steps confirmed after it have undone."""
         side, line = hold.queue[at]
         message = acp.envelope(line) if side is Side.AGENT and line else acp.Envelope()
         if message.method != acp.UPDATE or message.params is None:
@@ -175,7 +175,7 @@ class Modes:
         return self._judge(acp.UPDATE, params) is not None and self._covered(session, params, hold.asking, done)
 
     def _covered(self, session: Session, params: Mapping[str, object], asking: Asking, done: int) -> bool:
-        """Say whether the steps behind the first `done` undo the switch that an update tells of."""
+        """Say whether the steps after the first `done` undo the switch that an update reports."""
         needed = self._asking(session, switched(params))
         return not needed.missing and bool(needed.steps) and all(one in asking.steps[done:] for one in needed.steps)
 
@@ -199,11 +199,11 @@ class Modes:
             self._core.forget(Side.AGENT, setback.own)
             for line in (setback.line, *(line for _, line in setback.later)):
                 if line is not None:
-                    self._core.passes(Side.CLIENT, line)
+                    self._core.forward(Side.CLIENT, line)
             self._let_prompts(session)
 
     def _release(self, session: Session, line: bytes, queue: list[tuple[Side, bytes]] | None = None) -> None:
-        self._core.passes(Side.CLIENT, line)
+        self._core.forward(Side.CLIENT, line)
         session.opened, session.was_open = not session.opening, True
         for report in session.reports:
             self._core.send(Side.CLIENT, report)
@@ -222,13 +222,13 @@ class Modes:
     # ---- what waits ---------------------------------------------------------------------------------
 
     def queued(self, session: Session, side: Side, message: acp.Envelope, line: bytes) -> bool:
-        """Keep a line of a session whose response is held, or answer it; False if nothing is held."""
+        """Queue a line of a session whose response is held, or reject it; False if nothing is held."""
         hold = session.hold
         if hold is None:
             return False
         if side is Side.AGENT and message.id is not None and message.method in JUDGED:
-            if self._takes_back(session, hold, message.key, TWINS):
-                self._reject(session, line, TWINS)
+            if self._reject_queued(session, hold, message.key, DUPLICATE_ID):
+                self._reject(session, line, DUPLICATE_ID)
                 return True
             hold.asked[message.key] = len(hold.queue)
         hold.queue.append((side, line))
@@ -243,7 +243,7 @@ class Modes:
         return self._holds > 0
 
     def prompt(self, session: Session, line: bytes, ident: bytes) -> bool:
-        """Let a prompt pass, keep it, or refuse it; True if it passed."""
+        """Forward a prompt, queue it, or refuse it; True if it was forwarded."""
         if session.hold is not None or session.setback is not None or session.opening:
             if len(session.prompts) >= PROMPTS_KEPT:
                 raise acp.ProtocolError("too many prompts wait for the agent's mode")
@@ -255,27 +255,27 @@ class Modes:
             self._core.send(Side.CLIENT, acp.messages.error(ident, acp.messages.REFUSED, text))
         else:
             session.permits.clear()
-            self._core.passes(Side.AGENT, line)
+            self._core.forward(Side.AGENT, line)
             return True
         return False
 
     def cancelled(self, session: Session) -> None:
-        """The turn is cancelled: prompts that still wait end at once, and what the agent asks behind a response."""
+        """Handle a cancelled turn: queued prompts end at once, and queued requests of the agent are rejected."""
         waiting, session.prompts = session.prompts, []
         for line in waiting:
             ident = acp.envelope(line).id or b"null"
             self._core.send(Side.CLIENT, acp.messages.result(ident, {"stopReason": "cancelled"}))
         if (hold := session.hold) is not None:
             for key in list(hold.asked):
-                self._takes_back(session, hold, key, "the turn was cancelled")
+                self._reject_queued(session, hold, key, "the turn was cancelled")
 
     def cancel_request(self, key: object) -> bool:
-        """The agent no longer wants an answer; True if such a request waited."""
+        """Handle a request that the agent withdraws; True if it was queued."""
         holds = [(session, session.hold) for session in self._busy.values() if session.hold is not None]
-        return any(self._takes_back(session, hold, key, "the agent withdrew the request") for session, hold in holds)
+        return any(self._reject_queued(session, hold, key, "the agent withdrew the request") for session, hold in holds)
 
-    def _takes_back(self, session: Session, hold: Hold, key: object, why: str) -> bool:
-        """Reject a request of the agent that waits; False if none waits under this id."""
+    def _reject_queued(self, session: Session, hold: Hold, key: object, why: str) -> bool:
+        """Reject a queued request of the agent; False if none has this id."""
         at = hold.asked.pop(key, None)
         if at is not None:
             self._reject(session, hold.queue[at][1], why)
@@ -292,7 +292,7 @@ class Modes:
         self._core.send(Side.AGENT, answer)
 
     def cancel_prompt(self, key: object) -> bool:
-        """The client withdraws a request; True if it was a prompt that still waited."""
+        """Handle a request that the client withdraws; True if it was a queued prompt."""
         for session in self._core.sessions.values():
             for line in session.prompts:
                 message = acp.envelope(line)
@@ -323,7 +323,7 @@ class Modes:
         return bool(self._busy)
 
     def deadline(self) -> float | None:
-        """Return when the next task is given up."""
+        """Return when the next task times out."""
         tasks = [session.hold or session.setback for session in self._busy.values()]
         return min((task.deadline for task in tasks if task is not None), default=None)
 
@@ -366,16 +366,16 @@ class Modes:
     def agent_switch(
         self, session: Session, params: Mapping[str, object], line: bytes, *, passed: bool = False
     ) -> None:
-        """Judge a switch the agent tells of; pass the update on (unless it has passed), or undo the switch."""
+        """Judge a switch the agent reports; forward the update (unless it has `passed`), or undo the switch."""
         verdict = None if session.unwatched else self._judge(acp.UPDATE, params)
         if verdict is None or not self._refusal(acp.UPDATE, verdict):
             if not passed:
-                self._core.passes(Side.CLIENT, line)
+                self._core.forward(Side.CLIENT, line)
             return
         self._undo(session, params, None if passed else line)
 
     def _undo(self, session: Session, params: Mapping[str, object], line: bytes | None) -> None:
-        """Set an agent back, or behind the switch that is being undone."""
+        """Undo a switch of the agent, now or after the one being undone."""
         running = session.setback
         if running is not None and self._covered(session, params, running.asking, running.step):
             return
@@ -384,7 +384,7 @@ class Modes:
         if session.setbacks > SETBACKS or asking.missing or not asking.steps:
             self._unwatched(session, asking.missing or "the agent keeps leaving its asking mode")
             if line is not None:
-                self._core.passes(Side.CLIENT, line)
+                self._core.forward(Side.CLIENT, line)
             return
         if running is not None:
             running.later.append((params, line))

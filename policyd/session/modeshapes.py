@@ -31,14 +31,14 @@ def switched(params: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def listing(fields: Mapping[str, object]) -> dict[str, object]:
-    """Return what the answer to a change says of options, in the shape of an update."""
+    """Return the options in the answer to a change, in the shape of an update."""
     return {"sessionUpdate": "config_option_update", "configOptions": fields.get("configOptions")}
 
 
 def overlaid(before: list[Mapping[str, object]], *after: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the result of an opening in which what came later counts; updates in their own shape may be among them.
+    """Merge results of openings, and updates, in order: later values replace earlier ones.
 
-    A mode keeps the list of modes that was offered.
+    The list of modes that was offered is kept.
     """
     found: dict[str, object] = {}
     for one in (*before, *after):
@@ -51,7 +51,7 @@ def overlaid(before: list[Mapping[str, object]], *after: Mapping[str, object]) -
 
 
 def patched(line: bytes, result: Mapping[str, object], asking: Asking) -> bytes:
-    """Return the response with the mode and options that are in force; every other value as it was."""
+    """Return the response with the mode and options that are in force, and otherwise unchanged values."""
     ident = acp.envelope(line).id or b"null"
     body = dict(result)
     modes, options = body.get("modes"), body.get("configOptions")

@@ -1,13 +1,13 @@
 """Requests policyd answers for the client: judged, asked about if need be, answered exactly once.
 
-1. A request is held from its arrival to its answer and is in `held` exactly that long. Every way out goes through
-   `_settle`; what goes wrong on the way, whatever it is, is a rejection.
-2. The record of an allow is put before the allow, and the allow names it: without the record it does not leave.
-3. Whatever a person or a step answers is judged again: under the policy of that moment, by all that was told meanwhile
-   and by where links lead then. What an update shows while a question is open is judged too; a denial wins.
+1. A request is in `held` exactly from its arrival to its answer. Every decision goes through `_settle`; anything that
+   goes wrong on the way is a rejection.
+2. The record of an allow is put before the allow, and the allow names it: it is not sent unless the record is written.
+3. After a person or a step has allowed a request, it is judged again: under the current policy, by all updates since,
+   and by where links lead now. Updates that come while a question is open are judged too; a denial wins.
 4. An answer that comes late, twice, from the wrong side, or names an option that was not offered, allows nothing.
-5. Of two requests that are open under one id both are rejected: either answer could be taken for the other's. So are
-   two that wait for the same session's mode.
+5. Two requests open under one id are both rejected: either answer could be taken for the other's. So are two that
+   wait for the same session's mode.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from policyd.session import doors
 from policyd.session.asking import Asker
 from policyd.session.core import Core, Passing
 from policyd.session.events import Side
-from policyd.session.modes import TWINS
+from policyd.session.modes import DUPLICATE_ID
 from policyd.session.ports import Verdict
 from policyd.session.records import Records
 from policyd.session.report import Report
-from policyd.session.state import Held, Session, Talk
+from policyd.session.state import Held, OpenPrompt, Session
 from policyd.session.tripwire import Tripwire
 
 RECORDED_KEPT = 10_000
@@ -39,22 +39,22 @@ HELD_MOST = 2_000
 
 
 class Permissions:
-    """The requests of the agent that are under way."""
+    """The agent's requests that policyd has to answer."""
 
     def __init__(self, core: Core, records: Records, tripwire: Tripwire) -> None:
-        """Share `core`; `tripwire` is told what was allowed."""
+        """Share `core`; `tripwire` is notified of what was allowed."""
         self._tripwire = tripwire
         self._core = core
         self._records = records
         self._report = Report(core)
         self._asker = Asker(core, self.close)
         self._recorded: OrderedDict[int, tuple[Held, str | None]] = OrderedDict()
-        """Allows by the key of their record, until it is certain that the record was written, and what rejects them."""
+        """Key of an allow's record -> the request, and the option to reject it with if the record cannot be written."""
 
     # ---- arrival ------------------------------------------------------------------------------------
 
     def arrive(self, session: Session, message: acp.Envelope, line: bytes, params: Mapping[str, object]) -> None:
-        """Take a request: judge it now, or when its details have come."""
+        """Handle a request: judge it now, or when its details have come."""
         ident, raw = message.id or b"null", message.params or b"{}"
         held = Held(
             self._core.number(),
@@ -71,23 +71,23 @@ class Permissions:
         if self._core.closed or len(self._core.held) > HELD_MOST:
             self._cancel(held, "a side is gone" if self._core.closed else "too many requests are open", by="policyd")
             return
-        if len(twins := self._under(held.key)) > 1:
-            for one in twins:  # whichever answer it takes for whichever request, none allows
-                self._cancel(one, TWINS, by="policyd", tell=True)
+        if len(duplicates := self._under(held.key)) > 1:
+            for one in duplicates:  # whichever answer it takes for whichever request, none allows
+                self._cancel(one, DUPLICATE_ID, by="policyd", tell=True)
             return
         held.wait_until = self._core.now.mono + self._core.settings.details_after_ms / 1000.0
         self._try(held, self._judge_if_complete)
 
     def details(self, session: Session, call_id: str) -> None:
-        """An update came: judge the requests that waited for it, and anew those a person is asked about."""
+        """Handle an update: judge the requests that waited for it, and again those a person is being asked about."""
         about = [held for held in self._of(session) if not held.door and held.call_id in ("", call_id)]
-        self._reject_denied(held for held in about if held.talk is not None or len(about) > 1)
+        self._reject_denied(held for held in about if held.pending is not None or len(about) > 1)
         for held in about:
             if held.wait_until is not None and held.number in self._core.held:
                 self._try(held, self._judge_if_complete)
 
     def tick(self) -> None:
-        """Judge what has waited long enough, let prompts run out."""
+        """Judge requests that have waited long enough, end prompts whose time is up."""
         for held in list(self._core.held.values()):
             if held.wait_until is not None and self._core.now.mono >= held.wait_until:
                 self._try(held, self._judge)
@@ -99,7 +99,7 @@ class Permissions:
         return bool(self._core.held) or self._asker.waiting
 
     def deadline(self) -> float | None:
-        """Return when something is due."""
+        """Return when the next request or prompt is due."""
         waits = [held.wait_until for held in self._core.held.values() if held.wait_until is not None]
         prompts = self._asker.deadline()
         return min([*waits, *([] if prompts is None else [prompts])], default=None)
@@ -107,7 +107,7 @@ class Permissions:
     # ---- judging ------------------------------------------------------------------------------------
 
     def _try(self, held: Held, step: Callable[[Held], None]) -> None:
-        """Take one step with a request; whatever fails is a rejection."""
+        """Take one step with a request; an exception rejects it."""
         try:
             step(held)
         except Exception as error:
@@ -129,19 +129,19 @@ class Permissions:
             self._judge_permission(held, verdict)
 
     def _reject_denied(self, about: Iterable[Held]) -> None:
-        """Reject what is known by now to be denied; in all else what came after a question changes nothing."""
+        """Reject the requests that are denied by now; nothing else about an open question changes."""
         for held, verdict in self._denied(about):
             self._try(held, partial(self._deny, verdict=verdict))
 
     def _denied(self, about: Iterable[Held]) -> list[tuple[Held, Verdict]]:
-        """Return what is denied going by all that is known now, and by where links lead now.
+        """Return the requests that are denied by all that is known now, and by where links lead now.
 
-        All of it is found before anything is answered: an answer makes old what is known of its call.
+        All are judged before any is answered: an answer makes the evidence of its call stale.
         """
         found: list[tuple[Held, Verdict]] = []
 
         def look(held: Held) -> None:
-            if held.talk is not None or self._complete(held):
+            if held.pending is not None or self._complete(held):
                 found.append((held, self._decide(held)))
 
         for held in about:
@@ -170,7 +170,7 @@ class Permissions:
         if found.effect is Effect.ASK:
             self._ask(held, verdict)
         else:
-            self._settle(held, decision, found.option, by=spoke(decision))
+            self._settle(held, decision, found.option, by=decided_by(decision))
 
     def _judge_door(self, held: Held, verdict: Verdict) -> None:
         decision = verdict.decision
@@ -188,7 +188,7 @@ class Permissions:
         if decision.effect is Effect.ASK:
             self._ask(held, verdict)
         else:
-            self._settle(held, decision, None, by=spoke(decision))
+            self._settle(held, decision, None, by=decided_by(decision))
 
     def _ask(self, held: Held, verdict: Verdict) -> None:
         outcome = self._asker.ask(held, verdict)
@@ -197,25 +197,27 @@ class Permissions:
 
     # ---- answers of people --------------------------------------------------------------------------
 
-    def close(self, talk: Talk) -> None:
+    def close(self, pending: OpenPrompt) -> None:
         """Answer every request that waits for this question, each judged again."""
-        outcome, numbers = talk.prompt.outcome, talk.session.desk.close(talk.prompt, self._core.now.mono)
+        outcome, numbers = pending.prompt.outcome, pending.session.desk.close(pending.prompt, self._core.now.mono)
         waiters = [held for number in numbers if isinstance(number, int) and (held := self._core.held.get(number))]
         yes = outcome is not None and outcome.effect is Effect.ALLOW
         denied = {held.number: verdict.decision for held, verdict in self._denied(waiters if yes else ())}
         for held in waiters:
             if held.number in self._core.held:
-                self._try(held, lambda one: self._outcome(one, outcome, talk, denied.get(one.number)))
+                self._try(held, lambda one: self._outcome(one, outcome, pending, denied.get(one.number)))
 
-    def _outcome(self, held: Held, outcome: Outcome | None, talk: Talk | None, denied: Decision | None = None) -> None:
-        """Answer as it came out; `talk` is the question that was asked, None where nobody was.
+    def _outcome(
+        self, held: Held, outcome: Outcome | None, pending: OpenPrompt | None, denied: Decision | None = None
+    ) -> None:
+        """Answer a request by an outcome; `pending` is the question that was asked, None if nobody was.
 
-        `denied`: what became of it meanwhile, whatever was answered.
+        `denied`: the denial that has come meanwhile, which wins over the answer.
         """
         verdict = held.verdict
         if outcome is None or verdict is None:
             raise RuntimeError("a question ended without an outcome")
-        cancelled = talk is not None and talk.cancelled
+        cancelled = pending is not None and pending.cancelled
         decision = replace(verdict.decision, effect=outcome.effect, source=Source.PROMPT, reason=outcome.reason)
         option = outcome.option or None
         if denied is not None:
@@ -226,13 +228,13 @@ class Permissions:
         if not allowed:
             option = None if cancelled else self._rejection(verdict, decision, outcome.option)
         key = self._settle(held, decision, option, by=outcome.by, outcome="cancelled" if cancelled else "")
-        if talk is not None and key is not None and allowed is (outcome.effect is Effect.ALLOW):
-            self._asker.remember(talk, outcome, key)
+        if pending is not None and key is not None and allowed is (outcome.effect is Effect.ALLOW):
+            self._asker.remember(pending, outcome, key)
 
     def _again(
         self, held: Held, verdict: Verdict, decision: Decision, option: str | None
     ) -> tuple[Decision, str | None]:
-        """Return what becomes of a person's yes: the policy of this moment may still deny it."""
+        """Return what a person's yes comes to: the current policy may still deny it."""
         core = self._core
         now = core.decider.again(verdict, core.now)
         if now.effect is Effect.DENY:
@@ -253,15 +255,15 @@ class Permissions:
         return acp.answer(Effect.DENY, options, final=decision.final, refusal=verdict.request.refusal).option
 
     def client_answered(self, key: object, reply: acp.Envelope) -> bool:
-        """Take the client's answer to a question; False if it was not asked this."""
+        """Handle the client's answer to a question; False if no question has this id."""
         return self._asker.client_answered(key, reply)
 
     def replied(self, ask: int, answer: Mapping[str, object] | None) -> None:
-        """Take the answer of another step."""
+        """Handle the answer of another step."""
         self._asker.replied(ask, answer)
 
     def failed(self, command: int, why: str) -> None:
-        """A record or an ask failed."""
+        """Handle a record or an ask that failed."""
         held, option = self._recorded.pop(command, (None, None))
         if held is None:
             self._asker.failed(command, why)
@@ -277,42 +279,42 @@ class Permissions:
     # ---- the end ------------------------------------------------------------------------------------
 
     def forget(self, line: bytes) -> None:
-        """A line failed as a whole and is answered as such: what it left behind is not answered again."""
+        """Drop the request of a line that failed and is answered as a whole."""
         for held in [one for one in self._core.held.values() if one.line is line]:
             del self._core.held[held.number]
 
     def cancel_session(self, session: Session, *, by: str = "client") -> None:
-        """The turn is cancelled: answer everything of the session `cancelled`, once."""
+        """Answer every open request of a session `cancelled`, once."""
         session.permits.clear()
         for held in self._of(session):
             self._cancel(held, "the turn was cancelled", by=by, tell=by != "client")
 
     def uses(self, key: object) -> bool:
-        """Say whether a request of the agent is open under this id, or the client is being asked under it."""
+        """Say whether this id is in use by an open request of the agent, or to ask the client."""
         return self._asker.asks(key) or bool(self._under(key))
 
     def cancel_request(self, key: object) -> bool:
-        """The agent no longer wants an answer; True if such a request was held."""
+        """Handle a request that the agent withdraws; True if it was held."""
         found = self._under(key)
         for held in found[:1]:
             self._cancel(held, "the agent withdrew the request", by="agent", tell=True)
         return bool(found)
 
     def abandon(self, why: str) -> None:
-        """A side is gone: nothing is allowed any more."""
+        """Cancel all requests: a side is gone."""
         for held in list(self._core.held.values()):
             self._cancel(held, why, by="policyd")
 
     def reload(self, announce: str) -> None:
-        """The policy changed: what it denies now is rejected, also while a question is open."""
+        """Handle a policy change: reject the requests it denies now, even while a question is open."""
         if announce:
             self._report.announce(announce)
-        self._reject_denied(held for held in list(self._core.held.values()) if held.talk is not None)
+        self._reject_denied(held for held in list(self._core.held.values()) if held.pending is not None)
 
     def _reject(self, held: Held, verdict: Verdict, decision: Decision) -> None:
-        """Take a question back and reject what it was about."""
+        """Withdraw the question about a request and reject it."""
         self._asker.leave(held, tell=True)
-        self._settle(held, decision, self._rejection(verdict, decision, ""), by=spoke(decision))
+        self._settle(held, decision, self._rejection(verdict, decision, ""), by=decided_by(decision))
 
     def _cancel(self, held: Held, why: str, *, by: str, tell: bool = False) -> None:
         self._asker.leave(held, tell=tell)
@@ -328,19 +330,19 @@ class Permissions:
         self._refuse(held, why)
 
     def _settle(self, held: Held, decision: Decision, option: str | None, *, by: str, outcome: str = "") -> int | None:
-        """Record and answer: the one place where an allow leaves. Return the record's key."""
+        """Record and answer: the only place that sends an allow. Return the record's key."""
         if held.number not in self._core.held or held.verdict is None:
             return None
         allowed = decision.effect is Effect.ALLOW
         if allowed and not held.door and option is None:
             raise RuntimeError("an allow without an option")
-        line = said(held, option, decision)
+        line = answer_line(held, option, decision)
         held.verdict = verdict = Verdict(held.verdict.request, decision, held.verdict.context)
-        told = outcome or ("passed" if held.door and allowed else "error" if held.door else "")
-        told = told or ("selected" if option is not None else "cancelled")
+        shown = outcome or ("passed" if held.door and allowed else "error" if held.door else "")
+        shown = shown or ("selected" if option is not None else "cancelled")
         odd = [one.id for one in acp.mislabelled(verdict.request.options)]
         extra = {"mislabelled": odd} if odd else None
-        key = self._records.decision(verdict, outcome=told, option=option, by=by, held=held, extra=extra)
+        key = self._records.decision(verdict, outcome=shown, option=option, by=by, held=held, extra=extra)
         if not allowed:
             if by != "client" or decision.source is not Source.PROMPT:
                 self._report.refused(held, decision)
@@ -356,12 +358,12 @@ class Permissions:
         return key
 
     def _answer(self, held: Held, option: str | None, line: bytes, allowed: int | None = None) -> None:
-        """Send what was said; `allowed`: the key of the record of an allow."""
+        """Send the answer; `allowed`: the key of the record of an allow."""
         del self._core.held[held.number]
-        passes = held.door and allowed is not None
-        if passes:
+        forward = held.door and allowed is not None
+        if forward:
             self._core.track(Side.AGENT, held.key, Passing(held.method, held.session.id))
-        self._core.send(Side.CLIENT if passes else Side.AGENT, line, allowed)
+        self._core.send(Side.CLIENT if forward else Side.AGENT, line, allowed)
         if not held.door:
             self._observe_answer(held, option)
 
@@ -373,10 +375,10 @@ class Permissions:
             self._core.note(f"an answer could not be observed: {type(error).__name__}")
 
     def _fail(self, held: Held, error: Exception) -> None:
-        """Something failed on the way: reject, whatever it was."""
+        """Reject a request because of an exception."""
         answered = held.number not in self._core.held
-        told = "it was answered before" if answered else "the request is refused"
-        why = f"policyd failed ({type(error).__name__}: {error}); {told}"[:500]
+        state = "it was answered before" if answered else "the request is refused"
+        why = f"policyd failed ({type(error).__name__}: {error}); {state}"[:500]
         self._core.note(why, loud=True)
         if answered:
             return
@@ -390,14 +392,14 @@ class Permissions:
         self._refuse(held, why)
 
     def _show(self, held: Held, what: str, why: str) -> None:
-        """Show a refusal that follows from a failure: the answer leaves even if that fails too."""
+        """Show a refusal caused by a failure; never raises, as the answer still has to be sent."""
         try:
             self._report.show(held.session, f"Blocked by policyd: {what}", safe(why))
         except Exception as error:
             self._core.note(f"a refusal could not be shown: {type(error).__name__}")
 
     def _refuse(self, held: Held, why: str, option: str | None = None) -> None:
-        """Answer a rejection without anything that may fail: `option` or `cancelled`, or an error for a side door."""
+        """Reject with nothing that may fail: by `option` or `cancelled`, or by an error for a side door."""
         self._core.held.pop(held.number, None)
         if held.door:
             line = messages.error(held.ident, messages.REFUSED, f"Denied by policyd: {why}")
@@ -414,8 +416,8 @@ class Permissions:
         return [held for held in self._core.held.values() if held.session is session]
 
 
-def said(held: Held, option: str | None, decision: Decision) -> bytes:
-    """Return the line that answers a request, or passes it on: made before anything of it is recorded or counts."""
+def answer_line(held: Held, option: str | None, decision: Decision) -> bytes:
+    """Return the line that answers or forwards a request; built before anything is recorded."""
     if held.door and decision.effect is Effect.ALLOW:
         return held.line + b"\n"
     if held.door:
@@ -425,7 +427,7 @@ def said(held: Held, option: str | None, decision: Decision) -> bytes:
 
 
 def rejecting(held: Held) -> str | None:
-    """Return the option that rejects a request whose allow could not be recorded; None (`cancelled`) if none does."""
+    """Return the option to reject a request with if its allow cannot be recorded; None for `cancelled`."""
     if held.verdict is None:
         return None
     request = held.verdict.request
@@ -435,6 +437,6 @@ def rejecting(held: Held) -> str | None:
         return None
 
 
-def spoke(decision: Decision) -> str:
-    """Return who answered, as records name it."""
+def decided_by(decision: Decision) -> str:
+    """Return who decided, as records name it."""
     return "grant" if decision.source is Source.GRANT else "policy"

@@ -1,6 +1,6 @@
-"""What the enforcement needs of the decision point, as one small protocol, and the values that cross it.
+"""The protocol through which the enforcement uses the decision point, and the values that cross it.
 
-`policyd.session.judge.Judge` is the real one (an `Authorizer` and the `Conversation` it observes); tests have others.
+`policyd.session.judge.Judge` implements it (an `Authorizer` and the `Conversation` it observes); tests have others.
 A decider may raise at any point: the enforcement turns that into a denial.
 """
 
@@ -18,7 +18,7 @@ Message = Mapping[str, object]
 
 
 class Verdict(Struct, frozen=True):
-    """A request, what was decided of it, and in which context."""
+    """A request, the decision on it, and the context it was made in."""
 
     request: Request
     decision: Decision
@@ -26,10 +26,10 @@ class Verdict(Struct, frozen=True):
 
 
 class Asking(Struct, frozen=True):
-    """What has to be set so that a session asks, and what the client is then told."""
+    """The steps that put a session into an asking mode, and the mode and options in force after them."""
 
     steps: tuple[tuple[str, Mapping[str, object]], ...] = ()
-    """Requests to the agent, in order: method and params. None: it asks already, or has no such mode."""
+    """Requests to the agent, in order: method and params. Empty: it asks already, or has no such mode."""
     mode: str = ""
     """The mode in force after them; `""` = modes are not touched."""
     options: Mapping[str, object] = field(default_factory=dict)
@@ -42,13 +42,13 @@ class Decider(Protocol):
     """The decision point of one connection."""
 
     def observe(self, side: Side, message: Message) -> None:
-        """Take in a message from `side` as it passes: sessions, modes, tool calls, answers."""
+        """Observe a message that `side` sent: sessions, modes, tool calls, answers."""
 
     def refused(self, session_id: str, call_id: str) -> None:
-        """Take in that an update of this call was refused: what is known of it no longer counts."""
+        """Note that an update of this call was refused: what is known of the call no longer counts."""
 
     def closed(self, session_id: str) -> None:
-        """Take in that a session was closed: what was remembered for it alone ends, whoever opens it again."""
+        """Note that a session was closed: its session grants end, even if it is opened again."""
 
     def ended(self, session_id: str) -> None:
         """Forget a session that was closed."""
@@ -66,25 +66,25 @@ class Decider(Protocol):
         """Return the real path of the session's project, `""` if none is known."""
 
     def remembers(self) -> bool:
-        """Say whether the policy lets people's answers be remembered as an allow."""
+        """Say whether the policy permits remembered allows."""
 
     def person(self) -> bool:
-        """Say whether the client may speak for a person to other sessions: whether it surely runs below no agent."""
+        """Say whether a person's answers at the client may count in other sessions: it surely runs below no agent."""
 
     def late(self, params: Message) -> bool:
-        """Say whether details of this permission request race it and have not come."""
+        """Say whether details of this permission request, sent separately, are still to come."""
 
     def permission(self, params: Message, now: Moment) -> Verdict:
         """Decide a `session/request_permission`."""
 
     def again(self, verdict: Verdict, now: Moment) -> Decision:
-        """Decide the same request, as it was understood, under the policy of this moment."""
+        """Decide the same request, with the same actions, under the current policy."""
 
     def door(self, method: str, params: Message, now: Moment) -> Verdict:
         """Decide a call through a side door."""
 
     def switch(self, method: str, params: Message, now: Moment) -> Verdict | None:
-        """Decide a change that would switch asking off, from whichever door; None = it does not."""
+        """Decide a change that would switch asking off, by whatever method; None = it does not."""
 
     def servers(self, method: str, params: Message, now: Moment) -> Verdict:
         """Decide the MCP servers that a request to open a session starts."""
@@ -93,10 +93,10 @@ class Decider(Protocol):
         """Decide the mode an option of a `switch_mode` request leads to; None = to none that is unsafe."""
 
     def asking(self, session_id: str, opened: Message) -> Asking:
-        """Return what to set in a session whose opening response has this result."""
+        """Return the steps for a session whose opening response has this result."""
 
     def stands_for(self, session_id: str, update: Message) -> tuple[Action, ...]:
-        """Return what a call would do going by one update of it alone."""
+        """Return the actions of a call according to this one update alone."""
 
     def unasked(self, session_id: str, update: Message, now: Moment) -> Verdict | None:
-        """Decide a call that `update`, not yet observed, says is completed; None = it was asked, or cannot be told."""
+        """Decide a call that `update`, not yet observed, reports as completed; None = it was asked, or is unknown."""

@@ -1,4 +1,4 @@
-"""Audit records of one connection: what was decided, and what happened beside it."""
+"""Audit records of one connection: decisions and other events."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Records:
             return self.event("error", session=held.session.id, reason=f"{why}; {type(error).__name__} in its record")
 
     def event(self, name: str, **fields: object) -> int:
-        """Put the record of something that is no decision."""
+        """Put the record of an event that is not a decision."""
         return self._core.record(event(name, self._core.now.wall, **fields))
 
     def _put(

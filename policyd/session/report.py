@@ -1,8 +1,7 @@
-"""Showing a refusal, or that the policy came to allow more, to the person: one synthetic failed tool call.
+"""Showing the person a refusal, or that the policy now allows more: as a synthetic failed tool call.
 
-A refusal by policy is shown once a call, one that follows from a failure each time.
-It has an id of its own, merges with nothing, and never comes before the response that opened its session: a client
-drops what belongs to a session it does not know.
+A refusal by policy is shown once per call, one caused by a failure each time. The synthetic call has an id of its own
+and is never sent before the response that opens its session: a client drops updates of a session it does not know.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from policyd.session.state import Held, Session, remember
 
 TITLE = 200
 APART = 10.0
-"""Seconds between two announcements: whoever writes a policy saves it often."""
+"""Seconds between two announcements: whoever edits a policy saves it often."""
 
 
 class Report:
@@ -37,7 +36,7 @@ class Report:
         self.show(session, title(held, decision), text(decision))
 
     def announce(self, what: str) -> None:
-        """Tell every open session that something holds from here on."""
+        """Show an announcement in every open session."""
         if self._core.now.mono < self._announced + APART:
             return
         self._announced = self._core.now.mono
@@ -46,7 +45,7 @@ class Report:
                 self.show(session, f"policyd: {what}", what)
 
     def show(self, session: Session, what: str, why: str) -> None:
-        """Show a failed call of policyd's own, as soon as the client knows the session."""
+        """Show a synthetic failed call, as soon as the client knows the session."""
         if self._core.settings.report == "off" or not session.id:
             return
         line = messages.refused_call(session.id, f"policyd-{self._core.number()}", what, why)
@@ -66,6 +65,6 @@ def title(held: Held, decision: Decision) -> str:
 
 
 def text(decision: Decision) -> str:
-    """Return why, with the rules and where they stand."""
+    """Return the reason, with the rules and their files and lines."""
     places = [f"{rule.label} ({rule.file}:{rule.line})" if rule.file else rule.label for rule in decision.rules]
     return "\n".join([safe(decision.reason), *map(safe, places)])

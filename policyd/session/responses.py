@@ -1,7 +1,7 @@
-"""The agent's responses whose content matters: what opens a session, what changes its mode, what names the agent.
+"""The agent's responses whose content matters: those that open a session, change its mode, or name the agent.
 
-Each is observed before it passes. One that cannot be read, or is about another session than its request, is refused in
-words, and leaves a session that must be opened anew: in what mode the agent is, nobody knows.
+Each is observed before it is forwarded. One that cannot be parsed, or names another session than its request, is
+refused with a reason, and its session has to be opened anew: the agent's mode is unknown.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ CLOSINGS = frozenset({"session/close", "session/delete"})
 
 
 class Responses:
-    """Reads them as they pass."""
+    """Handles them as they pass."""
 
     def __init__(self, core: Core, modes: Modes, cancel: Callable[[Session], None]) -> None:
-        """Share `core`; `cancel` answers what a session that is closed still asks."""
+        """Share `core`; `cancel` answers the open requests of a session that is closed."""
         self._core = core
         self._modes = modes
         self._cancel = cancel
 
     def passed(self, passing: Passing, message: acp.Envelope, line: bytes) -> None:
-        """Take the response to a request that passed."""
+        """Handle the response to a forwarded request."""
         session = self._core.sessions.get(passing.session)
         if session is not None and passing.method in REOPENINGS:
             session.opening = max(0, session.opening - 1)
@@ -46,7 +46,7 @@ class Responses:
             return
         if message.error is None and passing.method in CLOSINGS:
             self._core.decider.closed(passing.session)
-        self._core.passes(Side.CLIENT, line)
+        self._core.forward(Side.CLIENT, line)
         if session is not None and passing.method in REOPENINGS:
             self._modes.not_opened(session)
         elif session is not None and session.opened and passing.method in CHANGES:
@@ -55,7 +55,7 @@ class Responses:
             self._closed(session)
 
     def _closed(self, session: Session) -> None:
-        """Forget a session; whoever names it again names one that was never opened."""
+        """Drop a session, as if it had never been opened."""
         if session.hold is None and session.setback is None and not session.opening:
             self._cancel(session)
             self._modes.cancelled(session)
@@ -67,17 +67,17 @@ class Responses:
         if session_id:
             self._modes.opened(self._core.session(session_id), line, result)
         else:
-            self._core.passes(Side.CLIENT, line)
+            self._core.forward(Side.CLIENT, line)
 
     def _changed(self, session: Session, line: bytes, result: Mapping[str, object]) -> None:
-        """The agent's answer to a change of one option lists all: one of them may be a switch of its own."""
+        """Handle the answer to a change of one option: it lists all, of which the agent may have switched another."""
         if "configOptions" in result:
             params: dict[str, object] = {"sessionId": session.id, "update": listing(result)}
             self._core.decider.observe(Side.AGENT, {"method": acp.UPDATE, "params": params})
             self._modes.agent_switch(session, params, line, passed=True)
 
     def _read(self, passing: Passing, message: acp.Envelope) -> tuple[bool, Mapping[str, object]]:
-        """Observe a response; False if it was refused and answered. A result that is no object is an empty one."""
+        """Observe a response; False if it was refused and answered. A result that is not an object counts as empty."""
         try:
             ident, result = message.key[1] if message.key else None, acp.strict(message.result or b"null")
             fields = result if isinstance(result, dict) else {}
@@ -85,7 +85,7 @@ class Responses:
                 raise acp.ProtocolError("it names another session than the request")
             body: dict[str, object] = {"error": {}} if message.result is None else {"result": fields}
             self._core.decider.observe(Side.AGENT, {"jsonrpc": "2.0", "id": ident, **body})
-        except Exception as error:  # a session that was not understood is not opened
+        except Exception as error:  # a session is not opened by a response that failed
             self._core.note(f"refused the agent's response to {passing.method}: {error}", loud=True)
             text = f"policyd refused the agent's response to {passing.method}: {error}"
             self._core.send(Side.CLIENT, messages.error(message.id or b"null", messages.INVALID, text))

@@ -1,10 +1,10 @@
 """MCP servers that the client has the agent start: refused where a rule names what they would run or call.
 
-1. They are the client's wish: what a policy says of kinds and of files, and its defaults, is about what the agent asks
-   for (a server may be given the secrets that the agent may not read). A deny rule that names the command or the URL
-   holds; so does the guard of policyd's own.
-2. Nobody can be asked before a session is open: what would be asked about passes, with a note.
-3. A request that is refused is answered with the reason and recorded; a failure refuses.
+1. The client wants them, not the agent: rules on kinds and files, and defaults, do not apply (a server may be given
+   secrets that the agent must not read). Deny rules on the command or the URL do; so does the guard of policyd's own
+   files.
+2. Nobody can be asked before a session is open: what would ask passes, with a note.
+3. A refused request is answered with the reason and recorded; a failure refuses.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from policyd.session.ports import Verdict
 from policyd.session.records import Records
 
 NAMING = frozenset({"command", "url"})
-"""The resources by which a rule names a server."""
+"""The resources of rules that apply to servers."""
 
 
 class Servers:
-    """Looks at every request that opens a session."""
+    """Judges the MCP servers in requests that open a session."""
 
     def __init__(self, core: Core, records: Records) -> None:
         """Share `core`."""
@@ -58,13 +58,13 @@ class Servers:
 
 
 def as_asked_by_client(verdict: Verdict, named: Set[RuleRef]) -> Verdict:
-    """Return a verdict on servers as it is for a wish of the client's; `named`: the rules that name a resource."""
+    """Reduce a verdict on servers to what applies to the client's wishes; `named`: the rules on command or URL."""
     decision = verdict.decision
     if decision.source is Source.ERROR:
         return verdict
-    told = [judged for judged in decision.actions if judged.action.role is not Role.MENTION]
-    against = [ref for judged in told for ref in judged.hits if ref.effect is Effect.DENY and ref in named]
-    guarded = [judged.action.guarded for judged in told if judged.action.guarded and judged.effect is not Effect.ALLOW]
+    primary = [judged for judged in decision.actions if judged.action.role is not Role.MENTION]
+    against = [ref for judged in primary for ref in judged.hits if ref.effect is Effect.DENY and ref in named]
+    guarded = [one.action.guarded for one in primary if one.action.guarded and one.effect is not Effect.ALLOW]
     if against or guarded:
         return replace(verdict, decision=_denied(decision, against, guarded))
     return replace(verdict, decision=replace(decision, effect=min(decision.effect, Effect.ASK)))

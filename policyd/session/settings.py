@@ -1,4 +1,4 @@
-"""What of the settings the enforcement reads. Every default is the strict one, or the one that README names."""
+"""The settings of the enforcement. Every default is the strict one, or the one that README names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 
 class Settings(Struct, frozen=True):
-    """Settings of one connection, final: locks and layers have been applied by the rim."""
+    """Settings of one connection, with locks and layers already applied."""
 
     agent_mode: str = "enforce"
     """`enforce`, `warn` or `off`: whether the agent is put, and kept, in a mode that asks."""
@@ -28,7 +28,7 @@ class Settings(Struct, frozen=True):
     prompt: tuple[str, ...] = ("client",)
     """The prompt chain, in order; empty = an ask is rejected at once."""
     prompt_timeouts: Mapping[str, float] = field(default_factory=dict)
-    """Seconds by step or road (`policyd.prompts.parse_chain`)."""
+    """Seconds by step or kind of step (`policyd.prompts.parse_chain`)."""
     client: str = ""
     """Client profile by name, where the person who starts policyd gives one; else as the client names itself."""
     run: str = ""

@@ -1,4 +1,4 @@
-"""What is remembered of sessions and of requests held. Mutable, owned by `Connection`, never shown outside."""
+"""State of sessions and held requests. Mutable, owned by `Connection`, never exposed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OPENINGS, PERMISSION = frozenset(OPENING), ASKING
 
 
 class Hold(Struct):
-    """The response that opened a session, kept until the asking mode is confirmed."""
+    """The response that opens a session, held until the asking mode is confirmed."""
 
     line: bytes
     asking: Asking
@@ -32,22 +32,22 @@ class Hold(Struct):
     """Lines of the session that wait behind the response, in order; empty where one was answered meanwhile."""
     size: int = 0
     asked: dict[object, int] = field(default_factory=dict)
-    """Where in the queue a request of the agent waits that policyd answers, by its id."""
+    """Position in the queue of each request that policyd answers, by its id."""
     confirmed: list[int] = field(default_factory=list)
     """For each step that was confirmed, how many lines had come before."""
 
 
 class SetBack(Struct):
-    """A switch of the agent's own that is being undone."""
+    """A mode switch by the agent that is being undone."""
 
     line: bytes | None
-    """The update that told of it, held back; None = the client has seen it."""
+    """The update that reported it, held back; None = the client has seen it."""
     asking: Asking
     deadline: float
     step: int = 0
     own: str = ""
     later: list[tuple[Mapping[str, object], bytes | None]] = field(default_factory=list)
-    """Switches that came while this one was being undone, and that its steps still to be confirmed do not undo."""
+    """Later switches that the remaining steps do not undo."""
 
 
 class Permit(Struct, frozen=True):
@@ -58,13 +58,13 @@ class Permit(Struct, frozen=True):
     forms: frozenset[str] = frozenset()
     """Every spelling of the path."""
     digest: str | None = None
-    """Of the text shown; None = none was shown."""
+    """Digest of the text shown; None = none was shown."""
     commands: tuple[object, ...] = ()
     """In order, with their input and environment."""
     uses: frozenset[object] = frozenset()
-    """Files and URLs besides: all that were allowed, or all that are wanted."""
+    """Files and URLs beside the commands: all that were allowed, or all that are wanted."""
     texts: frozenset[str] = frozenset()
-    """How the whole is written, where that is known."""
+    """The possible source texts of the whole, where known."""
     cwd: tuple[str, ...] = ()
 
 
@@ -73,22 +73,22 @@ class Session(Struct):
 
     id: str
     opened: bool = False
-    """The response that opened it has left: the client knows it. Before, updates are history."""
+    """The response that opened it was forwarded: the client knows it. Earlier updates are history."""
     opening: int = 0
     """How many requests to load or resume it are under way."""
     was_open: bool = False
     """It was open before the first of them."""
-    told: dict[str, tuple[Mapping[str, object], bytes]] = field(default_factory=dict)
-    """The latest update of mode and of options that came before it was open, and their lines."""
+    early_updates: dict[str, tuple[Mapping[str, object], bytes]] = field(default_factory=dict)
+    """The latest updates of mode and options that came before it was open, with their lines."""
     hold: Hold | None = None
     setback: SetBack | None = None
     setbacks: int = 0
     unwatched: str = ""
-    """Why the asking mode is not in force, in words."""
+    """Why the asking mode is not in force, in words; empty if it is."""
     prompts: list[bytes] = field(default_factory=list)
     """Prompts of the client that wait for a mode."""
     reports: list[bytes] = field(default_factory=list)
-    """Refusals to show as soon as the session is open."""
+    """Synthetic calls to send as soon as the session is open."""
     reported: OrderedDict[str, None] = field(default_factory=OrderedDict)
     """Calls whose refusal was shown."""
     diffs: OrderedDict[str, dict[str, str]] = field(default_factory=OrderedDict)
@@ -96,20 +96,20 @@ class Session(Struct):
     judged: OrderedDict[str, None] = field(default_factory=OrderedDict)
     """Completed calls the tripwire has looked at."""
     approved: OrderedDict[str, frozenset[object]] = field(default_factory=OrderedDict)
-    """Call that was allowed -> what it stood for then; empty once a change was recorded."""
+    """Allowed call -> what it would do then; empty once a change was recorded."""
     permits: list[Permit] = field(default_factory=list)
     desk: Desk = field(default_factory=Desk)
 
 
-class Talk(Struct):
-    """An open prompt and the ways on which its answer may come."""
+class OpenPrompt(Struct):
+    """An open prompt, and the ids under which its answer may come."""
 
     prompt: Prompt
     session: Session
     first: Held
     """The request it was asked for; identical ones wait for the same outcome."""
     step: int = 0
-    """The step that is being asked."""
+    """Index of the step being asked."""
     asked: bytes | None = None
     """The id under which the client was asked."""
     ask: int | None = None
@@ -120,7 +120,7 @@ class Talk(Struct):
 
 
 class Held(Struct):
-    """A request of the agent that policyd answers or lets pass."""
+    """A request of the agent that policyd answers or forwards once it is judged."""
 
     number: int
     session: Session
@@ -137,7 +137,7 @@ class Held(Struct):
     wait_until: float | None = None
     """While its details are awaited."""
     verdict: Verdict | None = None
-    talk: Talk | None = None
+    pending: OpenPrompt | None = None
     """The open question whose outcome it waits for."""
     door: bool = False
     """It came through a side door."""
@@ -145,12 +145,12 @@ class Held(Struct):
     """The tool call it names, `""` if none."""
 
     def __post_init__(self) -> None:
-        """Note what is asked at every step."""
+        """Cache what is needed at every step."""
         self.door = self.method != PERMISSION
         self.call_id = call_named(self.params)
 
     def emptied(self) -> Held:
-        """Return what is needed to answer it, without what it carries."""
+        """Return a copy without the message, which is enough to answer it."""
         return Held(self.number, self.session, self.ident, self.key, self.method, b"", b"", {}, self.started)
 
 

@@ -1,7 +1,7 @@
-"""Calls that ran without being asked though policy denies them outright, or otherwise than they were asked.
+"""Detects calls that ran unasked although policy denies them, or that differ from what was allowed.
 
-Of unasked calls only `completed` counts, only in a session that is open (before, updates are history), once a call.
-Whether a request named or covered the call, and whether the agent's statuses can be trusted, the decider knows.
+An unasked call counts once, when it is `completed`, and only in an open session (earlier updates are history). The
+decider knows whether a request named or covered the call, and whether the agent's statuses can be trusted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from policyd.session.state import Session, remember
 
 
 def resources(actions: tuple[Action, ...]) -> frozenset[object]:
-    """Return what actions write, run and fetch, comparable."""
+    """Return what actions write, run and fetch, in comparable form."""
     found: set[object] = set()
     for action in actions:
         if action.role is Role.MENTION or action.opaque:
@@ -30,7 +30,7 @@ def resources(actions: tuple[Action, ...]) -> frozenset[object]:
 
 
 class Tripwire:
-    """Looks at completed calls."""
+    """Watches completed and changed calls."""
 
     def __init__(self, core: Core, records: Records) -> None:
         """Share `core`."""
@@ -38,14 +38,14 @@ class Tripwire:
         self._records = records
 
     def approved(self, session: Session, call_id: str, actions: tuple[Action, ...]) -> None:
-        """Keep what a call stood for when it was allowed."""
+        """Store what an allowed call would do."""
         if call_id:
             session.approved[call_id] = resources(actions)
             while len(session.approved) > self._core.settings.calls_kept:
                 session.approved.popitem(last=False)
 
     def updated(self, session: Session, update: Mapping[str, object]) -> None:
-        """Record once if an update of an allowed call states a command, URL or written path it was not asked for."""
+        """Record once if an update of an allowed call names a command, URL or written path that was not asked for."""
         known = session.approved.get(text_of(update, "toolCallId"))
         if not known or not (update.get("rawInput") or update.get("content")):
             return
