@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tests.daemons import Daemon, chosen, scene, until
+from tests.daemons import Daemon, answers, chosen, scene, until
 from tests.proxied import AGENT, Client
 
 ALLOW = 'version = 1\n[[rule]]\neffect = "allow"\ncommand = "make"\n'
@@ -96,7 +96,7 @@ class Served(Transport):
     def start(self) -> None:
         self.daemon = Daemon(self.scene)
         self.daemon.process = self.run("serve", "--prompt=none", f"--socket={self.daemon.path}")
-        until(lambda: Path(self.daemon.path).exists(), "the daemon listens")
+        until(lambda: answers(self.daemon.path), "the daemon listens")
         self.peer = self.daemon.peer()
 
     def make(self) -> str:
