@@ -243,7 +243,7 @@ def test_every_possible_directory_counts() -> None:
 
 
 # pattern, path, reach, widely
-CONTENT, ENTRY, NAMES, UNTOLD = Reach.CONTENT, Reach.ENTRY, Reach.NAMES, Reach.UNTOLD
+CONTENT, ENTRY, LINK, NAMES, UNTOLD = Reach.CONTENT, Reach.ENTRY, Reach.LINK, Reach.NAMES, Reach.UNTOLD
 REACHED = [
     ("secrets/**", ".", CONTENT, YES),
     ("secrets/**", "/home/dev", CONTENT, YES),
@@ -272,6 +272,18 @@ REACHED = [
     (".env", "src/a.py", UNTOLD, NO),
     ("src/**/c.py", "src/sub", UNTOLD, MAYBE),
     ("~/.ssh/**", ".", UNTOLD, NO),
+    ("secrets/**", "secrets", LINK, YES),
+    ("gen/*.py", "gen", LINK, MAYBE),
+    ("a/b/*.py", "a", LINK, MAYBE),
+    ("**/.vscode/tasks.json", "src/.vscode", LINK, MAYBE),
+    ("**/.vscode/tasks.json", "src/vscode", LINK, NO),
+    ("**/node_modules/.bin/**", "node_modules", LINK, MAYBE),
+    (".env", "docs", LINK, NO),
+    ("**/*.pem", "docs", LINK, NO),
+    ("src/**/b.py", "src/sub", LINK, MAYBE),
+    ("src/**/b.py", "docs", LINK, NO),
+    ("*/k.pem", "docs", LINK, MAYBE),
+    ("~/.config/nvim/**", "~/.config", LINK, MAYBE),
 ]
 
 

@@ -26,7 +26,14 @@ from tests.fakes import FakeFilesystem
 from tests.rowwise import in_groups
 from tests.words import command
 
-MARK = {Reach.ENTRY: "", Reach.NAMES: "//", Reach.CONTENT: "/**", Reach.FILES: "/*", Reach.UNTOLD: "/..."}
+MARK = {
+    Reach.ENTRY: "",
+    Reach.NAMES: "//",
+    Reach.CONTENT: "/**",
+    Reach.FILES: "/*",
+    Reach.UNTOLD: "/...",
+    Reach.LINK: "->",
+}
 
 
 def _all() -> Iterator[programs.Program]:

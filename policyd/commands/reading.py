@@ -18,6 +18,7 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from policyd.commands.dialects import foreign
+from policyd.commands.files import links
 from policyd.commands.files.ondisk import installed
 from policyd.commands.files.operands import uses
 from policyd.commands.lexing.plain import constant, split
@@ -27,9 +28,8 @@ from policyd.commands.lexing.source import odd_characters
 from policyd.commands.shell.execute import MORE, Call, is_special, simple
 from policyd.commands.shell.flat import script
 from policyd.commands.state import PLACES, State
-from policyd.model import CONST, READ_KINDS, Assignment, Filesystem, FileUse, Reading, Role, SimpleCommand, Word
+from policyd.model import Assignment, Filesystem, Reading, SimpleCommand, Word
 
-_LINKERS = frozenset({"ln", "gln", "cp", "gcp"})
 _KEPT = 2_048
 _KEPT_LENGTH = 4_096
 _BLANKS = " \t\n"
@@ -95,24 +95,10 @@ def _filled(bare: Reading, home: str, fs: Filesystem | None) -> Reading:
             del files[PARTS:], urls[PARTS:]
             reasons[f"the command names more than {PARTS} files; the rest was not looked at"] = None
             break
-    if len(bare.commands) > 1:
-        reasons.update(dict.fromkeys(_through_links(bare.commands, files)))
+    reasons.update(dict.fromkeys(links.hidden(bare.commands, files, fs)))
     if bare.backs and fs is not None:
         reasons.update(dict.fromkeys(_elsewhere(bare.backs, fs)))
     return Reading(bare.commands, tuple(files), tuple(urls), told(reasons))
-
-
-def _through_links(commands: tuple[SimpleCommand, ...], files: list[FileUse]) -> Iterator[str]:
-    """Yield what is written through a name that a symbolic link of the same text has: it is not there yet."""
-    makers = {index for index, command in enumerate(commands) if _makes_links(command)}
-    if not makers:
-        return
-    names = {use.word.text.rstrip("/").rpartition("/")[2] for use in files if use.command in makers and _changes(use)}
-    for use in files if names else ():
-        if use.command not in makers and _changes(use):
-            where = {name for path in (use.word.text, *use.cwd) for name in path.split("/")}
-            if where & names or use.word.kind is not CONST:
-                yield f"`{use.word.text}` may lead through a link that is made here"
 
 
 def _elsewhere(backs: tuple[str, ...], fs: Filesystem) -> Iterator[str]:
@@ -125,22 +111,6 @@ def _elsewhere(backs: tuple[str, ...], fs: Filesystem) -> Iterator[str]:
             there = False
         if not there:
             yield f"`cd` to `{place}`, which is not there, may lead through a link"
-
-
-def _makes_links(command: SimpleCommand) -> bool:
-    while command.inner is not None:
-        command = command.inner
-    name = command.argv[0].text.rpartition("/")[2] if command.argv else ""
-    if name not in _LINKERS:
-        return False
-    options = [word.text for word in command.argv[1:] if word.text.startswith("-")]
-    return any(
-        "s" in text if text[1:2] != "-" else text[2:3] == "s" and "--symbolic-link".startswith(text) for text in options
-    )
-
-
-def _changes(use: FileUse) -> bool:
-    return use.role is not Role.MENTION and use.kind not in READ_KINDS
 
 
 @lru_cache(_KEPT)

@@ -57,6 +57,8 @@ class Reach(StrEnum):
     """Reads a file, or the files of a directory (`diff`): `ENTRY` or `CONTENT` once it is looked at what is there."""
     UNTOLD = "untold"
     """Changes, makes or removes files below that no word names: a patch or an archive does."""
+    LINK = "link"
+    """Makes a link of this name: what is put where it leads lies below the name as well."""
 
 
 BELOW = frozenset({Reach.CONTENT, Reach.UNTOLD})

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby
 
-from policyd.model import BELOW, PathRef, Workspace
+from policyd.model import BELOW, PathRef, Reach, Workspace
 from policyd.paths import globs
 from policyd.paths.lexical import below, caseless
 from policyd.paths.pattern import Alternative, PathPattern
@@ -345,7 +345,7 @@ class PathIndex:
         places = self._places.get(id(workspace))
         if places is None or places.workspace is not workspace:
             places = kept(self._places, _Places(workspace, self._exact))
-        forms, deep = ref.forms, ref.glob or ref.reach in BELOW
+        forms, deep = ref.forms, ref.glob or ref.reach in BELOW or ref.reach is Reach.LINK
         if len(forms) == 1 and not deep and not ref.folded and forms[0].startswith("/"):
             return places.ids(forms[0])
         forms = tuple(map(globs.head, forms)) if ref.glob else forms

@@ -13,7 +13,8 @@ Rules of this module:
    files whose names end in one of a few ways reaches no other. A name with an ending is taken for a file's, and so is
    `.env`, unless a directory of that name lies at the top.
    `sure` then wants a pattern that covers everything below. Where data decides what is written below, whatever lies
-   there, every pattern below is reached as MAYBE, and no look helps: the file may be made.
+   there, every pattern below is reached as MAYBE, and no look helps: the file may be made. So is, by a link, a pattern
+   whose beginning is the name of the link: what lies below a name that floats is found where the link leads.
 4. A shell glob that may match is MAYBE, one whose every match is covered is YES. Where it is known what the glob
    expands to, a floating pattern is held against that; where it leads to any depth, against a look.
 """
@@ -224,7 +225,7 @@ def _some(ref: PathRef, texts: tuple[str, ...], places: tuple[Place, ...], fs: F
         for text in texts:
             if _matched(text, places):
                 return Truth.YES
-        if ref.reach not in BELOW:
+        if ref.reach not in BELOW and ref.reach is not Reach.LINK:
             return Truth.NO
     hit = _glob_hit if ref.glob else _reached
     pairs = tuple(zip(texts, ref.forms, strict=True))
@@ -238,6 +239,8 @@ def _glob_covered(place: Place, form: str) -> bool:
 
 def _reached(place: Place, text: str, form: str, ref: PathRef, fs: Filesystem | None) -> Truth:
     """What a plain path that does not match reaches below it."""
+    if ref.reach is Reach.LINK:
+        return Truth.MAYBE if _begins(place, text) else Truth.NO
     way = below(text, place.directory)
     if way is not None and ref.skips_hidden and _hidden(way):
         return Truth.NO
@@ -249,6 +252,15 @@ def _reached(place: Place, text: str, form: str, ref: PathRef, fs: Filesystem | 
     if rest is None:
         return Truth.NO if way is None else Truth.MAYBE
     return _look(fs, form, _shown(place.tail.below(rest), ref, fs, form), ref)
+
+
+def _begins(place: Place, text: str) -> bool:
+    """Whether a path is the beginning of a pattern, of more of it than a `**` at its start."""
+    if place.anchored and place.above(text):
+        return True
+    rest, tail = place.below(text), place.tail
+    floating = not place.anchored and tail.segments[:1] == (DEEP,)
+    return rest is not None and any(floating < at < len(tail.segments) for at in tail.run(rest))
 
 
 def _hidden(way: str) -> bool:

@@ -26,7 +26,7 @@ from policyd.commands.dialects import foreign
 from policyd.commands.files import gitplaces, mentions, ondisk, sentwords, tools, untold
 from policyd.commands.files.mentions import PIECES, file_url, mounted, one_piece
 from policyd.commands.files.roles import peeks, reach_of, slots
-from policyd.commands.files.targets import LINKED, Targets, fillers, made, targets
+from policyd.commands.files.targets import LINKED, Targets, put, targets
 from policyd.commands.matching import views
 from policyd.commands.matching.patterns import plain_name
 from policyd.model import (
@@ -171,11 +171,8 @@ def uses(command: SimpleCommand, index: int, *, home: str = "", fs: Filesystem |
         path = f"{home}{name[1:]}" if name.startswith("~") else name
         files += [FileUse("read", Word(path), Role.MENTION, 0)] if mentions.is_place(path, (*inner.cwd, home)) else []
     if found.targets is not None:
-        files.extend(made(found.targets, inner.cwd, fs, carried=found.carries("edit")))
-    if found.targets is None:
-        placed = [replace(use, command=index, cwd=inner.cwd) for use in files]
-    else:
-        placed = [replace(use, command=index, cwd=inner.cwd, filled_from=fillers(found.targets, use)) for use in files]
+        files = list(put(found.targets, files, inner.cwd, fs, carried=found.carries("edit")))
+    placed = [replace(use, command=index, cwd=inner.cwd) for use in files]
     if gitplaces.is_git(inner.argv) and [word for word in inner.argv if ":" in word.text or word.text == "-C"]:
         placed = [replace(use, command=index) for use in gitplaces.placed(placed, inner.argv, inner.cwd, fs)]
     if found.changed is not None:

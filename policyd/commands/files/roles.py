@@ -17,7 +17,7 @@ def slots(program: Program, parsed: Parsed) -> Iterable[tuple[str, Word]]:
     operands, count = program.operands, len(parsed.operands)
     if operands and program.instead and parsed.has(*program.instead):
         operands = operands[1:]
-    if program.target and parsed.has(*program.target) and len(operands) > 1:
+    if program.target and len(operands) > 1 and (count == 1 or parsed.has(*program.target)):
         operands = operands[:-1]
     roles = _few_roles(operands, count) if count <= _FEW else _roles(operands, count)
     if peeks(program, parsed):
