@@ -114,12 +114,19 @@ class Builder(Struct):
             self.actions.append(Action(kinds, opaque=why, name=self.name, args=self.args, origin=origin))
 
     def ref(
-        self, text: object, base: tuple[str, ...], reach: Reach, *, glob: bool = False, expands: bool = False
+        self,
+        text: object,
+        base: tuple[str, ...],
+        reach: Reach,
+        *,
+        glob: bool = False,
+        expands: bool = False,
+        printed: bool = False,
     ) -> PathRef:
         """Return the path `text` in every form; OpaquePath says why not."""
         if not isinstance(text, str) or len(text) > LONGEST_PATH:
             raise paths.OpaquePath("a path is no text, or longer than any path")
-        key = (text, base, reach, glob, expands)
+        key = (text, base, reach, glob, expands, printed)
         if key not in self.looked:
             if not self.spend(1 + text.count("/") // STEPS):
                 raise paths.OpaquePath(TOO_MANY)
@@ -132,6 +139,7 @@ class Builder(Struct):
                 glob=glob,
                 uri=text[:7].lower() == "file://",
                 expands=expands,
+                printed=printed,
             )
         return self.looked[key]
 

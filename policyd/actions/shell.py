@@ -135,7 +135,7 @@ def reading_actions(
     doubtful: bool = False,
 ) -> None:
     """Add the actions of `reading`, which is that of the text, or of the words, `whole`."""
-    uses = [(use, _ref(build, use, _expands(use, reading))) for use in reading.files]
+    uses = [(use, _ref(build, use, _expands(use, reading), _printed(use, reading))) for use in reading.files]
     own: dict[int, list[tuple[FileUse, PathRef | str]]] = {}
     for use, ref in uses:
         own.setdefault(use.command, []).append((use, ref))
@@ -250,12 +250,22 @@ def _expands(use: FileUse, reading: Reading) -> bool:
     return use.role is not Role.MENTION or use.word.text in command.text
 
 
-def _ref(build: Builder, use: FileUse, expands: bool) -> PathRef | str:
+def _printed(use: FileUse, reading: Reading) -> bool:
+    """Say whether a glob is the shape of what `$(…)` prints, which no shell matches against names."""
+    if use.word.kind is not WordKind.GLOB or use.command >= len(reading.commands):
+        return False
+    from policyd.commands.lexing.quoting import NAME
+
+    return NAME in use.word.text and NAME not in reading.commands[use.command].text
+
+
+def _ref(build: Builder, use: FileUse, expands: bool, printed: bool) -> PathRef | str:
     """Return the path of `use`, or why it cannot be told."""
     if use.unknown or use.word.kind is WordKind.UNKNOWN:
         return use.unknown or "a word of the command is not constant"
+    glob = use.word.kind is WordKind.GLOB
     try:
-        ref = build.ref(use.word.text, use.cwd, use.reach, glob=use.word.kind is WordKind.GLOB, expands=expands)
+        ref = build.ref(use.word.text, use.cwd, use.reach, glob=glob, expands=expands, printed=printed)
     except paths.OpaquePath as error:
         return str(error)
     if use.filled_from:

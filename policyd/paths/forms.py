@@ -57,12 +57,14 @@ def ref(
     glob: bool = False,
     uri: bool = False,
     expands: bool = False,
+    printed: bool = False,
 ) -> PathRef:
     """Take a path of a request to all its forms.
 
     `base` holds every absolute directory a relative path may start at, links unresolved. `uri`: the field holds a
     `file://` URI or a path; any other scheme is refused either way. `expands`: the glob is a whole word a shell expands
-    here, for a program that only reads or removes what exists.
+    here, for a program that only reads or removes what exists. `printed`: the glob is the shape of what a command
+    prints, so that an existing name that matches is no more likely meant than any other.
 
     Raises:
         OpaquePath: the path is empty, no text, of another scheme, or cannot be resolved; then its `written` may still
@@ -77,7 +79,7 @@ def ref(
     if [each for each in spellings if each[:1] != "/"]:
         raise OpaquePath("the path starts at a directory that is not known")
     try:
-        forms = _glob_forms(spellings, fs, reach) if glob else _forms(spellings, fs)
+        forms = _glob_forms(spellings, fs, reach, printed=printed) if glob else _forms(spellings, fs)
     except OpaquePath as error:
         forms = tuple(dict.fromkeys(compose(fold(each)) for each in spellings))
         error.written = PathRef(text, forms, reach, glob, folded=workspace.fold_case)
@@ -223,7 +225,7 @@ def _no_directory(path: str, fs: Filesystem) -> bool:
 # ---- globs -----------------------------------------------------------------------------------------
 
 
-def _glob_forms(spellings: tuple[str, ...], fs: Filesystem | None, reach: Reach) -> tuple[str, ...]:
+def _glob_forms(spellings: tuple[str, ...], fs: Filesystem | None, reach: Reach, *, printed: bool) -> tuple[str, ...]:
     forms: dict[str, None] = {}
     for each in spellings:
         forms[compose(fold(each))] = None
@@ -233,7 +235,7 @@ def _glob_forms(spellings: tuple[str, ...], fs: Filesystem | None, reach: Reach)
         if _climbs(names, deep=reach is not Reach.ENTRY):
             forms[globs.ANYWHERE] = None
         else:
-            forms.update(dict.fromkeys(_expanded(each, fs)))
+            forms.update(dict.fromkeys(_expanded(each, fs, printed=printed)))
     return tuple(forms)
 
 
@@ -249,7 +251,7 @@ def _climbs(names: list[str], *, deep: bool) -> bool:
     return dotted or any(each.literal == ".." for each in parts[wild:])
 
 
-def _expanded(form: str, fs: Filesystem) -> Iterator[str]:
+def _expanded(form: str, fs: Filesystem, *, printed: bool) -> Iterator[str]:
     """The glob below its resolved directory, links among its matches, and its matches where they are few."""
     parts = globs.segments(form)
     wild = next((i for i, each in enumerate(parts) if each.literal is None), len(parts))
@@ -260,7 +262,7 @@ def _expanded(form: str, fs: Filesystem) -> Iterator[str]:
         yield globs.ANYWHERE
         return
     for path in found if rest else ():
-        yield from _match(path, fs, shown=len(found) <= SHOWN)
+        yield from _match(path, fs, shown=len(found) <= SHOWN and not printed)
 
 
 def _match(path: str, fs: Filesystem, *, shown: bool) -> Iterator[str]:

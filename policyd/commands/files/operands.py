@@ -26,7 +26,12 @@ from policyd.commands.dialects import foreign
 from policyd.commands.files import gitplaces, mentions, ondisk, sentwords, tools, untold
 from policyd.commands.files.mentions import PIECES, file_url, mounted, one_piece
 from policyd.commands.files.roles import peeks, reach_of, slots
+<<<<<<< Updated upstream
 from policyd.commands.files.targets import LINKED, Targets, put, targets
+=======
+from policyd.commands.files.targets import LINKED, Targets, fillers, made, targets
+from policyd.commands.lexing.quoting import PRINTED
+>>>>>>> Stashed changes
 from policyd.commands.matching import views
 from policyd.commands.matching.patterns import plain_name
 from policyd.model import (
@@ -373,7 +378,8 @@ def _operand(found: _Uses, role: str, word: Word, reach: Reach) -> None:
         cut = role == "tests" and word.kind is WordKind.CONST
         _code(found, Word(word.text.partition("::")[0]) if cut else word)
     elif role in _NAMED_BESIDE or (role == "goal" and "/" in constant(word)):
-        found.mention(word, shown=role == "rev")
+        if role != "rev" or word != PRINTED:
+            found.mention(word, shown=role == "rev")
     elif role == "code":
         found.mention(word)
         found.code(word)

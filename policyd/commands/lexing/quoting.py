@@ -24,6 +24,8 @@ SURE, FRAIL = "\x0e", "\x0f"
 What may be nothing is a word of its own, or begins a range of revisions or the name of a file in one.
 """
 NAME = "[0-9A-Z_a-z]*"
+PRINTED = Word(NAME, GLOB, many=True)
+"""A word that is `FRAIL`: to git, which prints such, the name of a commit."""
 SOME = "\x11"
 """A number that is not known: one word."""
 COUNT = "\x12"
