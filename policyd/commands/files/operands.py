@@ -26,12 +26,8 @@ from policyd.commands.dialects import foreign
 from policyd.commands.files import gitplaces, mentions, ondisk, sentwords, tools, untold
 from policyd.commands.files.mentions import PIECES, file_url, mounted, one_piece
 from policyd.commands.files.roles import peeks, reach_of, slots
-<<<<<<< Updated upstream
 from policyd.commands.files.targets import LINKED, Targets, put, targets
-=======
-from policyd.commands.files.targets import LINKED, Targets, fillers, made, targets
 from policyd.commands.lexing.quoting import PRINTED
->>>>>>> Stashed changes
 from policyd.commands.matching import views
 from policyd.commands.matching.patterns import plain_name
 from policyd.model import (
