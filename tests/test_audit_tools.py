@@ -279,7 +279,7 @@ def test_a_rule_on_what_records_do_not_hold_leaves_its_requests_undecided(
     *rows, whole = out(capsys)
     assert whole["undecidable"] > 100 and whole["changed"] == 0
     why = {row["undecidable"] for row in rows} - {"too long: the record holds a part of it"}
-    assert why == {"user:h looks at what records do not hold"}
+    assert why == {"user:h looks at facts that are not recorded"}
 
 
 def test_a_broken_policy_replays_nothing(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -477,7 +477,7 @@ def test_no_record_however_damaged_ends_a_command(fields: dict[str, object]) -> 
             with suppress(rebuild.Undecidable):
                 replayer().decide(case)
     with suppress(rebuild.Undecidable):
-        replay.said(record)
+        replay.rules_effect(record)
     list(show.in_words(record))
 
 

@@ -294,7 +294,8 @@ def test_what_is_not_proved_is_said_and_counts_only_when_asked(
     )
     assert diff(tmp_path, unknown) == 0
     said = capsys.readouterr().out
-    assert "NEW was not seen to be looser\n  not told by the texts: allow `user:new.toml:26` is new" in said
+    note = "not settled by comparing the rules: allow `user:new.toml:26` is new"
+    assert f"NEW was not seen to be looser\n  {note}" in said
     assert diff(tmp_path, unknown, "--prove") == 1
 
 

@@ -35,9 +35,9 @@ CODES = """
 0  audit replay --log LOG                       0 decisions
 0  audit suggest --log LOG                      nothing to suggest
 0  audit suggest --unused --log LOG             0 allow rules
-0  audit show --log MINE                        left out 4 lines that no record is
+0  audit show --log MINE                        skipped 4 lines that hold no record
 0  audit verify --log EMPTY                     holds no record
-0  audit stats --log MINE                       left out 4 lines that no record is
+0  audit stats --log MINE                       skipped 4 lines that hold no record
 0  diff --requests 0 MINE OTHER                 not proved: none was tried
 0  check                                        no policy file was found
 0  init                                         starter policies

@@ -1,4 +1,4 @@
-"""`policyd explain`: the evidence, the actions, what spoke and what nearly did, and the way out."""
+"""`policyd explain`: the evidence, the actions, what applied and what nearly did, and the way out."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ SAID = [
     ),
     ("delete docs/a.md", ["nearly user:docs", "`kind` does not hold"]),
     ("execute cat .env", ["operand", "decision deny", "Secrets stay out of reach.", "option `reject`", "`unless`"]),
-    ("execute git push origin", ["rule user:push says ask", "an ask rule spoke", "nearly user:git"]),
+    ("execute git push origin", ["rule user:push says ask", "an ask rule applies", "nearly user:git"]),
     ("execute git status", ["rule user:git says allow", "runs in"]),
     ("execute rm src/a", ["nearly user:clean says allow", "`within` does not hold"]),
     ("execute rm", ["nearly user:clean says allow", "`within` does not hold"]),
@@ -208,7 +208,7 @@ def test_a_side_door_is_explained(house: Path, capsys: pytest.CaptureFixture[str
     assert "an error with the reason" in said
 
 
-def test_json_holds_everything_that_spoke(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_holds_everything_that_applied(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
     facts = json.loads(explain(house, "--json", "--example", "edit src/a.py", capsys=capsys))
     (action,) = facts["actions"]
     assert action["nearly"] == [{"rule": "user:docs", "but": "path"}]

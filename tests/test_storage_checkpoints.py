@@ -16,7 +16,7 @@ import pytest
 
 from policyd import audit
 from policyd.cli import main
-from policyd.cli.audit.verify import Said
+from policyd.cli.audit.verify import Comparison
 from policyd.service import start
 from policyd.storage import checkpoints
 from policyd.storage.auditchain import head_path, log_files, verify
@@ -216,7 +216,7 @@ class Kept:
 
     def unheld(self) -> list[str]:
         """What is found in chain and checkpoints."""
-        said = Said(str(self.text), plain(str(self.path)))
+        said = Comparison(str(self.text), plain(str(self.path)))
         chain = list(verify(str(self.path), said.passed))
         return [wrong for _, _, wrong in (*chain, *said.faults())]
 

@@ -2,7 +2,7 @@
 
 A line is `run COMMAND`, `read PATH`, `edit PATH` or `fetch URL`. What is allowed is really done, in the
 session's directory; what is refused is not. The answer's `_meta.policyd` is written back as text, so that the
-person sees which rule spoke.
+person sees which rule applied.
 """
 
 from __future__ import annotations

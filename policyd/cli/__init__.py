@@ -1,30 +1,30 @@
-"""The `policyd` command: looks at its first word and imports only that command's module.
+"""The `policyd` command: dispatches on the first word, and imports only that command's module.
 
-Each command lives in a module or package of this one with `add_arguments(parser)` and `run(args) -> int`; what keeps it
-from being done it raises (`ending.expected`), and here is where that is said.
-`proxy` is apart: its agent is started before anything heavy is imported, so it parses its own few options.
+Each command is a module or package here with `add_arguments(parser)` and `run(args) -> int`. It raises what keeps it
+from running (`ending.expected`); this module prints that.
+`proxy` is special: it starts its agent before anything heavy is imported, so it parses its own few options.
 Exit codes: 0 done; 2 usage or policy errors; others as the command documents.
 
-What the commands share, and what lies behind them:
+Shared modules, and the parts of the larger commands:
 
-    saying, ending, options, shapes, colour       printing, exit codes, options, JSON of others, colour
-    loading, inforce                              the policies an option names; what a proxy started here would find
-    transcript, replay, facts                     requests read from lines, decided again, as JSON
-    trials/ trial, tree, drafting, hazards        policies tried on requests nobody made
-    trials/ standins, covering                    and compared without any
-    presence, calling, daemonstate                whether a person types; a running daemon, and what it says of itself
-    advice, jsonc                                 what is known of agents beside their profiles; JSON with comments
+    saying, ending, options, shapes, colour       printing, exit codes, options, untrusted JSON, colour
+    loading, inforce                              the policies that options name; those that a proxy here would load
+    transcript, replay, facts                     requests parsed from lines, decided again, as JSON
+    trials/ trial, tree, drafting, hazards        policies tried on generated requests
+    trials/ standins, covering                    and compared without any requests
+    presence, calling, daemonstate                whether a person types; calls to a running daemon, and its state
+    advice, jsonc                                 setup advice for each agent; JSON with comments
 
-    explain/ asked, text, waysout                 what is asked about, what is said of it, what would change it
+    explain/ asked, text, waysout                 the request to explain, its explanation, what would change it
     suite                                         the files of `policyd test`
-    diff/ changes, comparing, recorded            what a change lets through, told from texts, drafts and logs
-    findings, expand                              what `policyd check` finds, its patterns written out
-    lint/ reach, broad, gaps, places              its warnings, a module a kind
+    diff/ changes, comparing, recorded            decisions that change, found by comparing rules, drafts and logs
+    findings, expand                              the findings of `policyd check`; its `--expand`
+    lint/ reach, broad, gaps, places              its warnings, a module for each kind
     audit/ filters, cases, show, stats, replay, verify   which records, records as requests; each subcommand
-    suggest/ log, rules, write, text, proof       what was answered, the rules of it, and that they hold
-    grants/ table, elsewhere                      grants in columns; those that another user's daemon keeps
-    doctor/ agentfacts, tiers, wrapped            an agent, who could change what, clients' settings
-    init/ presets, recipes, programs, merging     starter policies, how clients start agents, others' settings
+    suggest/ log, rules, write, text, proof       what people answered, rules that settle it, and proof that they do
+    grants/ table, elsewhere                      grants in columns; grants kept by another user's daemon
+    doctor/ agentfacts, tiers, wrapped            an agent, who could change which files, clients' settings
+    init/ presets, recipes, programs, merging     starter policies, how clients start agents, merging into settings
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "proxy": "run an agent under policy, between it and its client",
     "decide": "decide offline: JSON Lines in, one JSON object a request out",
-    "explain": "explain decisions to people: every action and every rule that spoke",
+    "explain": "explain decisions to people: every action and every rule that applied",
     "check": "validate and lint policy files",
     "edit": "change a policy file: locked, checked, compared with what was decided, never saved broken",
     "audit": "read the record of what was decided",
@@ -60,28 +60,28 @@ COMMANDS = {
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command named by the first word of `argv` (default: the process's) and return its exit code."""
-    if None in (sys.stdin, sys.stdout, sys.stderr):  # a file that is opened next would be taken for it
+    if None in (sys.stdin, sys.stdout, sys.stderr):  # the next file opened would get its descriptor
         if sys.stderr is not None:
             sys.stderr.write("policyd: standard input, output and error must be open\n")
         return 2
     code = attempt(sys.argv[1:] if argv is None else argv)
-    return code if told() else 2
+    return code if flushed() else 2
 
 
-def told() -> bool:
-    """Say whether all that was printed has left: what was not told is no answer, and must not raise again at exit."""
+def flushed() -> bool:
+    """Flush standard output; say whether all of it was written. A failure must not raise again at exit."""
     try:
         sys.stdout.flush()
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):  # which is of a reader that has enough (`| head`)
+        if not isinstance(error, BrokenPipeError):  # a reader that has seen enough (`| head`)
             sys.stderr.write(f"policyd: standard output: {error.strerror}\n")
         return False
     return True
 
 
 def attempt(words: list[str]) -> int:
-    """Run the command named by the first word and return its exit code, whatever becomes of it."""
+    """Run the command named by the first word and return its exit code; never raises."""
     try:
         return dispatch(words)
     except BrokenPipeError:
@@ -93,7 +93,7 @@ def attempt(words: list[str]) -> int:
 
         if expected(error):
             return failed(words[0] if words else "help", error)
-        # Nobody's answer is in it: 1 would be read as one (`decide --exit-code`, `check --strict`).
+        # Not 1, which would be taken for an answer (`decide --exit-code`, `check --strict`).
         import traceback
 
         traceback.print_exc()
@@ -124,7 +124,7 @@ def dispatch(words: list[str]) -> int:
 
 
 def hint(word: str) -> str:
-    """Return a hint at the command that does what the word says, or is called nearly so."""
+    """Return a hint at the command whose description holds the word, or whose name is similar."""
     from policyd.policy.errors import nearest
 
     does = (name for name, text in COMMANDS.items() if word in text.replace(":", "").split())

@@ -1,7 +1,7 @@
-"""What is known of each agent beside its profile: its command, what it asks, and which settings of its own help.
+"""Setup advice for each agent: its command, what it asks about, and which of its own settings help.
 
-Data in `advice.toml`, one table a profile. A setting is a piece of one of the agent's own files; `state` compares it
-with the file as it is. Nothing here writes.
+The data is in `advice.toml`, a table for each profile. A setting is a part of one of the agent's own files; `state`
+compares it with the actual file. Nothing here writes.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class File(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """`[[NAME.file]]`: settings in one of the agent's own files."""
 
     path: str
-    """Where the agent reads it; `~/` is home."""
+    """The file's path; `~/` is home."""
     why: str
     text: str
     """The settings: JSON or TOML, as the path's ending says."""
     needed: bool = False
-    """Without them the agent asks next to nothing."""
+    """Without them the agent hardly asks at all."""
 
     @property
     def wanted(self) -> dict[str, object]:
@@ -44,9 +44,9 @@ class Advice(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     verified: str
     """How its behaviour is known, with the version."""
     asked: list[str]
-    """What it asks before doing in its asking mode."""
+    """What it asks about in its asking mode."""
     command: list[str] = []
-    """How a client starts it."""
+    """The command a client starts it with."""
     codecompanion: str = ""
     """The adapter of codecompanion.nvim that is extended."""
     zed: str = ""
@@ -59,13 +59,13 @@ class Advice(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class State(Struct, frozen=True):
-    """Whether one of an agent's files says what helps."""
+    """Whether one of an agent's files has the settings."""
 
     path: str
     word: str
     """`set`, `not set`, `not there`, or `unreadable`."""
     missing: tuple[str, ...] = ()
-    """Dotted keys that say something else or nothing."""
+    """Dotted keys with another value or none."""
 
 
 @cache
@@ -88,7 +88,7 @@ def place(path: str, where: Places) -> str:
 
 
 def state(file: File, where: Places) -> State:
-    """Compare what an agent's file should say with what it says."""
+    """Compare the settings an agent's file should have with the file."""
     path = place(file.path, where)
     if path.endswith(".json") and not os.path.exists(path) and os.path.exists(f"{path}c"):
         path += "c"
@@ -104,7 +104,7 @@ def state(file: File, where: Places) -> State:
 
 
 def absent(wanted: object, current: object, key: str = "") -> list[str]:
-    """Return the dotted keys of `wanted` that `current` does not hold; a list holds what it holds among others."""
+    """Return the dotted keys of `wanted` that `current` lacks; further items in its lists do not matter."""
     if isinstance(wanted, dict):
         table = current if isinstance(current, dict) else {}
         return [each for name in wanted for each in absent(wanted[name], table.get(name), f"{key}.{name}".lstrip("."))]

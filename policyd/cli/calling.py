@@ -1,4 +1,4 @@
-"""One question to a running daemon, for commands that show what it has or hand it an answer."""
+"""One request to a running daemon, for commands that show its state or give it an answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST = 16 * 1024 * 1024
 
 
 def asked(path: str, method: str, params: Mapping[str, object], *, by: str) -> dict[str, object]:
-    """Return what the daemon at `path` answers to one request; `by` is the command that asks.
+    """Return the answer of the daemon at `path` to one request; `by` is the command that asks.
 
     Raises:
         SocketError: there is none, it does not answer in time, or it refuses.
@@ -41,7 +41,7 @@ def request(ident: int, method: str, params: Mapping[str, object]) -> bytes:
 
 
 def read_answer(answers: IO[bytes], ident: int) -> dict[str, Any]:
-    """Return the answer to a request, an empty table if the stream ends before it."""
+    """Return the answer to a request, an empty table if the stream ends first."""
     for line in iter(lambda: answers.readline(LONGEST), b""):
         message = json.loads(line)
         if isinstance(message, dict) and message.get("id") == ident:

@@ -1,13 +1,13 @@
 """`policyd check`: every mistake of every policy file of every layer at once, with file, line and what to write.
 
-Where everything loads, warnings follow: what loads and means less, or more, than its author thinks (`lint`).
+If everything loads, warnings follow: about rules that mean less, or more, than their author thinks (`lint`).
 
 Rules of this command:
 
 1. A layer that cannot be read does not hide the mistakes of the others.
 2. A project file with a mistake is an error here, though a session would only ask about everything.
-3. Examples of rules are tried once everything loads; settings are looked at where no policy files are named.
-4. Exit code 0: all is well; 1: warnings, with `--strict`; 2: mistakes. They are told on stderr (with `--json` on
+3. Examples of rules are tested once everything loads; settings are checked unless policy files are named.
+4. Exit code 0: all is well; 1: warnings, with `--strict`; 2: mistakes. They are printed on stderr (with `--json` on
    stdout, one object each).
 """
 
@@ -49,7 +49,7 @@ class Report(Struct):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `policyd check`."""
     parser.add_argument("policy", nargs="*", metavar="FILE", help="policy files or directories, instead of the user's")
-    what = "the project (default: here); where it is named, patterns are held against its files too"
+    what = "the project (default: here); if it is named, patterns are checked against its files too"
     parser.add_argument("--cwd", type=options.project, metavar="DIR", help=what)
     options.add_home(parser)
     options.add_managed(parser)
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def examine(args: argparse.Namespace, where: Places) -> Report:
-    """Read and load every layer, then try the examples."""
+    """Load every layer, then test the examples."""
     found, mistakes = policies.together(
         lambda: loading.managed(args, where),
         lambda: policies.user(where.user_policies, args.policy),
@@ -91,7 +91,7 @@ def examine(args: argparse.Namespace, where: Places) -> Report:
 
 
 def loaded(found: Found, mistakes: list[Diagnostic], where: Places) -> Report:
-    """Load what was found and try the examples; `mistakes` are those of the reading."""
+    """Load what was found and test the examples; `mistakes` are those found so far."""
     report, fs = Report(found.sources, mistakes, found.notes), RealFilesystem()
     try:
         report.policy = policies.loaded_at(where, found.sources, fs)
@@ -111,7 +111,7 @@ def warned(report: Report, where: Places, cwd: str = "") -> list[Finding]:
 
 
 def settings_mistakes(where: Places) -> list[Diagnostic]:
-    """Return what is wrong with the settings beside the policies that are in force."""
+    """Return what is wrong with the settings."""
     try:
         settings.load(where)
     except SettingsError as error:
@@ -120,7 +120,7 @@ def settings_mistakes(where: Places) -> list[Diagnostic]:
 
 
 def project(args: argparse.Namespace, where: Places) -> Found:
-    """Return the project layer; what cannot be read of it is a mistake."""
+    """Return the project layer; a file that cannot be read is a mistake."""
     if args.no_project:
         return Found()
     root = os.path.abspath(args.project or args.cwd or os.getcwd())
@@ -138,14 +138,14 @@ def show(report: Report) -> None:
     elif report.policy is not None:
         found = {"policy file": report.sources, "rule": report.policy.rules, "example": report.policy.examples}
         counts = ", ".join(counted(len(things), word) for word, things in found.items())
-        said = f"ok: {counts}, revision {report.policy.revision}"
-        say(said + (f"; {counted(len(report.warnings), 'warning')}" if report.warnings else ""))
+        summary = f"ok: {counts}, revision {report.policy.revision}"
+        say(summary + (f"; {counted(len(report.warnings), 'warning')}" if report.warnings else ""))
         if not report.sources:
             say("note: no policy file was found: everything asks", error=True)
 
 
 def facts(report: Report) -> Iterator[dict[str, object]]:
-    """Yield the report as facts: each mistake, each warning, each note, then the whole."""
+    """Yield the report as JSON: each mistake, each warning, each note, then a summary."""
     for mistake in report.mistakes:
         yield {"severity": "error", **place(mistake)}
     for warning in report.warnings:
@@ -164,6 +164,6 @@ def facts(report: Report) -> Iterator[dict[str, object]]:
 
 
 def place(at: Diagnostic) -> dict[str, object]:
-    """Return where something was found, what, and what to write."""
+    """Return a diagnostic as JSON."""
     where = {"layer": at.layer.word, "file": at.file, "line": at.line, "rule": at.rule}
     return {**where, "found": at.found, "write": at.write}

@@ -1,4 +1,4 @@
-"""Colour for people at a terminal. What is coloured was made safe to show before; nothing is said by colour alone."""
+"""Colour at a terminal. The text was made safe to show before; colour alone carries no information."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ LABEL = re.compile(r"^( {2}(?:agent|call|decision|answer|way out) | {11}(?:found
 
 
 def wanted() -> bool:
-    """Say whether standard output is a terminal whose user did not say no (`NO_COLOR`, `POLICYD_COLOR`)."""
-    said = os.environ.get("POLICYD_COLOR", "").lower()
-    if said in {"never", "0", "no", "false", "off"} or "NO_COLOR" in os.environ:
+    """Say whether standard output is a terminal and colour is not switched off (`NO_COLOR`, `POLICYD_COLOR`)."""
+    setting = os.environ.get("POLICYD_COLOR", "").lower()
+    if setting in {"never", "0", "no", "false", "off"} or "NO_COLOR" in os.environ:
         return False
-    return said in {"always", "1", "yes", "true", "on"} or (sys.stdout.isatty() and os.environ.get("TERM") != "dumb")
+    return setting in {"always", "1", "yes", "true", "on"} or (sys.stdout.isatty() and os.environ.get("TERM") != "dumb")
 
 
 def of_effect(word: str, text: str) -> str:
@@ -27,7 +27,7 @@ def of_effect(word: str, text: str) -> str:
 
 
 def painted(text: str) -> str:
-    """Colour an explanation: effects by what they are, labels quietly, the first line and ways out plainly."""
+    """Colour an explanation: effects by their kind, labels dim, the first line bold, ways out highlighted."""
     lines = text.split("\n")
     return "\n".join(line_painted(line, first=number == 0) for number, line in enumerate(lines))
 

@@ -1,4 +1,4 @@
-"""What a running daemon says of itself: what is in force there, what was edited badly, who is connected, what waits."""
+"""The state of a running daemon: what is in force, which problems it has, who is connected, what waits."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Running(Struct):
     """A daemon that answered."""
 
     socket: str
-    told: Mapping[str, object] = field(default_factory=dict)
+    state: Mapping[str, object] = field(default_factory=dict)
     """The result of `_policyd/status`."""
 
     @property
     def problems(self) -> list[str]:
-        """What is wrong there, in words."""
-        mute = self.told.get("mute")
-        return [*texts(self.told.get("problems")), *([f"{mute}; every decision is refused"] if mute else [])]
+        """Its problems, in words."""
+        mute = self.state.get("mute")
+        return [*texts(self.state.get("problems")), *([f"{mute}; every decision is refused"] if mute else [])]
 
 
 def find(places: Places, socket: str | None) -> Running | None:
@@ -49,29 +49,30 @@ def find(places: Places, socket: str | None) -> Running | None:
 
 
 def lines(running: Running) -> Iterator[str]:
-    """Yield it in words."""
-    told = running.told
-    yield f"daemon {told.get('version')} at {running.socket}, process {told.get('pid')}, up {span(told.get('seconds'))}"
+    """Yield the state for people."""
+    state = running.state
+    pid, up = state.get("pid"), span(state.get("seconds"))
+    yield f"daemon {state.get('version')} at {running.socket}, process {pid}, up {up}"
     yield "  decides  for `policyd proxy --connect` and embedders; what is above, for proxies without it"
-    yield f"  revision {told.get('revision')}, {number(told.get('rules'), 'rule')}"
-    for row in tables(told.get("files")):
+    yield f"  revision {state.get('revision')}, {number(state.get('rules'), 'rule')}"
+    for row in tables(state.get("files")):
         yield f"  {row.get('layer')!s:<8} {row.get('file')}"
-    yield f"  tier     {told.get('tier')}"
-    yield f"  asks     {', then '.join(texts(told.get('prompt'))) or 'nobody'}"
-    waiting = number(told.get("pending"), "request")
-    yield f"  serves   {number(told.get('connections'), 'connection')}; waiting for an answer: {waiting}"
-    yield f"  inbox    waiting for `policyd prompts answer`: {number(told.get('prompts'), 'question')}"
-    yield f"  audit    {told.get('audit')} ({told.get('durability')})"
+    yield f"  tier     {state.get('tier')}"
+    yield f"  asks     {', then '.join(texts(state.get('prompt'))) or 'nobody'}"
+    waiting = number(state.get("pending"), "request")
+    yield f"  serves   {number(state.get('connections'), 'connection')}; waiting for an answer: {waiting}"
+    yield f"  inbox    waiting for `policyd prompts answer`: {number(state.get('prompts'), 'question')}"
+    yield f"  audit    {state.get('audit')} ({state.get('durability')})"
     yield from (f"  problem  {problem}" for problem in running.problems)
 
 
 def span(seconds: object) -> str:
-    """Return a time in the greatest unit that fits."""
+    """Return a duration in the largest unit that fits."""
     given = seconds if isinstance(seconds, int | float) else 0
     name, size = next((one for one in PERIODS if given >= 2 * one[1]), ("second", 1))
     return counted(int(given // size), name)
 
 
 def number(count: object, word: str) -> str:
-    """Return a number of things in words; what a stranger sent may be none."""
+    """Return a number of things in words; the count comes from another process and may be no number."""
     return counted(count, word) if isinstance(count, int) else f"? {word}s"

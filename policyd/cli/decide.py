@@ -1,10 +1,11 @@
 """`policyd decide [FILE…]`: decide offline. JSON Lines in, one JSON object a request or side-door call out.
 
-Lines are ACP messages, transcript lines `{"dir": …, "msg": …}`, or bare `session/request_permission` parameters, any
-mixed; everything else sets context. Without FILE, or as `-`, standard input is read. Each file is a connection.
+Lines are ACP messages, transcript lines `{"dir": …, "msg": …}`, or bare `session/request_permission` parameters, in
+any mixture; all other messages set the context. Without FILE, or as `-`, standard input is read. Each file is a
+connection.
 
-Exit code 0; with `--exit-code` 0, 1 or 3 for the strictest of allow, deny, ask, and 2 where nothing was decided; 2 for
-usage and policy errors. That there was no request is said on stderr in any case.
+Exit code 0; with `--exit-code` 0, 1 or 3 for the strictest of allow, deny, ask, and 2 if nothing was decided; 2 for
+usage and policy errors. A file without a request is always reported on stderr.
 """
 
 from __future__ import annotations
@@ -46,12 +47,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def exit_code(effects: list[Effect], left_out: list[str]) -> int:
-    """Return the code of the strictest decision; what was not decided is an error, never an allow."""
+    """Return the code of the strictest decision; a request that was not decided is an error, never an allow."""
     return FAILED if left_out or not effects else CODES[max(effects)]
 
 
 def results(args: argparse.Namespace, left_out: list[str]) -> Iterator[Result]:
-    """Yield what is decided of every file; what was left out is told on stderr, and added to `left_out`."""
+    """Yield the decisions of every file; notes on skipped lines go to stderr and to `left_out`."""
     loaded = loading.load(args)
     for note in loaded.in_force().notes:
         complain("decide", note)
@@ -65,7 +66,7 @@ def results(args: argparse.Namespace, left_out: list[str]) -> Iterator[Result]:
 
 
 def replaying(args: argparse.Namespace, loaded: loading.Loaded) -> Replay:
-    """Return a decision point that nothing has been said to, as the options describe it."""
+    """Return a fresh decision point, as the options describe it."""
     return Replay(loading.authorizer(args, loaded), unattended=args.unattended, now=datetime.now(UTC))
 
 

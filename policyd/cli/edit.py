@@ -396,7 +396,7 @@ def difference(target: Target, data: bytes, where: Places, log: str) -> Iterator
     old, new = sides
     trial = Trial.open(where.home, {*old.heads, *new.heads}, now=datetime.now(UTC))
     found = changes(old, new, trial, most=DRAFTED)
-    recent = Log(log, trial.talk, (*old.heads, *new.heads), newest=RECENT)
+    recent = Log(log, trial.conversation, (*old.heads, *new.heads), newest=RECENT)
     if os.path.exists(recent.file):
         try_recorded(found, old, new, trial, recent)
     yield from compared(found, old, new)

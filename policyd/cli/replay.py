@@ -74,21 +74,21 @@ class Replay:
         self.notes += [empty] if empty else []
 
     def _observe(self, line: Line) -> None:
-        talk = self.authorizer.conversation
+        conversation = self.authorizer.conversation
         direction = line.direction or transcript.answer_direction(line.message)
         if not line.fault and direction in ("a2c", "c2a"):
-            talk.observe(direction, line.message)
+            conversation.observe(direction, line.message)
         elif line.fault and line.method == "session/update":
             update = line.params.get("update")
             call = update.get("toolCallId") if isinstance(update, Mapping) else None
-            talk.refuse(line.session, str(call or ""), f"an update of the call was refused: {line.fault}")
+            conversation.refuse(line.session, str(call or ""), f"an update of the call was refused: {line.fault}")
         elif not line.judged:
             self.notes.append(f"line {line.number} is left out: {line.fault or 'no direction `a2c` or `c2a`'}")
 
     def _wait(self, request: Line, lines: Iterator[Line]) -> Iterator[Line]:
         """Observe the updates a request waits for; yield the line that ended the wait."""
-        talk = self.authorizer.conversation
-        while talk.waits(request.params):
+        conversation = self.authorizer.conversation
+        while conversation.waits(request.params):
             following = next(lines, None)
             if following is None:
                 return
@@ -134,10 +134,10 @@ class Replay:
         return found
 
 
-def actions_of(asked: Asked, talk: Conversation, resource: str = "") -> tuple[Action, ...]:
+def actions_of(asked: Asked, conversation: Conversation, resource: str = "") -> tuple[Action, ...]:
     """Return the actions a written request stands for; `resource` is that of the rule it is about."""
     text, table = (asked, {}) if isinstance(asked, str) else ("", asked)
-    return example_actions(text, table, resource, talk.around(""), talk.profile)
+    return example_actions(text, table, resource, conversation.around(""), conversation.profile)
 
 
 def malformed(line: Line) -> str:

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
 def daemon_facts(running: Running | None) -> dict[str, object] | None:
     """Return what the daemon said, and where; None where there is none."""
-    return {"socket": running.socket, **running.told} if running else None
+    return {"socket": running.socket, **running.state} if running else None
 
 
 def lines(state: InForce) -> list[str]:

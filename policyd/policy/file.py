@@ -137,7 +137,7 @@ class RuleBlock(Named):
 
 
 class DefaultBlock(Named):
-    """`[[default]]`: what counts where no rule spoke, under conditions."""
+    """`[[default]]`: what counts where no rule applies, under conditions."""
 
     delegate: StrictBool = False
 

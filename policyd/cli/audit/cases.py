@@ -1,11 +1,11 @@
-"""Past requests, ready to be decided again: the request and the session of each record, and the rules of each project.
+"""Past requests, ready to be decided again: request and session of each record, and the policy of each project.
 
 Rules of this module:
 
-1. A record that does not hold what a decision needs is `Undecidable`, with the reason; nothing is guessed.
-2. A request is decided at the time it was made, by the agent and person that are in the record, in the roots it had.
-3. Remembered answers are left out: what is compared are rules.
-4. What lies on the disk may be looked at only for what a whole directory holds; whoever rests on that is told.
+1. A record that lacks something a decision needs is `Undecidable`, with the reason; nothing is guessed.
+2. A request is decided as of the time it was made, for the recorded agent and person, in the recorded roots.
+3. Remembered answers are ignored: only rules are compared.
+4. The disk is looked at only for the contents of a whole directory; decisions that depend on it are marked.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from policyd.policy import Policy, PolicySource, Rule
 from policyd.storage.filesystem import RealFilesystem
 
 UNRECORDED = frozenset({"input", "group"})
-"""Conditions on what records do not hold: arguments of anything but tools, and groups."""
+"""Conditions on facts that are not recorded: groups, and arguments of anything but tools."""
 
 
 class Case(Struct, frozen=True):
@@ -45,27 +45,27 @@ class Case(Struct, frozen=True):
 
 
 class Redecided(Struct, frozen=True):
-    """What rules say of a past request."""
+    """The decision of today's rules on a past request."""
 
     effect: Effect
     decision: Decision
     looked: bool = False
-    """It rests on what a directory holds now."""
+    """It depends on what a directory holds now."""
 
 
 class NotingFilesystem(RealFilesystem):
-    """The real file system, which notes whether somebody looked below a directory."""
+    """The real file system, noting whether it was searched below a directory."""
 
     looked = False
 
     def contains(self, directory: str, names: tuple[str, ...]) -> bool | None:
-        """Look, and note it."""
+        """Search, and note it."""
         self.looked = True
         return super().contains(directory, names)
 
 
 class Replayer:
-    """Rules of all layers, put together for the roots of each past session."""
+    """Decides past requests, under the policy for the roots of each session."""
 
     def __init__(self, args: Namespace, more: Iterable[PolicySource] = ()) -> None:
         """Load the layers `args` name (see `add_policies`), and `more` files beside them.
@@ -87,29 +87,29 @@ class Replayer:
         return self.loaded.of(distinct(case.cwd, case.roots))
 
     def own(self) -> Policy:
-        """Return the policy of no project in particular."""
+        """Return the policy outside of any project."""
         return self.loaded.of(())[0]
 
     def decide(self, case: Case) -> Redecided:
         """Decide a past request.
 
         Raises:
-            Undecidable: a rule that may hold looks at what records do not hold.
+            Undecidable: a rule that may hold looks at facts that are not recorded.
         """
         policy, broken = self.policy(case)
         context = self.context(case, policy, broken)
         self.fs.looked = False
         for rule in hidden(policy):
             if may_hold(rule, case.request, context):
-                raise Undecidable(f"{rule.ref.label} looks at what records do not hold")
+                raise Undecidable(f"{rule.ref.label} looks at facts that are not recorded")
         found = engine.decide(case.request, policy, context, self.fs)
         return Redecided(answered_as(case.request, found), found, self.fs.looked)
 
     def context(self, case: Case, policy: Policy, broken: str) -> Context:
-        """Return what was true of the session."""
+        """Return the context of the session."""
         record = case.record
-        said = table(record.get("agent"))
-        name, version, short = (str(said.get(key) or "") for key in ("name", "version", "profile"))
+        stated = table(record.get("agent"))
+        name, version, short = (str(stated.get(key) or "") for key in ("name", "version", "profile"))
         agent = Agent(name, version, short, (profiles.named(short) or profiles.generic()).family)
         labels, certain = labels_of(record)
         return Context(
@@ -125,7 +125,7 @@ class Replayer:
         )
 
     def workspace(self, case: Case, policy: Policy) -> Workspace:
-        """Return the workspace as it was, with the heads of today's patterns in it."""
+        """Return the workspace as it was, with the heads of today's patterns."""
         places = self.loaded.places
         return opened(case.cwd, case.roots, case.sound, places.home, places.tmpdir, policy.heads)
 
@@ -146,7 +146,7 @@ def opened(
 
 @lru_cache(256)
 def distinct(cwd: str | None, roots: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the roots whose project files count, each once however it is spelled."""
+    """Return the roots whose project files count, without different spellings of the same."""
     fs, found = RealFilesystem(), dict[str, str]()
     for root in (cwd, *roots):
         if root:
@@ -155,7 +155,7 @@ def distinct(cwd: str | None, roots: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def real(path: str, fs: RealFilesystem) -> str:
-    """Return where a path leads, the path itself where that cannot be told."""
+    """Return the real path, or the path itself if it cannot be resolved."""
     try:
         return fs.resolve(path)
     except OSError:
@@ -166,11 +166,11 @@ def case(record: Record) -> Case:
     """Return the request and session of a record.
 
     Raises:
-        Undecidable: it does not hold what a decision needs.
+        Undecidable: it lacks something a decision needs.
     """
     held = [record.get(name) for name in ("cwd", "roots", "sound", "labels", "agent", "user", "mode")]
     if found := next(rebuild.altered(held), ""):
-        raise Undecidable(f"a part that rules look at is not in the record: {found}")
+        raise Undecidable(f"something that rules look at is not in the record: {found}")
     if not table(record.get("agent")):
         raise Undecidable("it does not say which agent asked")
     cwd = record.get("cwd")
@@ -187,7 +187,7 @@ def case(record: Record) -> Case:
 
 
 def cases(records: Iterable[Record]) -> Iterator[Case | tuple[Record, str]]:
-    """Yield the decisions among `records` as cases; what cannot be decided with the reason."""
+    """Yield the decisions among `records` as cases, or with the reason why they cannot be decided."""
     for record in records:
         if record.get("event") == "decision":
             try:
@@ -197,20 +197,20 @@ def cases(records: Iterable[Record]) -> Iterator[Case | tuple[Record, str]]:
 
 
 def labels_of(record: Record) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the labels a record holds, and which of them are managed."""
+    """Return the labels of a record, and those of them that are managed."""
     labels = {name: str(value) for name, value in table(record.get("labels")).items()}
     return labels, {name: labels[name] for name in texts(record.get("managed_labels")) if name in labels}
 
 
 def mode(agent: Agent, name: object) -> Mode | None:
-    """Return a session's mode as the agent's profile knows it."""
+    """Return a session's mode as the agent's profile describes it."""
     if not isinstance(name, str):
         return None
     return (profiles.named(agent.profile) or profiles.generic()).mode(name)
 
 
 def answered_as(request: Request, decision: Decision) -> Effect:
-    """Return what a decision comes to with the options of the request."""
+    """Return the effect of a decision, given the options of the request."""
     if request.side_door or not request.options:
         return decision.effect
     return acp.answer(decision.effect, request.options, plain=request.plain).effect
@@ -218,24 +218,24 @@ def answered_as(request: Request, decision: Decision) -> Effect:
 
 @lru_cache(64)
 def hidden(policy: Policy) -> tuple[Rule, ...]:
-    """Return the rules of a policy that look at what records do not hold."""
+    """Return the rules of a policy that look at facts that are not recorded."""
     grounds = (rule for layer in policy.defaults for rule in layer.rules)
     return tuple(rule for rule in (*policy.rules, *grounds) if not rule.void and looks(rule))
 
 
 def looks(rule: Rule) -> bool:
-    """Say whether a rule looks at what records do not hold: of tools they hold the arguments."""
+    """Say whether a rule looks at facts that are not recorded; arguments of tools are."""
     names = {condition.name for condition in (*rule.conditions, *(one for each in rule.unless for one in each))}
     return "group" in names or ("input" in names and rule.resource != "tool")
 
 
 def may_hold(rule: Rule, request: Request, context: Context) -> bool:
-    """Say whether a rule would hold for a request if what is not known of it were as the rule wants it."""
+    """Say whether a rule would hold for a request if all facts that are not recorded fitted it."""
     return any(bool(rule.holds(action, context, met=UNRECORDED)) for action in request.actions)
 
 
 def signature(one: Case) -> tuple[object, ...]:
-    """Return what makes two cases the same question: what would be done, where, and by which agent."""
+    """Return a key that is equal for the same actions in the same place by the same agent."""
     record = one.record
     agent = table(record.get("agent"))
     who: tuple[object, ...] = (agent.get("name"), agent.get("profile"), record.get("user"), record.get("mode"))
@@ -243,6 +243,6 @@ def signature(one: Case) -> tuple[object, ...]:
 
 
 def frozen(action: Action) -> tuple[object, ...]:
-    """Return an action as a value that can be looked up."""
+    """Return an action as a hashable value."""
     args = repr(sorted(action.args.items())) if isinstance(action.args, Mapping) else ""
     return (args, replace(action, args=None))

@@ -1,7 +1,6 @@
-"""Which records of the audit log a command is about, and what it uses of them.
+"""Reading and filtering the records of the audit log.
 
-A filter that a record has no answer to does not let it through: what cannot be told is left out, except in `verify`,
-which has no filters.
+A record that lacks what a filter asks for does not pass it. `verify` has no filters.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Wanted = Callable[[Record], bool]
 
 
 def add_log(parser: ArgumentParser) -> None:
-    """Declare where the log is."""
+    """Declare the options for the log's location."""
     parser.add_argument("--log", metavar="PATH", help="the log, a file or its directory")
     options.add_home(parser)
 
@@ -43,7 +42,7 @@ def add_filters(parser: ArgumentParser) -> None:
 
 
 def wanted(args: Namespace) -> Wanted:
-    """Return the test all filters make together."""
+    """Return one test for all filters together."""
     tests: list[Wanted] = []
     exact = {name: value for name in ("effect", "event", "session") if (value := getattr(args, name))}
     if exact:
@@ -64,7 +63,7 @@ def wanted(args: Namespace) -> Wanted:
 
 
 def moment(text: str) -> str:
-    """Return a time as records write it, from `2h` or an ISO date and time (local where no offset is given)."""
+    """Return a time in the format of records, from `2h` or an ISO date and time (local without an offset)."""
     try:
         ago = options.span(text)
         then = datetime.fromisoformat(text).astimezone(UTC) if ago is None else datetime.now(UTC) - ago
@@ -93,17 +92,17 @@ def chosen(log: str, want: Wanted, newest: int = 0) -> Iterator[Record]:
 
 
 def records(path: str) -> Iterator[Record]:
-    """Yield the records of one file; what is none is left out, and how much that was is said at its end."""
-    strange = 0
+    """Yield the records of one file; the number of lines that are none is reported at its end."""
+    skipped = 0
     with open(path, "rb") as file:
         for line in file:
             record = parsed(line)
             if record is not None:
                 yield record
             else:
-                strange += 1
-    if strange:
-        complain("audit", f"{path}: left out {counted(strange, 'line')} that no record is; `audit verify` tells which")
+                skipped += 1
+    if skipped:
+        complain("audit", f"{path}: skipped {counted(skipped, 'line')} that hold no record; `audit verify` lists them")
 
 
 def parsed(line: bytes) -> Record | None:
@@ -116,7 +115,7 @@ def parsed(line: bytes) -> Record | None:
 
 
 def named(rule: object, name: str) -> bool:
-    """Say whether a record's rule is the one called `name`, with or without its layer."""
+    """Say whether `name` names a record's rule, with or without its layer."""
     label = str(table(rule).get("rule", ""))
     return name in {label, label.partition(":")[2]}
 
@@ -138,7 +137,7 @@ def answered(record: Record) -> bool:
 
 
 def agent(record: Record) -> str:
-    """Return the agent as policies name it: its profile, else its wire name."""
-    told = table(record.get("agent"))
-    profile, name = told.get("profile"), told.get("name")
+    """Return the agent as policies name it: by its profile, else by its wire name."""
+    stated = table(record.get("agent"))
+    profile, name = stated.get("profile"), stated.get("name")
     return str((profile if profile != "generic" else "") or name or "")

@@ -1,7 +1,7 @@
 """`policyd audit replay [--policy NEW]`: past requests decided again; which decisions change.
 
-Compared is what rules said then with what they say now: a request that was asked about then was `ask`, whatever the
-person answered, and one that a remembered answer settled was `ask` too. The time is that at which they were made.
+The effects of rules are compared: a request that was asked about counts as `ask`, whatever the person answered, and so
+does one that a remembered answer settled. Rules are judged as of the time the request was made.
 
 Exit codes: 0; 1 with `--exit-code` if a decision changed or could not be decided; 2 usage or policy errors.
 """
@@ -22,11 +22,11 @@ from policyd.cli.saying import say_or_tell, shown
 from policyd.cli.shapes import listed, values
 from policyd.model import EFFECTS, Effect
 
-LOOKED = "rests on what a directory holds now"
+LOOKED = "depends on what a directory holds now"
 
 
 class Change(Struct, frozen=True):
-    """A past request that is decided otherwise now."""
+    """A past request that is decided differently now."""
 
     case: Case
     then: Effect
@@ -34,7 +34,7 @@ class Change(Struct, frozen=True):
 
     @property
     def looser(self) -> bool:
-        """Whether less is kept back now."""
+        """Whether the effect is less strict now."""
         return self.now.effect < self.then
 
     def facts(self) -> dict[str, object]:
@@ -58,7 +58,7 @@ class Change(Struct, frozen=True):
 
 
 class Outcome(Struct):
-    """What came of a replay."""
+    """The result of a replay."""
 
     same: int = 0
     changes: list[Change] = field(default_factory=list)
@@ -86,7 +86,7 @@ def replay(args: Namespace, log: str) -> Outcome:
 def again(replayer: Replayer, one: Case, outcome: Outcome) -> None:
     """Decide one request again."""
     try:
-        then, now = said(one.record), replayer.decide(one)
+        then, now = rules_effect(one.record), replayer.decide(one)
     except Undecidable as error:
         outcome.undecidable.append((one.record, str(error)))
         return
@@ -96,11 +96,11 @@ def again(replayer: Replayer, one: Case, outcome: Outcome) -> None:
         outcome.changes.append(Change(one, then, now))
 
 
-def said(record: Record) -> Effect:
-    """Return what rules said of a request then.
+def rules_effect(record: Record) -> Effect:
+    """Return the effect of the rules on a request then.
 
     Raises:
-        Undecidable: nothing that rules decided.
+        Undecidable: rules did not decide it.
     """
     source = str(record.get("source"))
     if source == "error":
@@ -117,7 +117,7 @@ def said(record: Record) -> Effect:
 
 
 def facts(outcome: Outcome) -> Iterator[dict[str, object]]:
-    """Yield each change, each request that cannot be decided, then the whole."""
+    """Yield each change, each request that cannot be decided, then a summary."""
     for change in outcome.changes:
         yield change.facts()
     for record, why in outcome.undecidable:
@@ -131,7 +131,7 @@ def facts(outcome: Outcome) -> Iterator[dict[str, object]]:
 
 
 def lines(outcome: Outcome) -> Iterator[str]:
-    """Yield the report for people: what is looser first."""
+    """Yield the report for people, looser changes first."""
     for change in sorted(outcome.changes, key=lambda change: not change.looser):
         record, now = change.case.record, change.now
         mark = "!" if change.looser else " "
@@ -140,9 +140,9 @@ def lines(outcome: Outcome) -> Iterator[str]:
         yield f"      {rules}: {shown(now.decision.reason)}" + (f"; {LOOKED}" if now.looked else "")
     looser = sum(change.looser for change in outcome.changes)
     count = len(outcome.changes)
-    said_ = f"{counted(outcome.same, 'decision')} {'stays' if outcome.same == 1 else 'stay'}, {count} "
-    said_ += "changes" if count == 1 else "change"
-    yield said_ + (f", {looser} of them to something looser (!)" if looser else "")
+    summary = f"{counted(outcome.same, 'decision')} {'stays' if outcome.same == 1 else 'stay'}, {count} "
+    summary += "changes" if count == 1 else "change"
+    yield summary + (f", {looser} of them to something looser (!)" if looser else "")
     if outcome.undecidable:
         yield f"{len(outcome.undecidable)} cannot be decided again:"
         yield from (

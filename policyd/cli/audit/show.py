@@ -1,6 +1,6 @@
-"""`policyd audit show` and `follow`: records as lines for people, or as they are.
+"""`policyd audit show` and `follow`: records as lines for people, or as JSON.
 
-A record is printed with whatever it holds: what is missing or of another type is left out, never a reason to stop.
+A record is printed as far as possible: fields that are missing or of another type are left out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from policyd.cli.shapes import listed, tables, texts
 
 
 def run(args: Namespace, log: str) -> int:
-    """Print the records that are wanted; return the exit code."""
+    """Print the selected records; return the exit code."""
     write = tell if args.json else write_text
     if args.what == "show":
         return show(log, wanted(args), args.n, write)
@@ -29,7 +29,7 @@ def run(args: Namespace, log: str) -> int:
 
 
 def show(log: str, want: Callable[[Record], bool], count: int, write: Callable[[Record], None]) -> int:
-    """Print the newest `count` records that are wanted, oldest first; 0 = all."""
+    """Print the newest `count` selected records, oldest first; 0 = all."""
     found = chosen(log, want)
     for record in found if count == 0 else deque(found, maxlen=count):
         write(record)
@@ -44,13 +44,13 @@ def follow(log: str, want: Callable[[Record], bool], write: Callable[[Record], N
             if record is not None and want(record):
                 write(record)
                 sys.stdout.flush()
-    except KeyboardInterrupt:  # how a person ends it
+    except KeyboardInterrupt:  # the usual end
         pass
     return 0
 
 
 def lines_as_they_come(log: str, pause: float = 0.2) -> Iterator[bytes]:
-    """Yield whole lines appended from now on; when the file is put aside, those of the next one too."""
+    """Yield whole lines appended from now on; when the log is rotated, continue with the new file."""
     place = os.stat(log).st_size
     while True:
         with open(log, "rb") as file:
@@ -60,7 +60,7 @@ def lines_as_they_come(log: str, pause: float = 0.2) -> Iterator[bytes]:
 
 
 def lines_of(file: BinaryIO, log: str, pause: float) -> Iterator[bytes]:
-    """Yield the lines of an open log until another file has its name, and those written to it before that."""
+    """Yield the lines of an open log until it is rotated, and the last ones written to it."""
     rest, gone = b"", False
     while True:
         if data := file.read(1 << 16):
@@ -70,7 +70,7 @@ def lines_of(file: BinaryIO, log: str, pause: float) -> Iterator[bytes]:
             return
         else:
             time.sleep(pause)
-            with suppress(FileNotFoundError):  # put aside a moment ago, and the next is not there yet
+            with suppress(FileNotFoundError):  # rotated a moment ago, and the new file is not there yet
                 gone = os.stat(log).st_ino != os.fstat(file.fileno()).st_ino
 
 
@@ -83,7 +83,7 @@ def write_text(record: Record) -> None:
 
 
 def in_words(record: Record) -> Iterator[str]:
-    """Yield the lines that tell a record: number, time, effect, what, why; then the actions."""
+    """Yield a record as lines: number, time, effect, what, why; then the actions."""
     agent = agent_name(record)
     what = record.get("effect") if record.get("event") == "decision" else record.get("event")
     by = str(record.get("by") or "policy")
@@ -103,7 +103,7 @@ def in_words(record: Record) -> Iterator[str]:
 
 
 def reloaded(record: Record) -> Iterator[str]:
-    """Yield what came of changed policy files: what is wrong with them, or what is in force since."""
+    """Yield the result of a reload: the problems, or the revision in force."""
     problems = texts(record.get("problems"))
     yield from problems
     if not problems and record.get("revision"):
@@ -117,7 +117,7 @@ def located(rule: Mapping[str, object]) -> str:
 
 
 def resource(action: Mapping[str, object]) -> str:
-    """Return what an action is about."""
+    """Return the resource of an action."""
     for key in ("path", "url", "tool"):
         if value := action.get(key):
             return shown(value)

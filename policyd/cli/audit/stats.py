@@ -1,8 +1,8 @@
-"""`policyd audit stats`: what the log says about rules, kinds, prompts, and the people who answer them.
+"""`policyd audit stats`: counts of rules, kinds and prompts, and how people answer them.
 
-A prompt is a question a person answered. Somebody who says yes to nearly everything is not asked usefully: where more
-than 95 % of at least 50 prompts were approved, the line is marked, and `policyd audit suggest` is the cure.
-Latencies are of decisions policyd made alone, and, apart, of those that waited for a person.
+A prompt is a question a person answered. Asking somebody who approves nearly everything is no use: a line with at
+least 50 prompts, more than 95 % of them approved, is marked; `policyd audit suggest` finds rules that settle these.
+Latencies are given separately for decisions policyd made alone and for those that waited for a person.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ class Tally(Struct):
 
     @property
     def decisions(self) -> int:
-        """How many there were."""
+        """How many decisions there were."""
         return self.allow + self.ask + self.deny
 
     @property
     def rate(self) -> float | None:
-        """The part of prompts that was approved; None without prompts."""
+        """The share of prompts that were approved; None without prompts."""
         return self.approved / self.prompts if self.prompts else None
 
     @property
     def tired(self) -> bool:
-        """Whether nearly everything of many prompts was approved."""
+        """Whether nearly all of many prompts were approved."""
         return self.prompts >= TIRED_PROMPTS and self.approved > TIRED_RATE * self.prompts
 
     def facts(self) -> dict[str, object]:
@@ -69,9 +69,9 @@ class Stats(Struct):
     kinds: dict[str, Tally] = field(default_factory=dict)
     days: dict[str, Tally] = field(default_factory=dict)
     alone: list[float] = field(default_factory=list)
-    """Latencies in ms of what policyd decided alone; a question nobody answered is in neither."""
+    """Latencies in ms of decisions policyd made alone; questions nobody answered are in neither list."""
     people: list[float] = field(default_factory=list)
-    """Latencies in ms of what a person answered."""
+    """Latencies in ms of decisions a person made."""
     unasked: list[Record] = field(default_factory=list)
     events: dict[str, int] = field(default_factory=dict)
 
@@ -86,7 +86,7 @@ class Stats(Struct):
             self.decision(record)
 
     def decision(self, record: Record) -> None:
-        """Count one decision, once for each rule that decided and each kind it was about."""
+        """Count one decision, once for each deciding rule and each kind."""
         self.total.add(record)
         rules = dict.fromkeys(str(name) for rule in listed(record.get("rules")) for name in values(rule, "rule"))
         found = dict.fromkeys(str(kind) for row in listed(record.get("actions")) for kind in kinds(row) if kind)
@@ -100,7 +100,7 @@ class Stats(Struct):
 
 
 def run(args: Namespace, log: str) -> int:
-    """Print what was counted."""
+    """Print the counts."""
     stats = Stats()
     for record in chosen(log, wanted(args)):
         stats.add(record)
@@ -109,13 +109,13 @@ def run(args: Namespace, log: str) -> int:
 
 
 def quantile(sample: Iterable[float], part: float) -> float | None:
-    """Return the value that `part` of a sample does not exceed (nearest rank); None of an empty one."""
+    """Return a quantile of a sample (nearest rank), None if it is empty."""
     ordered = sorted(sample)
     return ordered[min(len(ordered) - 1, int(part * len(ordered)))] if ordered else None
 
 
 def prompts_a_day(stats: Stats) -> float:
-    """Return prompts for each day on which anything was decided."""
+    """Return the prompts per day with any decision."""
     return stats.total.prompts / len(stats.days) if stats.days else 0.0
 
 
@@ -183,7 +183,7 @@ def approved(tally: Tally) -> str:
 
 
 def took(ms: float | None) -> str:
-    """Return a time in the unit people read it in."""
+    """Return a duration in a readable unit."""
     if ms is None:
         return "-"
     return f"{ms / 1000:.1f} s" if ms >= 1000 else f"{ms:.2f} ms" if ms >= 0.01 else "under 0.01 ms"

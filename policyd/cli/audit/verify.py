@@ -1,15 +1,15 @@
 """`policyd audit verify [--checkpoints FILE]`: is every line there, in its place, and as it was written?
 
-The chain alone shows an edit by somebody who does not know it. Held against checkpoints that were said elsewhere, it
-shows any: `journalctl -t policyd | policyd audit verify --checkpoints -`.
+The hash chain alone reveals an edit only by somebody who cannot recompute it. Checkpoints that were written elsewhere
+reveal any edit: `journalctl -t policyd | policyd audit verify --checkpoints -`.
 
 Rules of this command:
 
-1. A checkpoint holds if a line of the log has its number and its hash. Each that does not is told: the end or the
-   beginning was removed, or the log was written anew.
-2. Checkpoints name their log. Those of others are counted, not looked at; `--of` says how they name the one LOG copies.
-3. How many records lie behind the last one that holds is said: for those the chain alone speaks.
-4. Exit code 0: whole; 1: it is not; 2: there is nothing to look at, no log or no checkpoint of it.
+1. A checkpoint holds if a line of the log has its number and its hash. Each one that does not is reported: the end or
+   the beginning was removed, or the log was rewritten.
+2. Checkpoints name their log. Those of other logs are only counted; `--of` gives the name of the log that LOG copies.
+3. The number of records after the last checkpoint that holds is reported: only the chain vouches for these.
+4. Exit code 0: the log is whole; 1: it is not; 2: there is no log, or no checkpoint of it.
 """
 
 from __future__ import annotations
@@ -25,38 +25,38 @@ from policyd.cli.saying import say_or_tell, shown
 from policyd.storage import auditchain, checkpoints
 from policyd.storage.checkpoints import Checkpoint
 
-EMPTY = "holds no record: nothing was written, or all of it was taken away"
+EMPTY = "holds no record: nothing was written, or all of it was removed"
 WHOLE = "every line follows the one before it"
 Fault = tuple[str, int, str]
 """File, line, and what is wrong."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare what the log is held against."""
-    text = "text that holds checkpoints said elsewhere, such as a journal; - is standard input"
+    """Declare the checkpoints to compare the log with."""
+    text = "text with checkpoints that were written elsewhere, such as a journal; - is standard input"
     parser.add_argument("--checkpoints", metavar="FILE", help=text)
-    parser.add_argument("--of", metavar="PATH", help="the file these checkpoints name, where the log is a copy of it")
+    parser.add_argument("--of", metavar="PATH", help="the log that the checkpoints name, if this log is a copy of it")
 
 
 def run(args: Namespace, log: str) -> int:
-    """Print everything that is wrong with a log; 1 if there was something."""
-    said = Said(args.checkpoints, checkpoints.plain(args.of or log)) if args.checkpoints else None
-    faults = list(auditchain.verify(log, said.passed if said else None))
+    """Print everything that is wrong with a log; 1 if there is anything."""
+    compared = Comparison(args.checkpoints, checkpoints.plain(args.of or log)) if args.checkpoints else None
+    faults = list(auditchain.verify(log, compared.passed if compared else None))
     files = auditchain.log_files(log)
     lines = [f"{file}:{line}: {wrong}" for file, line, wrong in faults]
     if not faults:
         lines = [f"{log}: {WHOLE if any(map(os.path.getsize, files)) else EMPTY}"]
-    if said:
-        unheld = list(said.faults())
-        lines += [*(f"{file}:{line}: {wrong}" for file, line, wrong in unheld), *said.lines(log)]
+    if compared:
+        unheld = list(compared.faults())
+        lines += [*(f"{file}:{line}: {wrong}" for file, line, wrong in unheld), *compared.lines(log)]
         faults += unheld
     facts: list[dict[str, object]] = [{"file": file, "line": line, "wrong": wrong} for file, line, wrong in faults]
-    say_or_tell([*facts, *([said.facts()] if said else [])], lines, as_json=args.json)
+    say_or_tell([*facts, *([compared.facts()] if compared else [])], lines, as_json=args.json)
     return NO if faults else DONE
 
 
-class Said:
-    """The checkpoints of one log, held against its lines."""
+class Comparison:
+    """The checkpoints of one log, compared with its lines."""
 
     def __init__(self, name: str, path: str) -> None:
         """Find those of the log at `path` in a file.
@@ -67,10 +67,10 @@ class Said:
         """
         self.name = name
         self.open: dict[tuple[int, str], int] = {}
-        """Number and hash of those that no line was found for -> where they were said first."""
+        """Number and hash of those not yet found in the log -> line of the checkpoint."""
         self.others: Counter[str] = Counter()
         self.first = self.last = self.exposed = self.newest = 0
-        """The numbers the log begins and ends with, how many lines lie behind the newest that holds, its number."""
+        """The first and last number of the log, the records after the newest checkpoint that holds, and its number."""
         for line, one in read(name):
             if one.path == path:
                 self.open.setdefault((one.seq, one.digest), line)
@@ -81,7 +81,7 @@ class Said:
             raise UsageError(f"{name} holds no checkpoint of {path}{self.aside()}")
 
     def passed(self, seq: int, digest: str) -> None:
-        """Take a line of the log."""
+        """Compare a line of the log."""
         self.first, self.last = self.first or seq, seq
         if self.open.pop((seq, digest), None) is None:
             self.exposed += 1
@@ -89,27 +89,27 @@ class Said:
             self.exposed, self.newest = 0, seq
 
     def faults(self) -> Iterator[Fault]:
-        """Yield each checkpoint that no line of the log bears out; those before its first line as one."""
+        """Yield each checkpoint that does not hold; those before the first line of the log as one."""
         early = [line for (seq, _), line in sorted(self.open.items()) if seq < self.first]
         if early:
             gone = f"{counted(len(early), 'checkpoint')} of records before number {self.first}, where the log begins"
-            yield self.name, min(early), f"{gone}: they were removed, or their files were put away"
+            yield self.name, min(early), f"{gone}: they were removed, or their files were moved away"
         for (seq, digest), line in sorted(self.open.items()):
             if seq > self.last:
                 wrong = f"number {seq} was written, but the log ends at number {self.last}: the end was removed"
                 yield self.name, line, wrong
             elif seq >= self.first:
-                yield self.name, line, f"number {seq} was another record, {digest[:12]}…: the log was written anew"
+                yield self.name, line, f"number {seq} was another record, {digest[:12]}…: the log was rewritten"
 
     def lines(self, log: str) -> Iterator[str]:
-        """Yield what the checkpoints bear out, for people."""
+        """Yield a summary for people."""
         held = f"{self.count - len(self.open)} of {counted(self.count, 'checkpoint')} held"
         newest = f", up to number {self.newest}" if self.newest else ""
         after = f"{counted(self.exposed, 'record')} after that, which no checkpoint covers"
         yield f"{log}: {held}{newest}; {after}{self.aside()}"
 
     def aside(self) -> str:
-        """Return what else was found."""
+        """Return a note on the checkpoints of other logs."""
         names = ", ".join(shown(name) for name in self.others)
         return f" ({counted(self.others.total(), 'checkpoint')} of {names})" if names else ""
 

@@ -2,11 +2,11 @@
 
 Rules of this command:
 
-1. The texts are compared first. Where they tell that no decision can loosen, that is the answer, and it is proved.
+1. The rules are compared first. If they show that no decision can loosen, that is the answer, and it is proved.
 2. Otherwise requests are tried: drafted from the patterns of both policies, and recorded ones given with `--log`. Every
-   loosening that is told was seen: its request, and what each policy decides of it.
-3. Where neither proves nor finds a loosening, it says so, and which changes could not be told; `--prove` counts that as
-   looser.
+   reported loosening was observed: on its request, with the decision of each policy.
+3. If a loosening is neither found nor ruled out, the answer says so and lists the changes in doubt; `--prove` counts
+   that as looser.
 4. Exit code 0: not looser; 1: looser; 2: usage or policy errors.
 """
 
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--log", action="append", default=[], metavar="FILE", help="also try what this audit log or transcript holds")
     drafts = f"drafted requests (default {MOST_REQUESTS})"
     add("--requests", type=options.counting("requests", 0), default=MOST_REQUESTS, metavar="N", help=drafts)
-    add("--prove", action="store_true", help="what is not proved to be as strict counts as looser")
+    add("--prove", action="store_true", help="count as looser whatever is not proved to be as strict")
     add("--cwd", type=options.directory, metavar="DIR", help="workspace of the requests (default: one below home)")
     options.add_home(parser)
     options.add_json(parser)
@@ -78,7 +78,7 @@ def tried(args: argparse.Namespace, old: Policy, new: Policy, here: Places) -> C
     trial = Trial.open(here.home, {*old.heads, *new.heads}, cwd=args.cwd, now=datetime.now(UTC))
     found = changes(old, new, trial, most=args.requests)
     for name in args.log:
-        try_recorded(found, old, new, trial, Log(name, trial.talk, (*old.heads, *new.heads)))
+        try_recorded(found, old, new, trial, Log(name, trial.conversation, (*old.heads, *new.heads)))
     return found
 
 
@@ -93,7 +93,7 @@ def lines(found: Changes, old: Policy, new: Policy) -> Iterator[str]:
     differ = found.comparison
     yield from (f"  - {rule.ref.effect.word:5} {placed(rule.ref)}" for rule in differ.removed)
     yield from (f"  + {rule.ref.effect.word:5} {placed(rule.ref)}" for rule in differ.added)
-    yield from (f"  {line}" for line in (*differ.ground, *differ.locks))
+    yield from (f"  {line}" for line in (*differ.defaults, *differ.locks))
     for change in sorted(found.loosenings, key=lambda each: -each.count):
         yield from in_words(change)
     stricter = sorted((c for c in found.found.values() if not c.looser), key=lambda each: -each.count)
@@ -103,12 +103,12 @@ def lines(found: Changes, old: Policy, new: Policy) -> Iterator[str]:
         yield f"stricter in {len(stricter) - MOST_STRICTER} more ways; `--json` has them all"
     yield verdict(found)
     if not found.loosenings and not found.proved:
-        yield from (f"  not told by the texts: {why}" for why in differ.suspects)
+        yield from (f"  not settled by comparing the rules: {why}" for why in differ.suspects)
     yield method(found)
 
 
 def placed(ref: RuleRef) -> str:
-    """Return a rule with its place."""
+    """Return a rule with its file and line."""
     return f"{safe(ref.label)}{ref.place}"
 
 
@@ -117,12 +117,13 @@ def in_words(change: Change) -> Iterator[str]:
     word = "LOOSER" if change.looser else "stricter"
     more = f"  (and {change.count - 1} more like it)" if change.count > 1 else ""
     session = f"  [{safe(change.session)}]" if change.session else ""
-    yield f"{word:8} {said(change.old)} -> {said(change.new)}: {safe(change.request, limit=WIDTH)}{session}{more}"
+    effects = f"{effect_words(change.old)} -> {effect_words(change.new)}"
+    yield f"{word:8} {effects}: {safe(change.request, limit=WIDTH)}{session}{more}"
     yield f"         was {where(change.old.rules)}; is {where(change.new.rules)}"
 
 
-def said(decision: Decision) -> str:
-    """Return an effect, with the memory of an ask where it is short."""
+def effect_words(decision: Decision) -> str:
+    """Return an effect, with the memory of an ask if it is limited."""
     short = decision.effect is Effect.ASK and memory(decision) != "project"
     return decision.effect.word + (f" (remember {memory(decision)})" if short else "")
 
@@ -152,7 +153,7 @@ def method(found: Changes) -> str:
 
 
 def facts(found: Changes, old: Policy, new: Policy) -> Iterator[dict[str, object]]:
-    """Yield one JSON object a change, then the whole."""
+    """Yield a JSON object for each change, then a summary."""
     for change in found.found.values():
         yield {
             "change": "looser" if change.looser else "stricter",
@@ -172,7 +173,7 @@ def facts(found: Changes, old: Policy, new: Policy) -> Iterator[dict[str, object
         "untold": [] if found.loosenings else differ.suspects,
         "removed": [rule.ref.label for rule in differ.removed],
         "added": [rule.ref.label for rule in differ.added],
-        "defaults": differ.ground,
+        "defaults": differ.defaults,
         "locks": differ.locks,
         "requests": {"drafted": found.drafted, "recorded": found.recorded, "left_out": found.left_out},
         "old": old.revision,

@@ -24,7 +24,7 @@ from policyd.policy import Policy, Rule
 
 MOST_CONTEXTS = 6
 UNKNOWN = ("agent", "mode", "user", "group")
-"""What a rule may say of a session that may not be known."""
+"""Conditions on facts about a session that may be unknown."""
 MOST_REQUESTS = 3_000
 
 
@@ -34,7 +34,7 @@ class Change(Struct):
     request: str
     """The first request it was seen on, as `KIND RESOURCE` or a table."""
     session: str
-    """What the session was beside the usual, in words."""
+    """How the session differs from the usual one, in words."""
     old: Decision
     new: Decision
     source: str
@@ -48,13 +48,13 @@ class Change(Struct):
 
 
 class Changes(Struct):
-    """Everything that was tried, and what came of it."""
+    """Everything that was tried, and the result."""
 
     comparison: Comparison
     drafted: int = 0
     recorded: int = 0
     left_out: int = 0
-    """Records that do not hold what a decision needs."""
+    """Records that lack something a decision needs."""
     found: dict[tuple[object, ...], Change] = field(default_factory=dict)
 
     @property
@@ -64,11 +64,11 @@ class Changes(Struct):
 
     @property
     def proved(self) -> bool:
-        """Whether the texts alone say that nothing is looser."""
+        """Whether comparing the rules proves that nothing is looser."""
         return not self.comparison.suspects
 
     def note(self, request: str, session: str, old: Decision, new: Decision, source: str) -> None:
-        """Keep a decision that changes, with its likes."""
+        """Add a decision if it changes, grouped with others that change alike."""
         if strength(old) == strength(new):
             return
         key = (strength(old), strength(new), labels(old), labels(new))
@@ -79,12 +79,12 @@ class Changes(Struct):
 
 
 def strength(decision: Decision) -> tuple[Effect, int]:
-    """Order decisions: the effect, then how briefly its rules let an ask be remembered."""
+    """Return the strictness of a decision: the effect, then how briefly an ask may be remembered."""
     return decision.effect, -MEMORY[memory(decision)] if decision.effect is Effect.ASK else 0
 
 
 def memory(decision: Decision) -> str:
-    """Return the longest memory that every rule asking now grants; floors are left out, they are no rule's word."""
+    """Return the longest memory that every asking rule permits; floors do not count here."""
     asking = [judged for judged in decision.actions if judged.effect is Effect.ASK]
     refs = [ref for judged in asking for ref in (*judged.hits, *judged.possible) if ref.effect is not Effect.ALLOW]
     words = ["never" if ref.effect is Effect.DENY else ref.remember or "project" for ref in refs]
@@ -92,7 +92,7 @@ def memory(decision: Decision) -> str:
 
 
 def labels(decision: Decision) -> tuple[str, ...]:
-    """Return what decided."""
+    """Return the labels of the deciding rules."""
     return tuple(sorted(ref.label for ref in decision.rules))
 
 
@@ -102,10 +102,10 @@ def changes(old: Policy, new: Policy, trial: Trial, *, most: int = MOST_REQUESTS
     Args:
         old: the policy in force.
         new: the one that may replace it.
-        trial: a session on a disk; both policies decide in it.
-        most: requests that are drafted at most.
+        trial: the session in which both policies decide.
+        most: the maximum number of drafted requests.
     """
-    machine = trial.talk.machine
+    machine = trial.conversation.machine
     coverer = Coverer(StandIns(machine.home, machine.tmpdir), trial.now, exact=True)
     found = Changes(compare(old, new, coverer))
     if found.comparison.same:
@@ -125,7 +125,7 @@ def changes(old: Policy, new: Policy, trial: Trial, *, most: int = MOST_REQUESTS
 
 
 def remembered(found: Changes, old: Policy, new: Policy, trial: Trial) -> None:
-    """Try the usual requests where a person said "always": what a lock on grants kept from counting."""
+    """Try the usual requests with a remembered allow, which a lock on grants kept from counting."""
     for asked in USUAL:
         actions = trial.actions(asked)
         both = [trial.decide(each, actions, trial.context(), lambda judged: Effect.ALLOW) for each in (old, new)]
@@ -141,7 +141,7 @@ def changed_first(comparison: Comparison, *policies: Policy) -> tuple[list[Rule]
 
 
 def sessions(usual: Context, rules: Iterable[Rule]) -> Iterator[tuple[str, Context]]:
-    """Yield sessions that tell rules apart: the usual one, one with nobody to ask, and those that rules name."""
+    """Yield sessions that rules distinguish: the usual one, one with nobody to ask, and those that rules name."""
     yield "", usual
     rules = list(rules)
     if any("interactive" in repr(rule.table) for rule in rules):
@@ -157,7 +157,7 @@ def sessions(usual: Context, rules: Iterable[Rule]) -> Iterator[tuple[str, Conte
 
 
 def described(context: Context, usual: Context) -> str:
-    """Return what is particular about a session."""
+    """Return how a session differs from the usual one."""
     mode = context.mode.name if context.mode else ""
     named = {"agent": context.agent.name, "user": context.user, "mode": mode}
     same = {"agent": usual.agent.name, "user": usual.user, "mode": usual.mode.name if usual.mode else ""}
@@ -168,7 +168,7 @@ def described(context: Context, usual: Context) -> str:
 
 
 def shown(asked: Asked) -> str:
-    """Return a request as one pastes it into a policy."""
+    """Return a request as an example in a policy is written."""
     return asked if isinstance(asked, str) else inline(asked)
 
 
@@ -183,5 +183,5 @@ def try_recorded(found: Changes, old: Policy, new: Policy, trial: Trial, log: Lo
 
 
 def where(refs: Iterable[RuleRef]) -> str:
-    """Return rules with their places."""
+    """Return rules with their files and lines."""
     return ", ".join(dict.fromkeys(f"{ref.label}{ref.place}" for ref in refs)) or "no rule"

@@ -1,6 +1,6 @@
-"""Two policies compared from their texts: what changed, and which of the changes could let more through.
+"""Two policies compared by their rules: what changed, and which changes could let more through.
 
-A change that is no suspect cannot loosen any decision:
+Changes of these kinds cannot loosen any decision:
 
 1. A removed allow: fewer rules displace defaults, and nothing else depends on it.
 2. An added deny: the strictest counts.
@@ -9,7 +9,7 @@ A change that is no suspect cannot loosen any decision:
 5. A removed deny or ask that a rule of the new policy, as strict and as high, covers.
 6. Defaults of a layer that are, for each kind and place, as strict as before.
 
-Everything else is a suspect: whether it loosens is then tried with requests.
+Every other change is a suspect: requests are tried to find out whether it loosens.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Comparison(Struct):
 
     added: list[Rule] = field(default_factory=list)
     removed: list[Rule] = field(default_factory=list)
-    ground: list[str] = field(default_factory=list)
+    defaults: list[str] = field(default_factory=list)
     """Changes of defaults, in words."""
     locks: list[str] = field(default_factory=list)
     """Changes of locks, in words."""
@@ -46,11 +46,11 @@ class Comparison(Struct):
     @property
     def same(self) -> bool:
         """Whether nothing differs that could decide."""
-        return not (self.added or self.removed or self.ground or self.locks)
+        return not (self.added or self.removed or self.defaults or self.locks)
 
 
 def compare(old: Policy, new: Policy, coverer: Coverer) -> Comparison:
-    """Compare two policies; nothing is tried."""
+    """Compare two policies without trying requests."""
     found = Comparison()
     found.added, found.removed = differing(counting(old), counting(new))
     for rule in found.added:
@@ -59,13 +59,13 @@ def compare(old: Policy, new: Policy, coverer: Coverer) -> Comparison:
     for rule in found.removed:
         if not harmless_removal(rule, new, coverer):
             found.suspects.append(f"{rule.effect.word} `{rule.ref.label}` is gone")
-    grounds(old, new, found)
+    compare_defaults(old, new, found)
     locks(old, new, found)
     return found
 
 
 def counting(policy: Policy) -> list[Rule]:
-    """Return the rules of a policy that count."""
+    """Return the rules of a policy that are not void."""
     return [rule for rule in policy.rules if not rule.void]
 
 
@@ -78,7 +78,7 @@ def differing(old: Sequence[Rule], new: Sequence[Rule]) -> tuple[list[Rule], lis
 
 
 def less(these: Sequence[Rule], those: Sequence[Rule]) -> list[Rule]:
-    """Return the rules among `these` without a like among `those`."""
+    """Return the rules among `these` without an equal among `those`."""
     left = Counter(map(signature, those))
     kept = []
     for rule in these:
@@ -90,7 +90,7 @@ def less(these: Sequence[Rule], those: Sequence[Rule]) -> list[Rule]:
 
 
 def signature(rule: Rule) -> Signature:
-    """Return everything of a rule that decides; equal signatures decide alike."""
+    """Return everything in a rule that matters for decisions: equal signatures decide alike."""
     return (
         rule.rank,
         rule.ref.layer,
@@ -103,14 +103,14 @@ def signature(rule: Rule) -> Signature:
 
 
 def condition_signature(condition: Condition) -> Signature:
-    """Return everything one condition says; where it stands follows from its rule."""
+    """Return everything in a condition but its place, which follows from the rule."""
     held: Any = condition
-    said = (comparable(value) for key, value in asdict(held).items() if key != "place")
-    return (type(condition).__name__, *said)
+    parts = (comparable(value) for key, value in asdict(held).items() if key != "place")
+    return (type(condition).__name__, *parts)
 
 
 def comparable(value: object) -> object:
-    """Return a part of a condition as a value: lists without their order, patterns as written, sets by their name."""
+    """Return a part of a condition as a comparable value: lists without order, patterns as written, sets by name."""
     if isinstance(value, tuple | frozenset):
         return frozenset(map(comparable, value))
     written = getattr(value, "text", getattr(value, "source", value))
@@ -118,7 +118,7 @@ def comparable(value: object) -> object:
 
 
 def harmless_addition(rule: Rule, old: Policy, new: Policy, coverer: Coverer) -> bool:
-    """Say whether a rule that is new surely loosens nothing."""
+    """Say whether an added rule surely loosens nothing."""
     if rule.effect is Effect.DENY:
         return True
     if rule.effect is Effect.ASK:
@@ -131,7 +131,7 @@ def harmless_addition(rule: Rule, old: Policy, new: Policy, coverer: Coverer) ->
 
 
 def as_open(wide: Rule, rule: Rule) -> bool:
-    """Say whether an allow lets at least the same through wherever it covers another."""
+    """Say whether an allow lets through at least as much as another that it covers."""
     if wide.effect is not Effect.ALLOW or wide.rank < rule.rank or wide.ref.layer < rule.ref.layer:
         return False
     if (rule.opaque and not wide.opaque) or (rule.escalate and not wide.escalate) or wide.resource != rule.resource:
@@ -140,7 +140,7 @@ def as_open(wide: Rule, rule: Rule) -> bool:
 
 
 def harmless_removal(rule: Rule, new: Policy, coverer: Coverer) -> bool:
-    """Say whether a rule that is gone surely loosens nothing."""
+    """Say whether a removed rule surely loosens nothing."""
     if rule.effect is Effect.ALLOW:
         return True
 
@@ -152,7 +152,7 @@ def harmless_removal(rule: Rule, new: Policy, coverer: Coverer) -> bool:
 
 
 def covered(rule: Rule, policy: Policy, coverer: Coverer, fits: Callable[[Rule], bool]) -> bool:
-    """Say whether rules of `policy` that fit cover everything `rule` can be about."""
+    """Say whether rules of `policy` that fit cover everything `rule` can match."""
     stand_ins = coverer.stand_ins.of(rule)
     if not stand_ins:
         return False
@@ -172,28 +172,28 @@ def denies(*policies: Policy) -> bool:
 # ---- defaults --------------------------------------------------------------------------------------
 
 
-def grounds(old: Policy, new: Policy, found: Comparison) -> None:
-    """Note how defaults differ, and which differences could loosen."""
+def compare_defaults(old: Policy, new: Policy, found: Comparison) -> None:
+    """Add the differences between defaults, and those that could loosen."""
     before, after = by_layer(old.defaults), by_layer(new.defaults)
     for rank in sorted({*before, *after}, reverse=True):
         was, now = before.get(rank, ()), after.get(rank, ())
-        found.ground += entry_changes(rank, was, now)
+        found.defaults += entry_changes(rank, was, now)
         added, removed = differing([r for one in was for r in one.rules], [r for one in now for r in one.rules])
         for rule in added:
-            found.ground.append(f"+ {rule.ref.layer.word} [[default]] {rule.effect.word} {rule.ref.id}")
+            found.defaults.append(f"+ {rule.ref.layer.word} [[default]] {rule.effect.word} {rule.ref.id}")
             if rule.effect is not Effect.DENY or rule.delegate:
                 found.suspects.append(f"the default `{rule.ref.label}` is new")
         for rule in removed:
-            found.ground.append(f"- {rule.ref.layer.word} [[default]] {rule.effect.word} {rule.ref.id}")
+            found.defaults.append(f"- {rule.ref.layer.word} [[default]] {rule.effect.word} {rule.ref.id}")
             found.suspects.append(f"the default `{rule.ref.label}` is gone")
-        loose = [what for what, action in places(old, new) if not as_strict(spoken(was, action), spoken(now, action))]
+        loose = [what for what, action in places(old, new) if not as_strict(stance(was, action), stance(now, action))]
         if loose:
             more = f" and {len(loose) - 3} more" if len(loose) > 3 else ""
             found.suspects.append(f"{rank.word} defaults are looser for {', '.join(loose[:3])}{more}")
 
 
 def by_layer(defaults: Iterable[LayerDefaults]) -> dict[Layer, tuple[LayerDefaults, ...]]:
-    """Return the grounds of each layer."""
+    """Return the defaults by layer."""
     found: dict[Layer, tuple[LayerDefaults, ...]] = {}
     for layer in defaults:
         found[layer.rank] = (*found.get(layer.rank, ()), layer)
@@ -215,7 +215,7 @@ def word_of(entry: Entry) -> str:
 
 
 def places(*policies: Policy) -> Iterator[tuple[str, Action]]:
-    """Yield an action of each kind in each place that defaults tell apart."""
+    """Yield an action of each kind in each place that defaults distinguish."""
     named = {key for policy in policies for layer in policy.defaults for key in layer.entries}
     for kind in (*KINDS, *sorted(named - {*KINDS, "*", "outside", "mcp"}), "_other"):
         bare = frozenset({kind})
@@ -226,25 +226,25 @@ def places(*policies: Policy) -> Iterator[tuple[str, Action]]:
     yield "MCP tools", Action(frozenset({"other"}), mcp=True)
 
 
-Spoken = tuple[Effect | None, Effect | None, bool]
-"""The strictest default, the strictest that is not delegated, and whether `outside` opens."""
+Stance = tuple[Effect | None, Effect | None, bool]
+"""The strictest default, the strictest that is not delegated, and whether `outside` allows."""
 
 
-def spoken(layers: Iterable[LayerDefaults], action: Action) -> Spoken:
-    """Return what the grounds of one layer say of an action."""
+def stance(layers: Iterable[LayerDefaults], action: Action) -> Stance:
+    """Return the defaults of one layer for an action, as far as they matter here."""
     entries = [entry for layer in layers for entry in layer.of(action)]
     firm = [entry.effect for entry in entries if not entry.delegate]
     opens = any(entry.outside and entry.effect is Effect.ALLOW for entry in entries)
     return max((e.effect for e in entries), default=None), max(firm, default=None), opens
 
 
-def as_strict(was: Spoken, now: Spoken) -> bool:
-    """Say whether what a layer says now is surely as strict as what it said."""
+def as_strict(was: Stance, now: Stance) -> bool:
+    """Say whether the defaults of a layer are surely as strict as before."""
     return at_least(was[0], now[0]) and at_least(was[1], now[1]) and (was[2] or not now[2])
 
 
 def at_least(was: Effect | None, now: Effect | None) -> bool:
-    """Compare two voices; where none speaks, others may, or the request is asked about."""
+    """Compare two effects; without one, other layers decide, or the request asks."""
     if now is None:
         return was in (None, Effect.ALLOW)
     return now >= (Effect.ASK if was is None else was)
@@ -254,7 +254,7 @@ def at_least(was: Effect | None, now: Effect | None) -> bool:
 
 
 def locks(old: Policy, new: Policy, found: Comparison) -> None:
-    """Note how locks differ; what a lock refuses shows in the rules that count, but for grants."""
+    """Add the differences between locks; apart from grants, their effect shows in the rules that count."""
     for name in ("refuse", "settings"):
         before, after = getattr(old.lock, name), getattr(new.lock, name)
         found.locks += [f"- lock.{name} {each}" for each in sorted(before - after)]

@@ -1,6 +1,6 @@
-"""Requests that were really made: from an audit log, or from a transcript of an agent and its client.
+"""Recorded requests: from an audit log, or from a transcript of an agent and its client.
 
-A record that does not hold what a decision needs (masked, cut) is left out and counted.
+A record that lacks something a decision needs (masked, cut) is left out and counted.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class Recorded(Struct, frozen=True):
     title: str
     actions: tuple[Action, ...]
     workspace: Workspace
-    """As it was."""
+    """As it was then."""
 
 
 class Log(Struct):
-    """An audit log (with the files put aside before it) or a transcript; the first line tells which."""
+    """An audit log (with its rotated files) or a transcript; the first line tells which."""
 
     path: str
-    talk: Conversation
-    """Says on what machine a transcript is read again."""
+    conversation: Conversation
+    """Its machine is used to read a transcript."""
     heads: tuple[str, ...] = ()
     """Literal heads of the policies that will decide."""
     left_out: int = 0
@@ -43,7 +43,7 @@ class Log(Struct):
 
     @property
     def file(self) -> str:
-        """The file that is written now."""
+        """The current file of the log."""
         return auditchain.log_path(self.path)
 
     def read(self) -> Iterator[Recorded]:
@@ -55,7 +55,7 @@ class Log(Struct):
 
     def of_audit(self, path: str) -> Iterator[Recorded]:
         """Yield the decisions of an audit log as requests."""
-        home, tmpdir = self.talk.machine.home, self.talk.machine.tmpdir
+        home, tmpdir = self.conversation.machine.home, self.conversation.machine.tmpdir
         for record in filters.chosen(path, lambda record: record.get("event") == "decision", self.newest):
             try:
                 case = cases.case(record)
@@ -67,8 +67,8 @@ class Log(Struct):
 
     def of_transcript(self) -> Iterator[Recorded]:
         """Yield the requests of a transcript."""
-        machine = self.talk.machine
-        point = Authorizer(Policy(heads=self.heads), machine=machine, cwd=self.talk.workspace("").cwd)
+        machine = self.conversation.machine
+        point = Authorizer(Policy(heads=self.heads), machine=machine, cwd=self.conversation.workspace("").cwd)
         with open(self.path, "rb") as file:
             for result in Replay(point).run(file):
                 if result.error:
@@ -80,11 +80,11 @@ class Log(Struct):
 
 
 def titled(actions: tuple[Action, ...], title: str) -> str:
-    """Return what a request is shown as: its primary actions as `KIND RESOURCE`, else its title."""
-    told = []
+    """Return a title for a request: its primary actions as `KIND RESOURCE`, else its own title."""
+    parts = []
     for action in actions:
         if action.role is Role.PRIMARY and not action.opaque:
             named = resource(action)
             text = str(named.get("text") or next(iter(named.values()), ""))
-            told.append(f"{shown_kind(action)} {text}".strip())
-    return " + ".join(told) or title
+            parts.append(f"{shown_kind(action)} {text}".strip())
+    return " + ".join(parts) or title

@@ -21,7 +21,7 @@ from policyd.audit.rebuild import Undecidable
 from policyd.authorizer import Authorizer, Claims
 from policyd.cli import colour, loading, options, shapes
 from policyd.cli.audit.cases import labels_of
-from policyd.cli.audit.replay import said
+from policyd.cli.audit.replay import rules_effect
 from policyd.cli.decide import opened, replaying, source
 from policyd.cli.ending import DONE, UsageError, complain
 from policyd.cli.explain import asked
@@ -149,7 +149,7 @@ def as_then(record: Mapping[str, object], result: Result) -> bool:
     """Say whether rules say of a recorded request what they said then, whoever answered where they asked."""
     now = Effect.ASK if result.decision.source is Source.GRANT else result.answer.effect
     try:
-        return said(record) is now
+        return rules_effect(record) is now
     except Undecidable:
         return record.get("effect") == now.word
 

@@ -95,7 +95,7 @@ def way_of(judged: Judged, roots: tuple[str, ...], ground: Ground) -> str:
         "only a managed rule can allow what touches policyd itself": bool(action.guarded),
         _beyond(action, "what is not understood", "opaque"): bool(action.opaque),
         _beyond(action, "what widens the agent's reach", "escalate"): bool(action.escalate),
-        "an ask rule spoke: answer it, or change that rule": _asked_by_rule(judged),
+        "an ask rule applies: answer it, or change that rule": _asked_by_rule(judged),
         _less(action, denies): bool(denies),
         "answer it: a managed default asks, and no rule of yours lifts it": not firm.isdisjoint(judged.defaults),
         "answer it: the managed policy refuses allow rules of users": bool(ground.refused),

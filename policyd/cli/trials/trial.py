@@ -33,7 +33,7 @@ ASKING = Mode("zqx0", asking=True, unsafe=False)
 class Trial(Struct, frozen=True):
     """A session in which nothing has happened yet."""
 
-    talk: Conversation
+    conversation: Conversation
     now: datetime
 
     @classmethod
@@ -47,11 +47,11 @@ class Trial(Struct, frozen=True):
 
     def actions(self, asked: Asked, resource: str = "") -> tuple[Action, ...]:
         """Return the actions a written request stands for; `resource` is that of the rule it is about."""
-        return actions_of(asked, self.talk, resource)
+        return actions_of(asked, self.conversation, resource)
 
     def context(self) -> Context:
         """Return a session with a prompt; its agent, mode and person no rule names, for unknown ones match widely."""
-        space = self.talk.workspace("")
+        space = self.conversation.workspace("")
         return Context(space, self.now, OTHER, ASKING, interactive=True, user="somebody", resolved=True)
 
     def decide(
@@ -59,7 +59,7 @@ class Trial(Struct, frozen=True):
     ) -> Decision:
         """Decide actions under `policy`; `grant` is what was remembered."""
         request = Request("", "", "", PLAIN, actions)
-        return engine.decide(request, policy, context, self.talk.machine.fs, grant)
+        return engine.decide(request, policy, context, self.conversation.machine.fs, grant)
 
 
 def suited(context: Context, rule: Rule) -> Context:
