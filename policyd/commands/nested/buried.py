@@ -113,7 +113,7 @@ _RELEASE = re.compile(
 """What a name of a package says beside the program: `npm@10`, `npm:npm`, `nixpkgs#curl`, `black==24`."""
 _TEXT = re.compile(r"[\s;&|]").search
 _NAMED = re.compile(r"[\w.:-]+=").match
-_LEADS = frozenset({"do", "shell", "script", "spawn", "exec", "system", "run", "send", "silent"})
+_LEADS = frozenset({"()", "{", "(){", "do", "shell", "script", "spawn", "exec", "system", "run", "send", "silent"})
 _RUN = re.compile(
     r".*(?:PAGER|EDITOR|BROWSER|COMMAND|ASKPASS|SSH|RSH|DIFF|WRAPPER|RUNNER)|VISUAL|SHELL|PS[0-4]|LESS(?:OPEN|CLOSE)|"
     r"(?:BASH_)?ENV"
@@ -192,7 +192,7 @@ def in_variables(command: SimpleCommand) -> Iterator[Found]:
     given = [one for one in command.env if one.name not in HARMLESS and not loose(one.name)]
     for one in (*given, *(one for one in command.taint if one.exported or _RUN(one.name))):
         text = one.value.text if one.value.kind is WordKind.CONST else one.value.text.strip("\"'")
-        yield from among((Word(text),))
+        yield from among(tuple(map(Word, text.split())) if text.startswith("-") else (Word(text),))
         yield from _called(text)
 
 

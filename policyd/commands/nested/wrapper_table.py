@@ -231,10 +231,15 @@ WRAPPERS: Mapping[str, Wrapper] = MappingProxyType(
         "numactl": _wrapper("-a -l --all --localalloc", "-C -N -m -i -p --cpunodebind --membind --physcpubind"),
         "choom": _wrapper("", "-n -p --adjust --pid"),
         "prlimit": _wrapper("--noheadings --raw --verbose", "-p -o --pid --output"),
-        "setarch": _wrapper("-B -F -I -L -R -S -T -X -Z -3 -v", "-p", skip=1, kind="shell"),
         **dict.fromkeys(
-            ("linux32", "linux64", "uname26", "i386", "i686", "x86_64"),
-            _wrapper("-B -F -I -L -R -S -T -X -Z -3 -v", kind="shell"),
+            ("setarch", "linux32", "linux64", "uname26", "i386", "i686", "x86_64"),
+            _wrapper(
+                "-B -F -I -L -R -S -T -X -Z -3 -v --32bit --fdpic-funcptrs --short-inode --addr-compat-layout --3gb "
+                "--4gb --addr-no-randomize --whole-seconds --sticky-timeouts --read-implies-exec --mmap-page-zero "
+                "--uname-2.6 --verbose",
+                "-p --pid",
+                kind="shell",
+            ),
         ),
         "arch": _wrapper("-32 -64 -x86_64 -arm64 -i386", "-arch -e -d"),
         "flock": _wrapper(
@@ -327,8 +332,8 @@ SCRIPT_OPTIONS: Mapping[str, frozenset[str]] = MappingProxyType(
         "vagrant": _set("-c --command"),
         "mapfile": _set("-C"),
         "readarray": _set("-C"),
-        "compgen": _set("-C"),
-        "complete": _set("-C"),
+        "compgen": _set("-C -W"),
+        "complete": _set("-C -W"),
         "bind": _set("-x"),
     }
 )

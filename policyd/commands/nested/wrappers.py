@@ -41,9 +41,12 @@ from policyd.commands.nested.wrapper_table import (
 from policyd.model import CONST, UNKNOWN, Assignment, Word
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=(.*)", re.DOTALL)
+_ANY_NAME = re.compile(r"([^=]*)()=(.*)", re.DOTALL)
+"""What `env` takes for one: a name that no shell would, too."""
 _LOADER = re.compile(r"ld(?:-linux.*|-musl.*|64)?\.so(?:\.\d+)*").fullmatch
 _WORDS = frozenset({"time", "coproc"})
 """Wrappers that are words of the shell."""
+_ENVIRONMENTS = frozenset({"env", "genv"})
 _OPENING = KEYWORDS | {"{", "!", "[["}
 
 
@@ -74,7 +77,8 @@ def unwrap(name: str, argv: Words, *, fed: str, files: Words = ()) -> Unwrapped:
     if name in FEEDS and (fed or any(map(is_input, argv[1:]))):
         found.reasons.append(f"`{name}` runs what it reads from its input")
     if name in WRAPPERS:
-        _wrapper(name, WRAPPERS[name], argv[1:], found, files)
+        named = name == "setarch" and bool(argv[1:]) and not (constant_text(argv[1]) or "-").startswith("-")
+        _wrapper(name, WRAPPERS[name], argv[1 + named :], found, files)
     elif name in OTHERS:
         OTHERS[name](name, argv[1:], found, fed)
     elif name in SCRIPT_OPTIONS:
@@ -137,7 +141,7 @@ def _command(name: str, spec: Wrapper, rest: Words, place: Word | None, trims: b
     env: list[Assignment] = []
     if name in _WORDS:
         rest = _braced(rest)
-    while spec.assigns and rest and (pair := _assignment(rest[0], more=name in _WORDS)) is not None:
+    while spec.assigns and rest and (pair := _assignment(rest[0], name)) is not None:
         env.append(pair)
         rest = rest[1:]
     rest = rest[spec.skip :]
@@ -169,11 +173,12 @@ def _braced(rest: Words) -> Words:
     return rest
 
 
-def _assignment(word: Word, *, more: bool) -> Assignment | None:
-    """Return what `name=value` sets, or `name+=value` where `more` is said."""
+def _assignment(word: Word, wrapper: str) -> Assignment | None:
+    """Return what `name=value` sets, or `name+=value` behind a wrapper that is a word of the shell."""
     text = word.text if word.kind is CONST else word.prefix
-    found = _ASSIGNMENT.fullmatch(text) if "=" in text else None
-    if found is None or (found[2] and not more):
+    named = _ANY_NAME if wrapper in _ENVIRONMENTS else _ASSIGNMENT
+    found = named.fullmatch(text) if "=" in text else None
+    if found is None or (found[2] and wrapper not in _WORDS):
         return None
     value = constant(found[3]) if word.kind is CONST and not found[2] else Word(word.text, UNKNOWN)
     return Assignment(found[1], value, exported=True)

@@ -228,7 +228,7 @@ def _dirs(words: Words, state: State, opaque: Opaque) -> None:
 
 def _runs_text(words: Words, state: State, opaque: Opaque) -> None:
     for word in words:
-        if word.kind is CONST and re.match(r"-[A-Za-z]*[CFx]", word.text):
+        if word.kind is CONST and re.match(r"-[A-Za-z]*[CFWx]", word.text):
             opaque(f"`{word.text}` runs its argument")
 
 
