@@ -41,6 +41,58 @@ def asked(talk: Conversation, options: list[dict[str, str]] = ONCE, **fields: An
 
 ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
     *(
+        ("@factory/cli", {"title": title, "kind": kind, "rawInput": raw}, lines)
+        for title, kind, raw, lines in (
+            (
+                "`make` (low)",
+                "execute",
+                {"command": "make", "summary": "s", "riskLevel": "low", "riskLevelReason": "r"},
+                ["execute $ make"],
+            ),
+            ("`make`", "execute", {"command": "make", "summary": "s"}, ["execute $ make"]),
+            ("Create a", "edit", {"file_path": "a", "content": "x"}, ["edit /home/dev/project/a"]),
+            (
+                "Edit `a`",
+                "edit",
+                {"file_path": "a", "old_str": "x", "new_str": "y", "change_all": True},
+                ["edit /home/dev/project/a"],
+            ),
+            ("Read /etc/x", "read", {"file_path": "/etc/x", "limit": 5}, ["read /etc/x"]),
+            ("List src", "read", {"directory_path": "src"}, ["read /home/dev/project/src to names"]),
+            ("Grep x in src", "search", {"pattern": "x", "path": "src"}, ["search /home/dev/project/src to content"]),
+            (
+                "Glob *.py, /etc/*",
+                "other",
+                {"patterns": ["*.py", "/etc/*"], "folder": "src"},
+                ["search /home/dev/project/src to names", "search /etc/*|/etc/hostname to names"],
+            ),
+            ("Glob *.py", "other", {"patterns": "*.py"}, ["search /home/dev/project to names"]),
+            (
+                "ApplyPatch",
+                "edit",
+                {"input": "*** Begin Patch\n*** Delete File: a\n*** End Patch"},
+                ["delete+edit /home/dev/project/a"],
+            ),
+            ("notes___ping", "other", {"a": "b"}, ['other tool notes/ping {"a": "b"}']),
+            (
+                "Read a",
+                "read",
+                {"file_path": "a", "command": "rm a"},
+                ["read /home/dev/project/a", "read opaque: no profile says what `rawInput.command` means"],
+            ),
+        )
+    ),
+    (
+        "@mistralai/mistral-vibe",
+        {
+            "title": "Editing a",
+            "kind": "edit",
+            "rawInput": {"filePath": "a", "oldString": "x", "newString": "y", "replaceAll": True},
+            "_meta": {"tool_name": "edit"},
+        },
+        ["edit /home/dev/project/a"],
+    ),
+    *(
         (
             name,
             {"title": "E", "kind": "edit", "rawInput": {"command": command, "path": "a"}},
