@@ -18,7 +18,7 @@ from threading import Event
 import pytest
 
 from policyd import audit
-from policyd.storage import locks
+from policyd.storage import auditchain, locks
 from policyd.storage.auditchain import head_path, log_files, verify
 from policyd.storage.auditlog import AuditError, AuditLog
 from policyd.storage.auditsync import Syncer
@@ -124,6 +124,38 @@ def test_an_end_changed_before_the_next_append_stays_visible(tmp_path: Path) -> 
     path.write_bytes(path.read_bytes().replace(b'"n":4', b'"n":5'))
     written(path, 2)
     assert len(faults(path)) == 1
+
+
+@pytest.mark.parametrize("step", ["read_note", "rotated_files"])
+@pytest.mark.parametrize("before", [True, False])
+def test_what_is_written_or_put_aside_while_a_log_is_looked_at_is_no_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, before: bool
+) -> None:
+    path, real = tmp_path / "audit.jsonl", getattr(auditchain, step)
+    written(path, 40, rotate=4000)
+
+    def meanwhile(*words: object) -> object:
+        monkeypatch.setattr(auditchain, step, real)  # whoever writes looks there too
+        if before:
+            written(path, 30, rotate=1000)
+        found = real(*words)
+        if not before:
+            written(path, 30, rotate=1000)
+        return found
+
+    monkeypatch.setattr(auditchain, step, meanwhile)
+    assert faults(path) == []
+
+
+def test_an_end_that_was_edited_shows_behind_lines_that_were_not_noted(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    written(path, 4)
+    edited = json.loads(path.read_bytes().splitlines()[-1])
+    lines = path.read_bytes().splitlines(keepends=True)[:-1]
+    for number in (4, 5):
+        lines.append(audit.line({**edited, "n": 9, "seq": None, "prev": None}, number, audit.digest(lines[-1])))
+    path.write_bytes(b"".join(lines))
+    assert faults(path) == ["the last line that was noted, number 4, was edited"]
 
 
 def test_a_line_written_by_a_process_that_died_before_it_noted_the_end_counts(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import BinaryIO
 
 from policyd import audit
 
@@ -139,40 +141,63 @@ def first_number(fd: int) -> int:
 def verify(path: str, passed: Callable[[int, str], None] | None = None) -> Iterator[tuple[str, int, str]]:
     """Yield (file, line, what is wrong) for everything that breaks the chain of the log at `path`, in order.
 
+    What others append, or put aside, meanwhile breaks nothing: the noted end is read before the lines it is held
+    against, and the current file is held open before those put aside are listed.
+
     Args:
         path: the log's file or directory.
         passed: called with number and hash of each line.
     """
-    files = log_files(path)
-    end = Head(*start_of(files[0])) if files else Head()
-    for file in files:
-        with open(file, "rb") as lines:
-            for number, data in enumerate(lines, 1):
+    path = log_path(path)
+    note, why = noted_end(path)
+    noted = ""
+    with current_and_older(path) as files:
+        end = Head(*start_of(files[0].name)) if files else Head()
+        for file in files:
+            for number, data in enumerate(file, 1):
                 end, wrong = checked(data, end)
                 if passed:
                     passed(end.seq, end.prev)
+                if note and end.seq == note.seq:
+                    noted = end.prev
                 if wrong:
-                    yield file, number, wrong
-    yield from verify_end(path, end)
+                    yield file.name, number, wrong
+    if why and (end.seq or note):
+        yield head_path(path), 1, f"{why}: whether the log's end is whole cannot be told"
+    elif note and note.seq > end.seq:
+        yield path, 0, f"ends at number {end.seq}, but {note.seq} was written: the end was removed"
+    elif note and noted not in ("", note.prev):
+        yield path, 0, f"the last line that was noted, number {note.seq}, was edited"
 
 
-def verify_end(path: str, end: Head) -> Iterator[tuple[str, int, str]]:
-    """Yield what is wrong with the noted end of a log that really ends at `end`."""
-    path = log_path(path)
+@contextmanager
+def current_and_older(path: str) -> Iterator[list[BinaryIO]]:
+    """Open the files of a log that is being written, oldest first: each once, whatever is put aside meanwhile."""
+    with ExitStack() as stack:
+        try:
+            files = [stack.enter_context(open(path, "rb"))]
+        except FileNotFoundError:
+            files = []
+        older = [stack.enter_context(open(name, "rb")) for name in rotated_files(path)]
+        there = {identity(file) for file in older}
+        yield [*older, *(file for file in files if identity(file) not in there)]
+
+
+def identity(file: BinaryIO) -> tuple[int, int]:
+    """Return device and inode of an open file."""
+    status = os.fstat(file.fileno())
+    return status.st_dev, status.st_ino
+
+
+def noted_end(path: str) -> tuple[Head | None, str]:
+    """Return the noted end of the log at `path`, and why there is none."""
     try:
         fd = os.open(head_path(path), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
-        if end.seq:
-            yield head_path(path), 1, "is missing: whether the log's end is whole cannot be told"
-        return
+        return None, "is missing"
     with os.fdopen(fd):
         note = read_note(fd)
-    if note is None:
-        yield head_path(path), 1, "is damaged: whether the log's end is whole cannot be told"
-    elif note.seq > end.seq:
-        yield path, 0, f"ends at number {end.seq}, but {note.seq} was written: the end was removed"
-    elif note.seq == end.seq and note.prev != end.prev:
-        yield path, 0, f"its last line, number {end.seq}, was edited"
+    return note, "" if note else "is damaged"
 
 
 def start_of(file: str) -> tuple[int, str]:
