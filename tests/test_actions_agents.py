@@ -82,16 +82,6 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
             ),
         )
     ),
-    (
-        "@mistralai/mistral-vibe",
-        {
-            "title": "Editing a",
-            "kind": "edit",
-            "rawInput": {"filePath": "a", "oldString": "x", "newString": "y", "replaceAll": True},
-            "_meta": {"tool_name": "edit"},
-        },
-        ["edit /home/dev/project/a"],
-    ),
     *(
         (
             name,
@@ -673,6 +663,13 @@ def test_older_vibe_sends_its_arguments_as_json_text() -> None:
     update(talk, toolCallId="d", kind="edit", rawInput=json.dumps({"path": "n.txt", "content": "x", "overwrite": True}))
     assert asked(talk, toolCallId="d") == ["edit /home/dev/project/n.txt"]
     assert opened("@mistralai/mistral-vibe", "3.0.2").agent.profile == "vibe"
+
+
+def test_newer_vibe_edits_one_text_of_a_file() -> None:
+    talk = opened("@mistralai/mistral-vibe", "3.0.3")
+    raw = {"filePath": "a", "oldString": "x", "newString": "y", "replaceAll": True}
+    update(talk, title="Editing a", kind="edit", rawInput=raw, _meta={"tool_name": "edit"})
+    assert asked(talk) == ["edit /home/dev/project/a"]
 
 
 @pytest.mark.parametrize("command", ["todo", "task", "read_file", "Running explore agent: x"])
