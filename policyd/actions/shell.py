@@ -242,7 +242,7 @@ def _expands(use: FileUse, reading: Reading) -> bool:
     """
     if use.word.kind is not WordKind.GLOB or use.kind not in READING or not use.cwd:
         return False
-    if use.command >= len(reading.commands):
+    if not 0 <= use.command < len(reading.commands):
         return False
     command = reading.commands[use.command]
     if command.via or command.tainted or command.taint or use.word not in command.argv:
@@ -256,7 +256,7 @@ def _printed(use: FileUse, reading: Reading) -> bool:
         return False
     from policyd.commands.lexing.quoting import NAME
 
-    return NAME in use.word.text and NAME not in reading.commands[use.command].text
+    return NAME in use.word.text and (use.command < 0 or NAME not in reading.commands[use.command].text)
 
 
 def _ref(build: Builder, use: FileUse, expands: bool, printed: bool) -> PathRef | str:

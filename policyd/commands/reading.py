@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from policyd.commands.dialects import foreign
 from policyd.commands.files import links
+from policyd.commands.files.assigned import named
 from policyd.commands.files.ondisk import installed
 from policyd.commands.files.operands import uses
 from policyd.commands.lexing.plain import constant, split
@@ -87,10 +88,13 @@ def _filled(bare: Reading, home: str, fs: Filesystem | None) -> Reading:
     """Return the reading with the files and URLs that the words of its commands name."""
     files, urls, reasons = list(bare.files), list(bare.urls), dict.fromkeys(bare.opaque)
     for index, command in enumerate(bare.commands):
-        more_files, more_urls, more_reasons = uses(command, index, home=home, fs=fs)
-        files += more_files
-        urls += more_urls
-        reasons.update(dict.fromkeys(more_reasons))
+        for more_files, more_urls, more_reasons in (
+            uses(command, index, home=home, fs=fs),
+            *((named(command),) if command.env or command.inner is not None else ()),
+        ):
+            files += more_files
+            urls += more_urls
+            reasons.update(dict.fromkeys(more_reasons))
         if len(files) > PARTS or len(urls) > PARTS:
             del files[PARTS:], urls[PARTS:]
             reasons[f"the command names more than {PARTS} files; the rest was not looked at"] = None

@@ -94,7 +94,7 @@ class FileUse(Struct, frozen=True, gc=False):
     word: Word
     role: Role
     command: int
-    """Index in `Reading.commands` of the command that names it."""
+    """Index in `Reading.commands` of the command that names it; -1: the value of a variable does."""
     reach: Reach = Reach.ENTRY
     carried: bool = False
     """An allow of the command carries it inside the workspace."""
