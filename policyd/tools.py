@@ -7,8 +7,8 @@ Rules of this module:
    is suspected.
 3. Arguments are judged by dotted key. A missing key never matches; missing or incomplete arguments (None) count
    against the requester: `sure` says no, `maybe` says it may. `sure` wants the type that is written, `maybe` takes
-   every spelling of a value (`"5"` for 5, `"true"` and 1 for true), and suspects a text in other letter case, deeper
-   in the key's table, or in arguments that are wrapped once more.
+   every spelling of a value (`"5"` for 5, `"true"` and 1 for true), and suspects a text in other letter case, under a
+   key in other letter case, deeper in the key's table, or in arguments that are wrapped once more.
 4. `*` in a value crosses everything. Expressions are RE2 over the whole value: linear for any text.
 """
 
@@ -180,9 +180,10 @@ class InputPattern(Struct, frozen=True):
 
 
 def _suspected(args: Mapping[str, object], key: str, values: list[object], test: Test) -> bool:
-    """Say whether a text passes that lies deeper than the key says, or is written in other letters."""
-    inner = [cast("Mapping[str, object]", args[name]) for name in WRAPPING if isinstance(args.get(name), Mapping)]
-    todo = [*values, *(value for table in inner for value in _values(table, key))]
+    """Say whether a text passes that lies deeper than the key says, or is, or its key, written in other letters."""
+    small, key = cast("Mapping[str, object]", _keyed_small(args)), key.casefold()
+    tables = [small, *(small[name] for name in WRAPPING if name in small)]
+    todo = [*values, *(value for table in tables for value in _values(table, key))]
     for _ in range(MOST_VALUES):
         if not todo:
             return False
@@ -194,6 +195,16 @@ def _suspected(args: Mapping[str, object], key: str, values: list[object], test:
         elif any(test(spelled) or test(_small(spelled)) for spelled in _spellings(value)):
             return True
     return True
+
+
+def _keyed_small(value: object) -> object:
+    """Return a value with every key in small letters: what many servers decode by takes `SQL` for `sql`."""
+    if isinstance(value, list):
+        return [_keyed_small(each) for each in value]
+    if isinstance(value, Mapping):
+        table = cast("Mapping[str, object]", value)
+        return {key.casefold(): _keyed_small(each) for key, each in table.items()}
+    return value
 
 
 def _small(value: object) -> object:
