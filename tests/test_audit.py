@@ -151,15 +151,16 @@ def test_a_secret_across_two_words_of_a_command_is_masked() -> None:
 
 def test_what_one_field_shows_to_be_secret_is_masked_in_all() -> None:
     row = a_record(command("tool", "--password", "hunter22"), reason="ran with hunter22", title="say hunter22")
-    assert "hunter22" not in json.dumps(row)
-    assert row["masked"] == ["secret-value"]
+    body = audit.body(row)
+    assert b"hunter22" not in body
+    assert json.loads(body)["masked"] == ["secret-value"]
 
 
 def test_a_secret_under_a_telling_key_of_tool_arguments_is_masked() -> None:
     call = Action(
         frozenset({"other"}), tool=Tool("jira", (("jira", "login"),)), args={"auth": {"apiToken": "hunter22"}}
     )
-    assert "hunter22" not in json.dumps(a_record(call))
+    assert b"hunter22" not in audit.body(a_record(call))
 
 
 def test_masking_survives_lone_surrogates() -> None:
@@ -182,7 +183,7 @@ def test_a_record_says_what_was_decided_and_by_which_rule() -> None:
 
 @given(st.lists(st.text(max_size=60), min_size=1, max_size=5), st.text(max_size=3000))
 def test_any_text_in_any_field_yields_one_plain_json_line(argv: Sequence[str], title: str) -> None:
-    data = audit.line(a_record(command(*argv), title=title, reason=title, note=list(argv)), 1, audit.FIRST)
+    data = audit.line(audit.body(a_record(command(*argv), title=title, reason=title, note=list(argv))), 1, audit.FIRST)
     assert data.endswith(b"\n") and len(data.decode().splitlines()) == 1
     assert json.loads(data)["seq"] == 1
     assert not any(ord(c) < 32 or 127 <= ord(c) < 160 or c in "\u202e\u200b\ufeff\u2028" for c in data.decode()[:-1])
@@ -190,7 +191,7 @@ def test_any_text_in_any_field_yields_one_plain_json_line(argv: Sequence[str], t
 
 def test_a_line_is_at_most_16_kib_and_says_what_was_cut() -> None:
     row = a_record(*(command("echo", "x" * 3000) for _ in range(300)), title="y" * 1_000_000, deep=nested(100))
-    data = audit.line(row, 1, audit.FIRST)
+    data = audit.line(audit.body(row), 1, audit.FIRST)
     assert len(data) <= audit.LINE_LIMIT
     kept = json.loads(data)
     assert "[cut " in kept["title"] and kept["actions_cut"] > 0 and kept["whole"].startswith("sha256:")
@@ -198,14 +199,14 @@ def test_a_line_is_at_most_16_kib_and_says_what_was_cut() -> None:
 
 def test_a_record_with_more_fields_than_fit_a_line_keeps_what_names_it() -> None:
     row = a_record(command("ls"), **{f"field {number}": "x" * 60 for number in range(500)})
-    data = audit.line(row, 1, audit.FIRST)
+    data = audit.line(audit.body(row), 1, audit.FIRST)
     assert len(data) <= audit.LINE_LIMIT
     assert json.loads(data).keys() >= {"id", "effect", "revision", "seq", "prev", "whole"}
 
 
 def test_what_is_no_text_for_json_is_recorded_all_the_same() -> None:
     row = a_record(command("cat", "\udcff"), title="a\udcffb", note=frozenset({"x"}))
-    data = json.loads(audit.line(row, 1, audit.FIRST))
+    data = json.loads(audit.line(audit.body(row), 1, audit.FIRST))
     assert data["effect"] == "allow" and "a" in data["title"] and "x" in data["note"]
 
 
@@ -231,7 +232,7 @@ def test_what_rules_may_ask_about_a_session_is_recorded() -> None:
 def test_a_flood_of_secrets_is_masked_in_reasonable_time() -> None:
     text = " ".join(f"password=hunter{number}" for number in range(20_000))
     row = a_record(*(command("echo", *(f"--token=s3cret{n}" for n in range(300))) for _ in range(300)), title=text)
-    data = audit.line(row, 1, audit.FIRST)
+    data = audit.line(audit.body(row), 1, audit.FIRST)
     assert len(data) <= audit.LINE_LIMIT and b"hunter" not in data and b"s3cret" not in data
 
 
@@ -254,8 +255,8 @@ def nested(depth: int) -> object:
 
 
 def test_a_changed_line_breaks_the_chain() -> None:
-    first = audit.line(a_record(command("a")), 1, audit.FIRST)
-    second = audit.line(a_record(command("b")), 2, audit.digest(first))
+    first = audit.line(audit.body(a_record(command("a"))), 1, audit.FIRST)
+    second = audit.line(audit.body(a_record(command("b"))), 2, audit.digest(first))
     assert audit.broken(second, 2, audit.digest(first)) == ""
     assert audit.broken(second, 2, audit.digest(first.replace(b"allow", b"allaw"))) != ""
     assert "number 2, expected 3" in audit.broken(second, 3, audit.digest(first))

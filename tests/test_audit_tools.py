@@ -108,7 +108,9 @@ def test_what_real_agents_asked_is_read_back_whole() -> None:
             point = Authorizer(rules, machine=Machine(home=HOME, fs=FakeFilesystem()))
             for found in Replay(point, now=START).run(json.dumps(line).encode() + b"\n" for line in case["lines"]):
                 context = point.context(found.request.session_id, START)
-                line = audit.line(audit.record(found.decision, found.request, context, id="x"), 1, audit.FIRST)
+                line = audit.line(
+                    audit.body(audit.record(found.decision, found.request, context, id="x")), 1, audit.FIRST
+                )
                 try:
                     back = rebuild.request(json.loads(line))
                 except rebuild.Undecidable as error:
@@ -500,7 +502,9 @@ def test_every_edit_deletion_swap_and_insertion_in_ten_thousand_lines_is_found(
     """A line is tied to its neighbours only: what surrounds each of the 10 000 is checked, and where the log ends."""
     lines, ends = [], [auditchain.Head()]
     for number in range(1, 10_001):
-        line = audit.line({"event": "decision", "effect": "allow", "title": f"run {number}"}, number, ends[-1].prev)
+        line = audit.line(
+            audit.body({"event": "decision", "effect": "allow", "title": f"run {number}"}), number, ends[-1].prev
+        )
         lines.append(line)
         ends.append(auditchain.Head(number, audit.digest(line)))
     for at in range(10_000):

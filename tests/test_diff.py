@@ -326,7 +326,7 @@ def test_requests_of_an_audit_log_are_tried(tmp_path: Path, capsys: pytest.Captu
     request = Request("s", "c", "push it", PLAIN, trial.actions("execute git push origin"))
     decision = trial.decide(policy(BASE), request.actions, trial.context())
     record = audit.record(decision, request, trial.context(), id="x")
-    (tmp_path / "audit.jsonl").write_bytes(audit.line(record, 1, "0" * 64))
+    (tmp_path / "audit.jsonl").write_bytes(audit.line(audit.body(record), 1, "0" * 64))
     new = BASE.replace('remember = "session"', "").replace('effect = "ask"', 'effect = "allow"')
     assert diff(tmp_path, new, "--log", str(tmp_path / "audit.jsonl"), "--requests", "0") == 1
     assert "execute git push origin" in capsys.readouterr().out

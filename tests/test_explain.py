@@ -313,7 +313,7 @@ def recorded(
     asked = trial.decide(Policy(), request.actions, context)
     decision = replace(asked, effect=effect, source=Source.PROMPT) if by else asked
     rows = [audit.record(decision, request, context, id="5f3a", by=by or "policy"), audit.event("reload", context.now)]
-    lines = [audit.line(row, number, "0" * 64) for number, row in enumerate(rows, 7)]
+    lines = [audit.line(audit.body(row), number, "0" * 64) for number, row in enumerate(rows, 7)]
     (house / "audit.jsonl").write_bytes(b"".join(lines))
     return str(house / "audit.jsonl")
 

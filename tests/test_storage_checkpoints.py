@@ -203,7 +203,7 @@ class Kept:
             lines, prev = list[bytes](), audit.FIRST
             for line in self.changed:
                 row = {key: value for key, value in json.loads(line).items() if key not in {"seq", "prev"}}
-                lines.append(audit.line(row, len(lines) + 1, prev))
+                lines.append(audit.line(audit.body(row), len(lines) + 1, prev))
                 prev = audit.digest(lines[-1])
             self.head.write_text(f"{len(lines):020d} {prev}\n")
         self.path.write_bytes(b"".join(lines))

@@ -2,7 +2,7 @@
 
     row = record(decision, request, context, id=…, client=…, option=…, outcome=…, by=…, latency_ms=…)
     row = event("reload", now, revision=…)
-    data = line(row, seq, prev); prev = digest(data)
+    data = line(body(row), seq, prev); prev = digest(data)
     mask(text)                                    # for anything else that is stored or shown
 
 Every field is data an agent may have chosen: masked, cut to size and escaped here, so that no reader of the log can
@@ -12,7 +12,7 @@ be fooled by a line and no secret is kept.
 from __future__ import annotations
 
 from policyd.audit.actionrows import action_row
-from policyd.audit.lines import FIRST, LINE_LIMIT, broken, digest, line, link
+from policyd.audit.lines import FIRST, LINE_LIMIT, body, broken, digest, line, link
 from policyd.audit.masks import mask, mask_words
 from policyd.audit.record import SCHEMA, event, record, timestamp
 
@@ -21,6 +21,7 @@ __all__ = [
     "LINE_LIMIT",
     "SCHEMA",
     "action_row",
+    "body",
     "broken",
     "digest",
     "event",

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
-
 from policyd.audit import masks
 
 TEXT_LIMIT = 2048
@@ -27,11 +25,8 @@ SECRETS_KEPT = 64
 """Secrets of one record that are looked for in all its fields."""
 
 
-def tidy(row: dict[str, object]) -> dict[str, object]:
-    """Return `row` with secrets masked and long parts cut; the usual row, which has neither, is returned as it is."""
-    data = whole(row)
-    if data is not None and len(data) <= TEXT_LIMIT * 2 and not masks.suspicious_json(data):
-        return row
+def tidy(row: Mapping[str, object]) -> dict[str, object]:
+    """Return `row` with secrets masked and long parts cut."""
     found = Findings()
     cleaned = found.clean_row(row)
     if found.secrets:
@@ -39,15 +34,6 @@ def tidy(row: dict[str, object]) -> dict[str, object]:
     if found.kinds:
         cleaned["masked"] = sorted(found.kinds)
     return cleaned
-
-
-def whole(row: Mapping[str, object]) -> bytes | None:
-    """Return `row` as plain ASCII JSON, None where it is not that simple."""
-    try:
-        data = msgspec.json.encode(row)
-    except (UnicodeEncodeError, TypeError):
-        return None
-    return data if data.isascii() else None
 
 
 class Findings:

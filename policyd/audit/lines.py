@@ -2,7 +2,9 @@
 
 1. A line is one JSON object of at most 16 KiB, free of raw control and format characters. Of a record too long for a
    line a digest stays, beside what there is room for.
-2. Each line carries its sequence number and the SHA-256 of the line before it; `broken` says what does not fit.
+2. What is secret is masked on the way: the usual record, which holds nothing of the kind and nothing long, is encoded
+   once, and one search of that tells.
+3. Each line carries its sequence number and the SHA-256 of the line before it; `broken` says what does not fit.
 """
 
 from __future__ import annotations
@@ -13,27 +15,37 @@ from functools import cache
 
 import msgspec
 
-from policyd.audit.cleaning import cut
+from policyd.audit import masks
+from policyd.audit.cleaning import TEXT_LIMIT, cut, tidy
 from policyd.digest import sha256
 
 LINE_LIMIT = 16 * 1024
 """Bytes of one line, newline included."""
+LONGEST = LINE_LIMIT - len(',"seq":,"prev":""') - 64 - 20 - 1
+"""Bytes of a body: what ties the line to the one before it has room behind it."""
 FIRST = "0" * 64
 """`prev` of the first line of a chain."""
 
 
-def line(record: Mapping[str, object], seq: int, prev: str) -> bytes:
-    """Return the line of `record`, newline included, at most `LINE_LIMIT` bytes.
+def body(record: Mapping[str, object]) -> bytes:
+    """Return what `line` takes: `record` as one JSON object, masked, cut to size."""
+    data = plain(record)
+    if data is not None and len(data) <= TEXT_LIMIT * 2 and not masks.suspicious_json(data):
+        return data
+    row = tidy(record)
+    data = encoded(row)
+    return data if len(data) <= LONGEST else encoded(shortened(row, sha256(data).hexdigest()))
+
+
+def line(body: bytes, seq: int, prev: str) -> bytes:
+    """Return the line of a record's `body`, newline included, at most `LINE_LIMIT` bytes.
 
     Args:
+        body: not empty.
         seq: its number in the chain, from 1.
         prev: `digest` of the line before, `FIRST` for the first.
     """
-    row = {**record, "seq": seq, "prev": prev}
-    data = encoded(row)
-    if len(data) >= LINE_LIMIT:
-        data = encoded(shortened(row, sha256(data).hexdigest()))
-    return data + b"\n"
+    return b'%b,"seq":%d,"prev":"%b"}\n' % (body[:-1], seq, prev.encode())
 
 
 def digest(data: bytes) -> str:
@@ -41,12 +53,18 @@ def digest(data: bytes) -> str:
     return sha256(data.rstrip(b"\n")).hexdigest()
 
 
+def plain(row: Mapping[str, object]) -> bytes | None:
+    """Return `row` as JSON of printable ASCII, None where it is not that simple."""
+    try:
+        data = msgspec.json.encode(row)
+    except (UnicodeEncodeError, TypeError):
+        return None
+    return data if data.isascii() and b"\x7f" not in data else None
+
+
 def encoded(row: Mapping[str, object]) -> bytes:
     """Return `row` as JSON without raw control, format or line separator characters."""
-    data = msgspec.json.encode(row)
-    if data.isascii() and b"\x7f" not in data:
-        return data
-    text = data.decode()
+    text = msgspec.json.encode(row).decode()
     return unsafe().sub(lambda match: escape(match.group()), text).encode()
 
 
@@ -76,9 +94,9 @@ def shortened(row: Mapping[str, object], whole: str) -> dict[str, object]:
             short["actions_cut"] = len(listed) - len(listed[:actions]) + (before if isinstance(before, int) else 0)
         short = {key: trimmed(value, limit) for key, value in short.items()}
         short["whole"] = f"sha256:{whole}"
-        if len(encoded(short)) < LINE_LIMIT:
+        if len(encoded(short)) <= LONGEST:
             return short
-    kept = {"schema", "event", "id", "time", "effect", "source", "by", "option", "outcome", "revision", "seq", "prev"}
+    kept = {"schema", "event", "id", "time", "effect", "source", "by", "option", "outcome", "revision"}
     return {key: value for key, value in short.items() if key in kept} | {"whole": f"sha256:{whole}"}
 
 

@@ -1,6 +1,6 @@
 """The audit record (`schema = 1`): one flat fact a decision.
 
-A record is plain JSON data and is masked when it leaves `record` or `event`: nothing unmasked reaches storage.
+A record is plain data; what is secret in it is masked when it becomes a line (`lines.body`), before it is stored.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from policyd.audit.actionrows import action_row
-from policyd.audit.cleaning import tidy
 from policyd.model import KINDS, Context, Decision, Judged, Request, RuleRef, Tool
 
 SCHEMA = 1
@@ -33,7 +32,7 @@ def record(
     latency_ms: float | None = None,
     extra: Mapping[str, object] | None = None,
 ) -> dict[str, object]:
-    """Return the record of one decision, masked.
+    """Return the record of one decision.
 
     Args:
         request: None for a message that was no request at all.
@@ -67,7 +66,7 @@ def record(
     add_session(row, context)
     if request:
         add_request(row, request)
-    return tidy({**extra, **row} if extra else row)
+    return {**extra, **row} if extra else row
 
 
 def add_decision(row: dict[str, object], decision: Decision) -> None:
@@ -134,8 +133,8 @@ def tool_row(tool: Tool) -> dict[str, object]:
 
 
 def event(name: str, now: datetime, **fields: object) -> dict[str, object]:
-    """Return the record of something that is no decision (`start`, `reload`, `unasked`, `gap`, …), masked."""
-    return tidy({"schema": SCHEMA, "event": name, "time": timestamp(now), **fields})
+    """Return the record of something that is no decision (`start`, `reload`, `unasked`, `gap`, …)."""
+    return {"schema": SCHEMA, "event": name, "time": timestamp(now), **fields}
 
 
 def timestamp(moment: datetime) -> str:

@@ -82,13 +82,14 @@ class AuditLog:
         """
         self.begun += 1
         try:
+            body = audit.body({**self._origin, **record})
             fd, size = self._lock()
             try:
                 self._head = self._end(fd, size)
                 if self.lost:
-                    self._head = self._write(fd, audit.event("gap", now, lost=self.lost, **self._origin))
+                    self._head = self._write(fd, audit.body(audit.event("gap", now, lost=self.lost, **self._origin)))
                     self.lost = 0
-                self._head = self._write(fd, {**self._origin, **record})
+                self._head = self._write(fd, body)
             finally:
                 self._unlock(fd)
             if self.written and self._note is not None:
@@ -155,10 +156,10 @@ class AuditLog:
         why = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
         self._doubted, self._why = self.begun, f"the audit log {self.path} cannot be made durable: {why or error}"
 
-    def _write(self, fd: int, record: Mapping[str, object]) -> Head:
+    def _write(self, fd: int, body: bytes) -> Head:
         """Write one line after `self._head` and note the new end."""
         head = self._head
-        data = audit.line(record, head.seq + 1, head.prev)
+        data = audit.line(body, head.seq + 1, head.prev)
         put, written = head.lead + data, 0
         try:
             while written < len(put):

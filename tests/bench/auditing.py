@@ -34,7 +34,7 @@ def main(wanted: int) -> None:
                 hand.append({name: row[name] for name in row if name not in {"seq", "prev"}}, START)
             day.number += len(rows)
         (place / "user.toml").write_text(GROUND)
-        report("line", len(rows), lambda: [audit.line(row, 1, audit.FIRST) for row in rows])
+        report("line", len(rows), lambda: [audit.line(audit.body(row), 1, audit.FIRST) for row in rows])
         report("verify", day.number, lambda: list(auditchain.verify(f"{directory}/")))
         for what in ("stats", "replay", "suggest"):
             ours = ["--policy", f"{directory}/user.toml", "--no-managed"] if what != "stats" else []
