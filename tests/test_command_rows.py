@@ -208,12 +208,11 @@ def test_an_ask_says_what_it_is_about_and_what_nearly_allowed_it(command: str, r
     assert decide(EVERYDAY["policy"], command).reason == reason
 
 
-def test_an_ask_of_a_default_says_what_nearly_allowed_it_too() -> None:
-    asked = decide(EVERYDAY["policy"].replace("[defaults]\n", '[defaults]\n"*" = "ask"\n'), "make deploy")
-    assert (
-        asked.reason
-        == "asked about by `user:defaults.*`; `@test-runners.make` does not hold: it does not name `deploy`"
-    )
+@pytest.mark.parametrize(("effect", "word"), [("ask", "asked about"), ("deny", "denied")])
+def test_what_a_default_asks_about_or_denies_says_what_nearly_allowed_it_too(effect: str, word: str) -> None:
+    found = decide(EVERYDAY["policy"].replace("[defaults]\n", f'[defaults]\n"*" = "{effect}"\n'), "make deploy")
+    assert found.effect.word == effect
+    assert found.reason == f"{word} by `user:defaults.*`; `@test-runners.make` does not hold: it does not name `deploy`"
 
 
 @pytest.mark.parametrize("command", HOSTILE["published"])

@@ -194,6 +194,8 @@ def test_a_match_that_rests_on_an_unknown_word_asks_and_displaces_nothing() -> N
     found = decide(loaded, run("git $SUB"))
     assert (found.effect, [rule.id for rule in found.rules]) == (Effect.ASK, ["p"])
     assert "possibly denied" in found.reason
+    told = decide(load('[[rule]]\nid="p"\neffect="deny"\ncommand="git push"\nreason="Never."'), run("git $SUB"))
+    assert "possibly denied by `user:p`: Never." in told.reason
     assert (
         effect(load('[defaults]\nexecute="deny"\n[[rule]]\neffect="ask"\ncommand="git push"'), run("git $SUB"))
         == "deny"

@@ -171,7 +171,7 @@ def decision(
 ) -> Decision:
     """Build the decision: effect, source, deciding rules, all matched rules and the reason."""
     one = judged[0] if len(judged) == 1 else None
-    if one is None or one.floors or words or source is not None or (effect is ASK and near_missed(one, policy)):
+    if one is None or one.floors or words or source is not None or (effect is not ALLOW and near_missed(one, policy)):
         found = explained(effect, judged, words, source, policy.about)
     else:
         found = explained_by_rules(effect, one.hits, one.possible, one.defaults)

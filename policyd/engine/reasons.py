@@ -24,6 +24,7 @@ MOST_REASONS = 20
 NO_RULE = "no rule applies to it"
 UNREAD = "not understood: "
 """What the floor of an opaque action begins with."""
+VERBS = {ALLOW: "allowed", ASK: "asked about", Effect.DENY: "denied"}
 Item = TypeVar("Item", bound=Hashable)
 About = Callable[[Action], Iterable[Rule]]
 """Finds the rules filed under the program an action runs."""
@@ -93,21 +94,21 @@ def deciding(effect: Effect, judged: tuple[Judged, ...], about: About = no_rules
         matched = bool(own)
         own = own or [ref for ref in one.defaults if ref.effect is effect]
         refs += own
-        words += [ref.reason or f"{verb(ref, effect)} by `{ref.label}`" for ref in own]
+        words += [spoken(ref, effect) for ref in own]
         if effect is ASK:
             words += [safe(floor, limit=LONGEST_FLOOR) for floor in one.floors]
-            if not matched and (own or not one.floors):
-                unmatched += 1
-                among = about if unmatched <= MOST_REASONS else no_rules
-                words += [near_miss(one.action, among)] if own else [no_rule_reason(one, among, alone=alone)]
+        if effect is not ALLOW and not matched and (own or (effect is ASK and not one.floors)):
+            unmatched += 1
+            among = about if unmatched <= MOST_REASONS else no_rules
+            words += [near_miss(one.action, among)] if own else [no_rule_reason(one, among, alone=alone)]
     return unique(refs), list(filter(None, words))
 
 
-def verb(ref: RuleRef, effect: Effect) -> str:
-    """Return the participle for what a rule did; one that only may match asks."""
-    if effect is ASK:
-        return "asked about" if ref.effect is ASK else "possibly denied"
-    return "allowed" if effect is ALLOW else "denied"
+def spoken(ref: RuleRef, effect: Effect) -> str:
+    """Return the reason a rule gives; that of a deny rule which only may match is said to be its, and possible."""
+    if effect is ASK and ref.effect is not ASK:
+        return f"possibly denied by `{ref.label}`" + (f": {ref.reason}" if ref.reason else "")
+    return ref.reason or f"{VERBS[effect]} by `{ref.label}`"
 
 
 class Explanation(Struct, frozen=True, gc=False):
