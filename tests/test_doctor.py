@@ -175,7 +175,7 @@ def test_an_agents_settings_may_have_comments(home: Path) -> None:
     work = home.parent / "work"
     assert policyd("doctor", "--agent", "opencode", cwd=work, home=home).returncode == 0
     said = policyd("init", "--agent", "opencode", "--write", cwd=work, home=home)
-    assert said.returncode == 2 and "opencode.jsonc is there" in said.stderr
+    assert said.returncode == 2 and "opencode.jsonc exists" in said.stderr
     path.write_text("{")
     said = policyd("doctor", "--agent", "opencode", cwd=work, home=home)
     assert said.returncode == 1 and f"{path} cannot be read" in said.stdout

@@ -57,7 +57,7 @@ CODES = """
 1  trust --show PROJECT                         not trusted
 1  status --policy gone.toml                    a proxy would not start
 1  doctor --policy gone.toml                    to mend: 1
-1  doctor --agent nobody                        nobody described `nobody`
+1  doctor --agent nobody                        `nobody` has no profile
 
 # it was not done: what is named as a file or a choice is not there
 2  audit show                                   nothing was recorded there yet

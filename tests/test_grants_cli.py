@@ -175,7 +175,7 @@ def test_a_descendant_of_a_proxy_is_recognised(monkeypatch: pytest.MonkeyPatch) 
     assert "an agent under policyd" in presence.refusal()
     monkeypatch.setattr(processes, "PROC", "/nowhere")
     monkeypatch.setattr(sys, "platform", "linux")
-    assert "cannot be seen" in presence.refusal()
+    assert "cannot be determined" in presence.refusal()
 
 
 def test_grants_of_an_agent_or_of_all_projects_are_revoked(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -205,7 +205,7 @@ def test_what_is_there_is_never_changed(text: str, home: Path, agent: Path) -> N
     said = init(home, "--client", "acpx", "--agent", "claude", "--write", "--", str(agent))
     assert said.returncode == 2
     assert "not written" in said.stderr
-    assert ("put the text above in yourself" in said.stderr) is (
+    assert ("add the text above yourself" in said.stderr) is (
         text in {"", "nonsense"} or "}," in text or "//" in text
     )
     assert path.read_text() == text
@@ -230,7 +230,7 @@ def test_writing_twice_changes_nothing(home: Path, agent: Path) -> None:
     assert init(home, *words).returncode == 0
     before = (home / ".jetbrains/acp.json").read_bytes()
     said = init(home, *words)
-    assert "says so already" in said.stdout
+    assert "has these settings already" in said.stdout
     assert (home / ".jetbrains/acp.json").read_bytes() == before
     assert len(list((home / ".jetbrains").iterdir())) == 1
 

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     report = examine(args, where)
     if args.expand:
         rows = [*expand.rows(report.sources)]
-        say_or_tell(rows, map(expand.told, rows), as_json=args.json)
+        say_or_tell(rows, map(expand.line_of, rows), as_json=args.json)
     if args.json:
         tell(*facts(report))
     else:

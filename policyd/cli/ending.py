@@ -1,4 +1,4 @@
-"""How a command ends: one rule for exit codes (`RULE`), one form for saying why.
+"""How a command ends: one convention for exit codes (`RULE`), one format for error messages.
 
 `policyd decide --exit-code` adds 3 for an ask; `policyd proxy` ends as its agent does.
 """
@@ -25,20 +25,20 @@ MORE = (
 
 
 class UsageError(Exception):
-    """What the command line asks for cannot be done."""
+    """The command cannot do what its arguments ask for."""
 
 
 class MissingError(UsageError):
-    """What the command line names by an id is not there."""
+    """An id on the command line does not exist."""
 
 
 def complain(command: str, text: object) -> None:
-    """Say on stderr what is wrong, after the name of the command."""
+    """Print a problem on stderr, after the name of the command."""
     say(f"policyd {command}: {text}", error=True)
 
 
 def expected(error: Exception) -> bool:
-    """Say whether an error is about what a command was given or found, and says in words what."""
+    """Say whether an error is about the command's input, and its message is for people."""
     from policyd.policy import PolicyError
     from policyd.storage.inbox import InboxError
     from policyd.storage.places import PlaceError
@@ -48,13 +48,13 @@ def expected(error: Exception) -> bool:
 
 
 def failed(command: str, error: Exception | str) -> int:
-    """Say on stderr why nothing was done; return the exit code.
+    """Print on stderr why nothing was done; return the exit code.
 
-    The mistakes of policies and settings begin with their file and line, as editors want; all else with the command.
+    Mistakes in policies and settings begin with file and line, as editors expect; all other errors with the command.
     """
     from policyd.policy import PolicyError
 
-    if isinstance(error, FileNotFoundError) and not error.filename:  # nothing but `getcwd` names none
+    if isinstance(error, FileNotFoundError) and not error.filename:  # only `getcwd` raises it without a name
         error = "the directory it runs in is gone"
     if isinstance(error, PolicyError):
         say(*error.diagnostics, error=True)

@@ -1,6 +1,6 @@
-"""`policyd check --expand`: the sets that policies use, with their entries and what each is for.
+"""`policyd check --expand`: the sets that policies use, with their entries and the purpose of each.
 
-Where the files name no set, or cannot be read, every shipped set is shown: one looks for a name then.
+If the files name no set, or cannot be read, all shipped sets are shown, to look up a name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Row = dict[str, object]
 
 
 def rows(sources: Iterable[PolicySource]) -> Iterator[Row]:
-    """Yield every set, then its entries: those that files define, then the shipped ones they use."""
+    """Yield every set, each followed by its entries: sets that files define, then shipped ones they use."""
     files = [parse(source, policyd.__version__) for source in sources]
     for parsed in files:
         for name, texts in parsed.file.sets.items():
@@ -42,7 +42,7 @@ def shipped_rows(found: ShippedSet) -> Iterator[Row]:
             yield {"set": found.name, "entry": entry, "for": ""}
 
 
-def told(row: Row) -> str:
+def line_of(row: Row) -> str:
     """Return a row as a line for people."""
     if "entry" not in row:
         kind = f", for `{row['kind']}`" if "kind" in row else ""

@@ -12,7 +12,7 @@ SHOWN_FIRST = ("delete", "move", "edit", "execute", "fetch", "switch_mode", "rea
 
 
 def result_facts(result: Result) -> dict[str, object]:
-    """Return one line of `decide`; a malformed request is its id, the error, and a denial."""
+    """Return one line of `decide`; for a malformed request its id, the error, and a denial."""
     ident = result.line.message.get("id")
     if result.error:
         facts = {"id": ident, "error": result.error, "effect": Effect.DENY.word}
@@ -53,7 +53,7 @@ def action_facts(judged: Judged) -> dict[str, object]:
 
 
 def resource(action: Action) -> dict[str, object]:
-    """Return the resource of an action under its name, nothing where it has none."""
+    """Return the resource of an action under its name, empty if it has none."""
     if action.path is not None:
         several = action.path.forms if len(action.path.forms) > 1 else ()
         return {"path": action.path.forms[0], **({"forms": list(several)} if several else {})}
@@ -66,7 +66,7 @@ def resource(action: Action) -> dict[str, object]:
 
 
 def shown_kind(action: Action) -> str | None:
-    """Return the one kind that says most: of an MCP call `other`, of a bare mention none."""
+    """Return the most telling kind: `other` for an MCP call, None for a bare mention."""
     if action.role is Role.MENTION and not action.kinds:
         return None
     if action.mcp:

@@ -1,7 +1,7 @@
-"""What `policyd check` warns about, and the review of a policy that its checks work on.
+"""The warnings of `policyd check`, and the review of a policy that the checks work on.
 
-A finding has a name (`last-star`), a place, what was found, and what to write. A comment `# ok: last-star` on the line
-a finding is about, or on the line its rule begins at, says that it is meant.
+A finding has a name (`last-star`), a place, what was found, and what to write. A comment `# ok: last-star` on its line,
+or on the first line of its rule, silences it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from policyd.policy import Diagnostic, Policy, Rule
 from policyd.policy.blocks import Table
 from policyd.policy.read import Parsed
 
-MEANT = re.compile(r"#[^\n]*?\bok:[ ]*([a-z, -]+)")
+SILENCED = re.compile(r"#[^\n]*?\bok:[ ]*([a-z, -]+)")
 
 
 class Finding(Struct, frozen=True):
@@ -38,7 +38,7 @@ class Finding(Struct, frozen=True):
 
 
 class Block(Struct, frozen=True):
-    """A `[[rule]]` or `[[default]]` where it stands in its file."""
+    """A `[[rule]]` or `[[default]]` in its file."""
 
     parsed: Parsed
     name: str
@@ -55,7 +55,7 @@ class Block(Struct, frozen=True):
 
 
 class Review(Struct, dict=True):
-    """A policy with everything its checks look at."""
+    """A policy with everything the checks need."""
 
     policy: Policy
     files: list[Parsed]
@@ -63,7 +63,7 @@ class Review(Struct, dict=True):
     tmpdir: str
     now: datetime
     cwd: str = ""
-    """A workspace whose files count; empty: none is looked at."""
+    """A workspace whose files are looked at; empty for none."""
     findings: list[Finding] = field(default_factory=list)
 
     @cached_property
@@ -82,7 +82,7 @@ class Review(Struct, dict=True):
         return Trial.open(self.home, self.policy.heads, now=self.now)
 
     def decide(self, asked: Asked) -> Decision:
-        """Decide a request in a session like any other."""
+        """Decide a request in an ordinary session."""
         return self.trial.decide(self.policy, self.trial.actions(asked), self.trial.context())
 
     @cached_property
@@ -96,34 +96,34 @@ class Review(Struct, dict=True):
         }
 
     def block(self, ref: RuleRef) -> Block:
-        """Return where a rule stands."""
+        """Return the block of a rule."""
         return self.blocks[ref.file, "default" if ref.default else "rule", ref.line]
 
     def rules(self) -> Iterator[Rule]:
-        """Yield the rules that count."""
+        """Yield the rules that are not void."""
         return (rule for rule in self.policy.rules if not rule.void)
 
     def warn(self, name: str, ref: RuleRef, found: str, write: str, *, key: str = "", text: str = "") -> None:
-        """Note a finding about a rule."""
+        """Add a finding about a rule."""
         block = self.block(ref)
         own = block.table.get("id", "")
         at = Diagnostic(ref.file, block.line(key, text), str(own), found, write, ref.layer)
         self.note(name, at, block.parsed, block.line())
 
     def warn_top(self, name: str, parsed: Parsed, key: str, found: str, write: str) -> None:
-        """Note a finding about a table or key outside of the blocks, `defaults.read`."""
+        """Add a finding about a table or key outside of the blocks, such as `defaults.read`."""
         line = parsed.lines.top(key)
         at = Diagnostic(parsed.source.name, line, "", found, write, parsed.source.layer)
         self.note(name, at, parsed, line)
 
     def note(self, name: str, at: Diagnostic, parsed: Parsed, header: int) -> None:
-        """Keep a finding unless its author says that it is meant."""
+        """Add a finding unless a comment silences it."""
         lines = parsed.lines.lines
         near = (lines[line - 1] for line in {at.line, header} if 0 < line <= len(lines))
-        if not any(name in re.split(r"[, ]+", said) for line in near for said in MEANT.findall(line)):
+        if not any(name in re.split(r"[, ]+", names) for line in near for names in SILENCED.findall(line)):
             self.findings.append(Finding(name, at))
 
 
 def shown(ref: RuleRef) -> str:
-    """Return a rule as messages name it, with its place."""
+    """Return a rule as messages name it, with file and line."""
     return f"`{ref.label}`{ref.place}"

@@ -25,7 +25,7 @@ from policyd.storage.trust import TrustStore, read_project
 
 
 class InForce(Struct):
-    """Layers, settings and memory as a proxy started here would find them."""
+    """Layers and settings as a proxy started here would find them."""
 
     places: Places
     root: str
@@ -42,7 +42,7 @@ class InForce(Struct):
     unsound: tuple[str, ...] = ()
     """Why the directory is no workspace, so that nothing in it is allowed."""
     mute: str = ""
-    """Why no decision can be recorded, so that all are refused; empty where nothing is known against it."""
+    """Why no decision can be recorded, so that all are refused; empty if nothing seems to prevent it."""
 
     @property
     def holds(self) -> bool:
@@ -56,7 +56,7 @@ class InForce(Struct):
 
     @property
     def notes(self) -> list[str]:
-        """What is worth knowing and wrong with nothing."""
+        """Notes that are no problems."""
         unsound = [f"{why}: no workspace, nothing is allowed here; look from a project" for why in self.unsound]
         return [*unsound, *self.found.notes, *(self.loaded.notes if self.loaded else ())]
 
@@ -86,7 +86,7 @@ def gather(root: str, home: str | None, files: list[str]) -> InForce:
 
 
 def compose(state: InForce) -> None:
-    """Load what was found, as far as it loads, and try its examples, as a start does."""
+    """Load what was found, as far as it loads, and test its examples, as a proxy does at start."""
     state.found = replace(state.found, sources=tuple(policies.demoted(state.found.sources, (state.root,))))
     where, fs = state.places, RealFilesystem()
     space = open_workspace(state.root, (), home=where.home, fs=fs, tmpdir=where.tmpdir, reserved=where.reserved)
@@ -111,7 +111,7 @@ def load_settings(state: InForce) -> None:
 
 
 def unwritable(path: str) -> str:
-    """Say why the audit log cannot be written, as far as that is seen without writing."""
+    """Return why the audit log cannot be written, as far as that shows without writing."""
     held = path = os.path.abspath(path)
     while not os.path.lexists(held):
         held = os.path.dirname(held)
@@ -126,7 +126,7 @@ def unwritable(path: str) -> str:
 
 def look_at_trust(state: InForce) -> None:
     """Say whether the project's policy, if it has one, is trusted."""
-    with suppress(OSError):  # which is why all of it is `broken`
+    with suppress(OSError):  # the same error has set `broken`
         project = read_project(state.root)
         if project.files:
             state.trusted = TrustStore(state.places.trust).trusts(project)

@@ -1,6 +1,6 @@
 """JSON with comments and trailing commas, as Zed's settings are written; read only, never written back.
 
-Both expressions are linear: each character is looked at by one alternative, and a run of blanks once from either side.
+Both expressions are linear: one alternative consumes each character, and a run of blanks is scanned twice at most.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 STRING = r'"(?:[^"\\]|\\.)*(?:"|\Z|\\\Z)'
 COMMENT = re.compile(rf"({STRING})|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 TRAILING = re.compile(rf'({STRING}|[^\s\[{{,"])(\s*),(?=\s*[}}\]])|{STRING}', re.DOTALL)
-"""A comma between a value and a closing bracket; or a string, in which none is one."""
+"""A comma between a value and a closing bracket; or a string, which may hold commas."""
 
 
 def loads(text: str) -> object:

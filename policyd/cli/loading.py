@@ -1,8 +1,7 @@
-"""Policies for commands that decide offline: the layers the options name, put together for each session's roots.
+"""Policies for commands that decide offline: the layers that options name, combined for each session's roots.
 
-Every mistake of every file of every layer is told at once, on stderr, as exit code 2. Of the settings those count that
-change what rules see (labels, shell, age of answers), as in a proxy; the managed ones only with the system's managed
-policies.
+All mistakes in all files of all layers are reported at once, on stderr, with exit code 2. Settings that affect rules
+(labels, shell, age of answers) count as in a proxy; managed settings only with the system's managed policies.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from policyd.storage.trust import TrustStore
 
 
 class Loaded(Struct):
-    """Policies of the options, kept by the roots of the sessions they are for."""
+    """The policies that options name, cached by the roots of sessions."""
 
     args: argparse.Namespace
     places: Places
@@ -35,32 +34,32 @@ class Loaded(Struct):
     kept: dict[tuple[str, ...], tuple[Policy, str]] = field(default_factory=dict)
 
     def machine(self) -> Machine:
-        """Return the machine as the core sees it."""
+        """Return the machine for the decision point."""
         return Machine(self.places.home, self.fs, self.places.tmpdir, self.args.shell or "bash", self.places.reserved)
 
     def in_force(self) -> settings.Loaded:
         """Return the settings in force.
 
         Raises:
-            SettingsError: everything wrong with the files.
+            SettingsError: every mistake of the files.
         """
         where = replace(self.places, managed=()) if self.args.managed or self.args.no_managed else self.places
-        said = {"labels": dict(self.args.label), "shell": self.args.shell}
+        overrides = {"labels": dict(self.args.label), "shell": self.args.shell}
         locks = self.of((self.args.cwd,) if self.args.cwd else ())[0].lock.settings
-        given = {name: value for name, value in said.items() if value}
+        given = {name: value for name, value in overrides.items() if value}
         loaded = settings.load(where, options=given, environ={}, locks=locks)
         unmatched = policies.unmatched(self.base.sources, self.args.policy_digest)
         return replace(loaded, notes=(*loaded.notes, *unmatched))
 
     def session(self, session: Session) -> tuple[Policy, str]:
-        """Return the policy of a session and why everything in it is at least ask."""
+        """Return the policy of a session, and why everything in it is at least ask (empty if not)."""
         return self.of(session.roots)
 
     def of(self, roots: tuple[str, ...]) -> tuple[Policy, str]:
         """Return the policy of a session with these roots.
 
         Raises:
-            PolicyError: a managed or user file is invalid, or one of its examples does not come out.
+            PolicyError: a managed or user file is invalid, or one of its examples fails.
         """
         if roots not in self.kept:
             self.kept[roots] = self._compose(roots)
@@ -79,7 +78,7 @@ class Loaded(Struct):
 
 
 def load(args: argparse.Namespace) -> Loaded:
-    """Read the layers the options name and check them.
+    """Load the layers that the options name and check them.
 
     Raises:
         PolicyError: every mistake of every file.
@@ -97,7 +96,7 @@ def load(args: argparse.Namespace) -> Loaded:
 
 
 def managed(args: argparse.Namespace, where: Places) -> Found:
-    """Return the managed layer: the system's, the directory given (anybody's: this is offline), or none."""
+    """Return the managed layer: the system's, that of a given directory with any owner, or none."""
     if args.no_managed:
         return Found()
     if args.managed:
@@ -106,21 +105,21 @@ def managed(args: argparse.Namespace, where: Places) -> Found:
 
 
 def managed_in(directory: str) -> Found:
-    """Return a managed layer to try, which anybody may own.
+    """Return a managed layer to try, which may have any owner.
 
     Raises:
-        PolicyError: there is none: what is tried without it would not tell.
+        PolicyError: the directory holds none, so that a trial would prove nothing.
     """
     folder = os.path.abspath(directory)
     found = policies.managed([folder], own_owners(), start=folder)
     if not found.sources:
-        said = "no policy lies here; name the directory that holds the *.toml files itself"
-        raise PolicyError([Diagnostic(folder, 0, "", said)])
+        found_none = "no policy lies here; name the directory that holds the *.toml files itself"
+        raise PolicyError([Diagnostic(folder, 0, "", found_none)])
     return found
 
 
 def authorizer(args: argparse.Namespace, loaded: Loaded) -> Authorizer:
-    """Return the decision point the options and the settings describe."""
+    """Return the decision point that options and settings describe."""
     policy, _ = loaded.of((args.cwd,) if args.cwd else ())
     asks = bool(args.prompt) and not args.unattended
     found = loaded.in_force()

@@ -1,4 +1,4 @@
-"""`policyd man`: the manual page, made from the same words as `--help`: `policyd man > policyd.1`."""
+"""`policyd man`: the manual page, generated from the texts of `--help`: `policyd man > policyd.1`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def options(parser: argparse.ArgumentParser, above: str = "") -> Iterator[str]:
 
 
 def value(action: argparse.Action) -> str:
-    """Return what an option takes, as `--help` shows it."""
+    """Return the metavar of an option, as `--help` shows it."""
     if action.choices is not None and action.metavar is None:
         return f"{{{','.join(map(str, action.choices))}}}"
     return str(action.metavar or action.dest.upper())
@@ -82,6 +82,6 @@ def proxy_options() -> Iterator[str]:
 
 
 def roff(text: str) -> str:
-    """Return text as roff takes it."""
+    """Return text escaped for roff."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-").replace("…", "...")
     return "\\&" + escaped if escaped[:1] in ".'" else escaped

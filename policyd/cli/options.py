@@ -1,7 +1,7 @@
-"""The options that commands share, and what they mean.
+"""The options that commands share.
 
-`add_deciding` is for every command that decides; `add_offline` only for those that decide offline: no option of `proxy`
-or `serve` may leave a layer out.
+`add_deciding` is for every command that decides; `add_offline` only for those that decide offline: `proxy` and `serve`
+must not have options that leave out a layer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_DIGITS = 9
 
 
 def add_deciding(parser: argparse.ArgumentParser) -> None:
-    """Add the options of all that decide."""
+    """Add the options of all commands that decide."""
     add_policies(parser)
     add = parser.add_argument
     add("--cwd", type=directory, metavar="DIR", help="working directory of sessions that were not seen to open")
@@ -47,20 +47,20 @@ def add_offline(parser: argparse.ArgumentParser) -> None:
 
 
 def add_policies(parser: argparse.ArgumentParser) -> None:
-    """Add what stands in for the user's policies."""
+    """Add the options that replace the user's policies."""
     parser.add_argument("--policy", action="append", default=[], type=named, metavar="FILE", help=POLICY)
     parser.add_argument("--policy-digest", action="append", default=[], type=digest, metavar="DIGEST", help=DIGEST)
 
 
 def add_managed(parser: argparse.ArgumentParser) -> None:
-    """Add what stands in for the managed layer, offline."""
+    """Add the options that replace the managed layer, offline."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--managed", metavar="DIR", help="directory of managed policies, instead of the system's")
     group.add_argument("--no-managed", action="store_true", help="leave the managed layer out")
 
 
 def add_project(parser: argparse.ArgumentParser, usual: str) -> None:
-    """Add what stands in for the project layer, offline; `usual` is whose root counts without."""
+    """Add the options that replace the project layer, offline; `usual` names the default root."""
     group = parser.add_mutually_exclusive_group()
     whose = f"project root whose .policyd counts, instead of {usual}"
     group.add_argument("--project", type=project, metavar="DIR", help=whose)
@@ -85,7 +85,7 @@ def add_socket(parser: argparse.ArgumentParser, **more: Any) -> None:  # noqa: A
 def subcommands(
     parser: argparse.ArgumentParser, *shared: Callable[..., None]
 ) -> Callable[[str, str, Callable[..., int]], argparse.ArgumentParser]:
-    """Return what adds a subcommand; the options that `shared` add may stand in front of its name or behind it."""
+    """Return a function that adds a subcommand; `shared` options may come before or after its name."""
     for add in shared:
         add(parser)
     commands = parser.add_subparsers(dest="does", required=True, metavar="COMMAND")
@@ -106,14 +106,14 @@ def directory(text: str) -> str:
 
 
 def project(text: str) -> str:
-    """Return the absolute path of a directory that is looked at: of one that is not there nothing could be told."""
+    """Return the absolute path of an existing directory."""
     if not os.path.isdir(path := directory(text)):
         raise argparse.ArgumentTypeError(f"`{text}` is no directory; name one that is there")
     return path
 
 
 def counting(things: str, least: int) -> Callable[[str], int]:
-    """Return what reads a number of things."""
+    """Return the parser of a number of things, at least `least`."""
 
     def read(text: str) -> int:
         if not text.isascii() or not text.isdigit() or len(text) > MOST_DIGITS or int(text) < least:
@@ -124,27 +124,27 @@ def counting(things: str, least: int) -> Callable[[str], int]:
 
 
 def span(text: str) -> timedelta | None:
-    """Read `30m`, `8h`, `7d`; None for anything else."""
+    """Parse `30m`, `8h`, `7d`; None for anything else."""
     found = re.fullmatch(r"(\d{1,7})([smhdw])", text)
     return timedelta(seconds=int(found[1]) * UNITS[found[2]]) if found else None
 
 
 def named(text: str) -> str:
-    """Read the name of a file: a variable that is not set must not stand for the working directory."""
+    """Refuse an empty file name: an unset variable must not stand for the working directory."""
     if not text:
         raise argparse.ArgumentTypeError("it needs a value")
     return text
 
 
 def digest(text: str) -> str:
-    """Read the digest of a policy file."""
+    """Check the digest of a policy file."""
     if not is_digest(text):
         raise argparse.ArgumentTypeError(f"`{text}` is no digest; write sha256: and the 64 hex digits of `sha256sum`")
     return text
 
 
 def label(text: str) -> tuple[str, str]:
-    """Read `K=V`."""
+    """Parse `KEY=VALUE`."""
     key, equals, value = text.partition("=")
     if not key or not equals:
         raise argparse.ArgumentTypeError(f"`{text}` is no label; write KEY=VALUE")
@@ -152,7 +152,7 @@ def label(text: str) -> tuple[str, str]:
 
 
 def prompt(text: str) -> tuple[str, ...]:
-    """Read a prompt chain: its parts in order, none for `none`."""
+    """Parse a prompt chain: its steps in order, empty for `none`."""
     parts = [part.strip() for part in text.split(",")]
     if parts == ["none"]:
         return ()

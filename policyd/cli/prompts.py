@@ -1,12 +1,12 @@
-"""`policyd prompts`: see which questions wait in the inbox, and answer one.
+"""`policyd prompts`: list the questions waiting in the inbox, and answer one.
 
     policyd prompts list [--json]
     policyd prompts answer ID allow|reject [--option OPTION] [--message TEXT]
 
-Questions come from two places: the user's own inbox (proxies and the user's daemon write there), and the daemon at the
-socket, which may be another user's. Answering wants a person: a terminal of its own, not below a running agent; the
-daemon looks at that once more. Exit codes: 0 done, though nothing may wait; 1 the question that is named does not wait;
-2 usage, or refused.
+Questions come from two places: the user's own inbox (written by proxies and the user's daemon), and the daemon at the
+socket, which may be another user's. Answering needs a person: a terminal of its own, not below a running agent; the
+daemon verifies that again. Exit codes: 0 done, even if nothing waits; 1 the named question does not wait; 2 usage, or
+refused.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def run_answer(args: argparse.Namespace, where: Places) -> int:
 
 
 def of_daemon(args: argparse.Namespace, where: Places) -> list[Mapping[str, object]]:
-    """Return what waits at the daemon; nothing where there is none, unless it was named."""
+    """Return the questions at the daemon; none without a daemon, unless it was named."""
     try:
         found = asked(sockets.find(where, args.socket), {}).get("prompts")
     except SocketError:
@@ -81,16 +81,16 @@ def of_daemon(args: argparse.Namespace, where: Places) -> list[Mapping[str, obje
 
 
 def asked(path: str, params: Mapping[str, object]) -> dict[str, object]:
-    """Return what the daemon at `path` answers to `_policyd/prompts`; SocketError where it refuses, or is not there."""
+    """Return the answer of the daemon at `path` to `_policyd/prompts`; SocketError if it refuses or is missing."""
     return calling.asked(path, "_policyd/prompts", params, by="policyd prompts")
 
 
 def words(row: Mapping[str, object]) -> list[str]:
-    """Return a question for people, a list of lines."""
-    told = table(row.get("question"))
+    """Return a question as lines for people."""
+    question = table(row.get("question"))
     state = f"rejected: {row['rejected']}" if row.get("rejected") else f"until {str(row.get('until'))[:19]}Z"
-    lines = [f"{row.get('id')}  {told.get('agent') or 'an agent'} in {told.get('project') or '?'}  ({state})"]
-    lines += [f"    {part}" for part in listed(told.get("actions"))]
-    lines += [f"    because: {told.get('reason')}"] if told.get("reason") else []
-    lines += [f"    --option {one.get('id')}  {one.get('name')}" for one in tables(told.get("options"))]
+    lines = [f"{row.get('id')}  {question.get('agent') or 'an agent'} in {question.get('project') or '?'}  ({state})"]
+    lines += [f"    {part}" for part in listed(question.get("actions"))]
+    lines += [f"    because: {question.get('reason')}"] if question.get("reason") else []
+    lines += [f"    --option {one.get('id')}  {one.get('name')}" for one in tables(question.get("options"))]
     return [safe(line) for line in lines]

@@ -1,7 +1,7 @@
-"""Playing a transcript through the decision point: one result for each request and each side-door call.
+"""Replaying a transcript through the decision point: one result for each request and each side-door call.
 
-A request whose details race it waits as on the wire, here until the first line that is no `session/update` of its
-session. A failure on the way is a denial, never a missing line.
+A request whose details are sent separately waits as on the wire, here until the first line that is not a
+`session/update` of its session. A failure on the way is a denial, never a missing result.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Asked = str | Mapping[str, object]
 
 
 class Result(Struct, frozen=True):
-    """What was decided of one line."""
+    """The decision on one line."""
 
     line: Line
     request: Request
@@ -39,7 +39,7 @@ class Result(Struct, frozen=True):
 
     @property
     def outcome(self) -> Mapping[str, object] | None:
-        """ACP's inner outcome, None where a person has to answer or there is nothing to choose."""
+        """ACP's inner outcome, None if a person has to answer or there is nothing to choose."""
         if self.request.side_door or self.answer.effect is Effect.ASK:
             return None
         if self.answer.option is None:
@@ -48,15 +48,15 @@ class Result(Struct, frozen=True):
 
 
 class Replay:
-    """One transcript on its way through a decision point."""
+    """Replays one transcript through a decision point."""
 
     def __init__(self, authorizer: Authorizer, *, unattended: bool = False, now: datetime | None = None) -> None:
-        """Begin; `unattended`: what would be asked is denied."""
+        """Start; `unattended`: requests that would be asked about are denied."""
         self.authorizer = authorizer
         self.unattended = unattended
         self.now = now
         self.notes: list[str] = []
-        """What was left out, in words; that there was no request at all is one."""
+        """Which lines were skipped, in words, or that there was no request at all."""
 
     def run(self, raw: Iterable[bytes]) -> Iterator[Result]:
         """Yield a result for each line that asks for a decision."""
@@ -111,18 +111,18 @@ class Replay:
         return Result(line, request, decision, self.answer(request, decision))
 
     def written(self, asked: Asked) -> Result:
-        """Decide a request that is written as policies write examples."""
+        """Decide a request written as an example in a policy."""
         self.authorizer.in_force("")
         title = asked if isinstance(asked, str) else " ".join(str(asked[key]) for key in asked if key != "input")
         return self.settled(Request("", "", title, PLAIN, actions_of(asked, self.authorizer.conversation)))
 
     def settled(self, request: Request) -> Result:
-        """Decide a request that came from no line."""
+        """Decide a request that is not from a transcript."""
         decision = self.authorizer.settle(request, now=self.now)
         return Result(Line(0, "a2c", {}), request, decision, self.answer(request, decision))
 
     def answer(self, request: Request, decision: Decision) -> Answer:
-        """Return how a request is answered after `decision`."""
+        """Return the answer to a request, by its decision."""
         effect = decision.effect
         if self.unattended and effect is Effect.ASK:
             effect = Effect.DENY
@@ -135,13 +135,13 @@ class Replay:
 
 
 def actions_of(asked: Asked, conversation: Conversation, resource: str = "") -> tuple[Action, ...]:
-    """Return the actions a written request stands for; `resource` is that of the rule it is about."""
+    """Return the actions of a written request; `resource` is that of the rule it is an example of."""
     text, table = (asked, {}) if isinstance(asked, str) else ("", asked)
     return example_actions(text, table, resource, conversation.around(""), conversation.profile)
 
 
 def malformed(line: Line) -> str:
-    """Say what makes a request no request at all, `""` if it is one."""
+    """Return why a request is malformed, `""` if it is not."""
     params = line.params
     if not isinstance(params.get("sessionId"), str):
         return "the request names no session"

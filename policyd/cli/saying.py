@@ -1,10 +1,10 @@
-"""What commands print: the one door of this package to standard output and error (ruff lets no other module print).
+"""Printing for all commands: the only module that may write to standard output and error (ruff enforces it).
 
 Rules of this module:
 
-1. Policies, transcripts, logs and names of files are written by others: no line for people acts on their terminal.
-2. What programs read is JSON in ASCII, one object a line.
-3. What is pasted, or piped into a file, is printed as it is; TOML of what others wrote is escaped where it is made.
+1. Policies, transcripts, logs and file names are untrusted: no line for people contains control characters.
+2. Output for programs is JSON in ASCII, one object on each line.
+3. Text to be pasted or piped into a file is printed unchanged; TOML of untrusted text is escaped where it is built.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ def say(*lines: object, error: bool = False) -> None:
 
 
 def shown(value: object) -> str:
-    """Return a part of a line that others wrote, safe and not too long."""
+    """Return untrusted text as part of a line: without control characters and not too long."""
     return safe(str(value), limit=300)
 
 
 def tell(*facts: Mapping[str, object]) -> None:
-    """Print objects for programs."""
+    """Print objects as JSON, one on each line."""
     for fact in facts:
         print(json.dumps(fact))
 
 
 def say_or_tell(facts: Iterable[Mapping[str, object]], lines: Iterable[object], *, as_json: bool) -> None:
-    """Print what was found: objects for programs, or lines for people."""
+    """Print results: as JSON for programs, or as lines for people."""
     if as_json:
         tell(*facts)
     else:
@@ -42,5 +42,5 @@ def say_or_tell(facts: Iterable[Mapping[str, object]], lines: Iterable[object], 
 
 
 def give(text: str) -> None:
-    """Print what is meant for a file, a paste or a terminal as it is."""
+    """Print text unchanged, for a file, a paste or a terminal."""
     sys.stdout.write(text)

@@ -1,7 +1,7 @@
 """`policyd schema`: JSON Schemas, so that editors complete and check TOML as it is typed.
 
 `policy` (the default) is a policy file, `settings` a `policyd.toml`, `hook` what a prompt program reads and answers.
-A schema knows shapes; `policyd check` knows the rest.
+A schema checks shapes only; `policyd check` checks everything.
 """
 
 from __future__ import annotations

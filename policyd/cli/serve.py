@@ -1,6 +1,6 @@
 """`policyd serve`: the daemon, on a socket or on standard input and output.
 
-Exit codes: 0 it was told to end, or its one peer has gone; 2 usage, settings, policy, or the socket cannot be had.
+Exit codes: 0 it was asked to end, or its only peer has gone; 2 usage, settings, policy, or the socket is unavailable.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What JSON of others holds, as far as it has the shape that is expected; anything else counts as nothing."""
+"""Reading untrusted JSON: a value of another shape than expected counts as empty."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Mapping, Sequence
 
 
 def listed(value: object) -> Sequence[object]:
-    """Return a list as it is."""
+    """Return a list, empty for anything else."""
     return value if isinstance(value, list) else ()
 
 
 def table(value: object) -> Mapping[str, object]:
-    """Return a table as it is."""
+    """Return a table, empty for anything else."""
     return value if isinstance(value, dict) else {}
 
 
 def values(value: object, *keys: str) -> list[object]:
-    """Return what a table holds under these keys, None where it lacks one."""
+    """Return the values of a table under these keys, None for a missing one."""
     return [value.get(key) for key in keys] if isinstance(value, dict) else []
 
 
 def unlisted(table: Mapping[str, object]) -> dict[str, object]:
-    """Return a table with each list of one as the one, as people write conditions."""
+    """Return a table with each list of one item replaced by the item, as people write conditions."""
     return {key: value[0] if isinstance(value, list) and len(value) == 1 else value for key, value in table.items()}
 
 

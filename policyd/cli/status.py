@@ -1,9 +1,10 @@
-"""`policyd status`: what is in force here, from which files, and whether a proxy would start; and what a daemon has.
+"""`policyd status`: what is in force here, from which files, whether a proxy would start, and a daemon's state.
 
-A daemon is asked if one listens where daemons do, or at `--socket`; without one the rest is told all the same.
+A daemon is asked if one listens at the usual place, or at `--socket`; it need not run.
 
-Exit code 0: it holds; 1: an error keeps a proxy from starting, everything in the project is at least ask, or the daemon
-has a problem (a bad edit, an audit log that cannot be written); 2: it could not look, or the daemon does not answer.
+Exit code 0: all is well; 1: an error keeps a proxy from starting, everything in the project is at least ask, or the
+daemon has a problem (a bad edit, an audit log that cannot be written); 2: the check failed, or the daemon does not
+answer.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_place(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say whose policies and which project are looked at."""
+    """Add the options that name the policies and the project."""
     parser.add_argument("--cwd", type=options.project, metavar="DIR", help="the project (default: here)")
     parser.add_argument("--policy", action="append", default=[], metavar="FILE", help=options.POLICY)
     options.add_home(parser)
@@ -46,12 +47,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def daemon_facts(running: Running | None) -> dict[str, object] | None:
-    """Return what the daemon said, and where; None where there is none."""
+    """Return the daemon's state and socket, None without a daemon."""
     return {"socket": running.socket, **running.state} if running else None
 
 
 def lines(state: InForce) -> list[str]:
-    """Return the facts in words."""
+    """Return the state as lines for people."""
     policy = state.policy
     rules = counted(len(policy.rules) if policy else 0, "rule")
     said = [f"policyd {policyd.__version__}, revision {policy.revision if policy else 'none'}, {rules}"]
@@ -83,7 +84,7 @@ def trust_words(row: dict[str, object], state: InForce) -> str:
 
 
 def settings_set(loaded: Loaded) -> list[str]:
-    """Return the settings that are no defaults, or locked."""
+    """Return the settings that differ from the default or are locked."""
     return [
         f"{key}{shown(row['value'])} ({row['from']}{', locked' if row['locked'] else ''})"
         for key, row in inforce.setting_facts(loaded).items()
@@ -92,5 +93,5 @@ def settings_set(loaded: Loaded) -> list[str]:
 
 
 def shown(value: object) -> str:
-    """Return a setting's value as a file would say it, nothing where it has none."""
+    """Return a setting's value as in a file, empty if it has none."""
     return "" if value in ("", None, {}) else f" = {json.dumps(value)}"

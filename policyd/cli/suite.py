@@ -15,9 +15,9 @@
 
 Rules of this module:
 
-1. A suite sees the files it names and the disk it describes; nothing else, so it comes out the same everywhere.
-2. A case that decides otherwise than it says fails and carries the explanation. A case cannot pass by deciding nothing:
-   a transcript without a request fails.
+1. A suite sees only the files it names and the disk it describes, so the result is the same everywhere.
+2. A case with another decision than it states fails, with the explanation. A case cannot pass by deciding nothing: a
+   transcript without a request fails.
 3. A mistake in a suite or its policies is an error, not a failure.
 """
 
@@ -54,11 +54,11 @@ HINTS = {
     "cases": "write `[[case]]`",
     "policy": "write `policies`",
 }
-"""What people write first -> what a suite calls it."""
+"""Likely misspellings -> what to write."""
 
 
 class SuiteError(Exception):
-    """A suite that cannot be run; `problems` says everything that is wrong with it."""
+    """A suite that cannot be run; `problems` lists everything that is wrong with it."""
 
     def __init__(self, problems: list[str]) -> None:
         """Keep what was found."""
@@ -113,12 +113,12 @@ class SuiteTable(Table):
 
 
 class Outcome(Struct, frozen=True):
-    """How one request of one case came out."""
+    """The result of one request of one case."""
 
     case: str
     request: str
     failure: str = ""
-    """What was decided instead, empty if the case holds."""
+    """What was decided instead, empty if the case passes."""
     explanation: str = ""
     rules: tuple[str, ...] = ()
     """Labels of the rules that decided."""
@@ -134,7 +134,7 @@ class Suite(Struct):
     outcomes: list[Outcome] = field(default_factory=list)
 
     def run(self) -> list[Outcome]:
-        """Decide every request of every case; return how each came out."""
+        """Decide every request of every case; return the results."""
         for number, case in enumerate(self.table.case, 1):
             name = case.name or f"case {number}"
             found = list(self.results(case))
@@ -144,7 +144,7 @@ class Suite(Struct):
         return self.outcomes
 
     def results(self, case: CaseTable) -> Iterator[tuple[str, Result, Authorizer]]:
-        """Yield each request of a case as shown, with what was decided of it and by whom."""
+        """Yield each request of a case with its title, its result and the decision point."""
         for request in case.request:
             replay = self.replay()
             yield str(request), replay.written(request), replay.authorizer
@@ -165,7 +165,7 @@ class Suite(Struct):
         return Replay(point, now=session.now)
 
     def outcome(self, name: str, case: CaseTable, text: str, result: Result, point: Authorizer) -> Outcome:
-        """Hold what was decided against what the case says."""
+        """Compare a result with what the case expects."""
         rules = tuple(rule.label for rule in result.decision.rules)
         effect = result.answer.effect.word
         failure = ""
@@ -192,14 +192,14 @@ def read(path: str) -> Suite:
     except ValidationError as error:
         lines = Locator(text)
         found = sorted(mistake(each, lines) for each in error.errors())
-        raise SuiteError([f"{path}:{line}: {said}" for line, said in found]) from error
+        raise SuiteError([f"{path}:{line}: {worded}" for line, worded in found]) from error
     except (ValueError, RecursionError) as error:
         raise SuiteError([f"{path}: {error}"]) from error
     return compile_suite(path, table)
 
 
 def mistake(error: ErrorDetails, lines: Locator) -> tuple[int, str]:
-    """Say in which line what is wrong, in the words policies are told their mistakes in."""
+    """Return the line and the message of a mistake, worded as for policies."""
     first, *rest = error["loc"]
     keys = [str(part) for part in rest if isinstance(part, str)]
     if first == "case" and rest:
@@ -207,8 +207,8 @@ def mistake(error: ErrorDetails, lines: Locator) -> tuple[int, str]:
     else:
         line = lines.top(".".join([str(first), *keys])) or 1
         known = SessionTable.model_fields if first == "session" and keys else SuiteTable.model_fields
-    said = in_words(error, keys[-1] if keys else str(first), list(known), HINTS)
-    return line, said.found + (f"; {said.write}" if said.write else "")
+    worded = in_words(error, keys[-1] if keys else str(first), list(known), HINTS)
+    return line, worded.found + (f"; {worded.write}" if worded.write else "")
 
 
 def compile_suite(path: str, table: SuiteTable) -> Suite:
@@ -236,7 +236,7 @@ def compile_suite(path: str, table: SuiteTable) -> Suite:
 
 
 def unreadable(path: str, table: SuiteTable) -> Iterator[str]:
-    """Yield what cannot be run of the cases of a suite."""
+    """Yield what is wrong with the cases of a suite."""
     for number, case in enumerate(table.case, 1):
         name = case.name or f"case {number}"
         if bool(case.request) == bool(case.transcript):

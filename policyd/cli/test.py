@@ -1,7 +1,7 @@
 """`policyd test [FILE|DIR…]`: run the test suites beside policies.
 
-Prints each failure with its explanation, then which rules no test ever made decide. Exit code 0: every case holds;
-1: some fail; 2: a suite or a policy has a mistake, or there is no suite.
+Prints each failure with its explanation, then the rules that no case exercised. Exit code 0: all cases pass; 1: some
+fail; 2: a suite or a policy has a mistake, or there is no suite.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def collect(names: Iterable[str]) -> tuple[list[Suite], list[str]]:
-    """Return the suites that `names` lead to, and everything that is wrong with any of them."""
+    """Return the suites found under `names`, and everything that is wrong with any of them."""
     suites, problems = [], []
     for path in found(names):
         try:
@@ -52,7 +52,7 @@ def collect(names: Iterable[str]) -> tuple[list[Suite], list[str]]:
 
 
 def found(names: Iterable[str]) -> Iterator[str]:
-    """Yield the suite files that `names` lead to, in a fixed order."""
+    """Yield the suite files under `names`, in a fixed order."""
     for name in names:
         if not os.path.isdir(name):
             yield name
@@ -64,12 +64,12 @@ def found(names: Iterable[str]) -> Iterator[str]:
 
 def unused(suite: Suite) -> list[str]:
     """Return the rules that decided nothing in a suite."""
-    spoke = {label for outcome in suite.outcomes for label in outcome.rules}
-    return [rule.ref.label for rule in suite.policy.rules if rule.ref.label not in spoke]
+    used = {label for outcome in suite.outcomes for label in outcome.rules}
+    return [rule.ref.label for rule in suite.policy.rules if rule.ref.label not in used]
 
 
 def lines(suites: list[Suite]) -> Iterator[str]:
-    """Yield the results in words."""
+    """Yield the results as lines for people."""
     failed = total = 0
     for suite in suites:
         for outcome in suite.outcomes:
@@ -84,7 +84,7 @@ def lines(suites: list[Suite]) -> Iterator[str]:
 
 
 def facts(suites: list[Suite]) -> Iterator[dict[str, object]]:
-    """Yield one object a request, then one a suite."""
+    """Yield an object for each request, then one for each suite."""
     for suite in suites:
         for outcome in suite.outcomes:
             asked = {"case": outcome.case, "request": outcome.request, "rules": outcome.rules}

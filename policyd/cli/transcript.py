@@ -1,7 +1,7 @@
-"""Transcripts: lines that are ACP messages, `{"dir": …, "msg": …}`, or bare permission parameters, any mixed.
+"""Transcripts: lines that are ACP messages, `{"dir": …, "msg": …}`, or bare permission parameters, in any mixture.
 
-A line is read as strictly as the wire is: what two parsers could read in two ways is refused. A refused line that asks
-for permission is a malformed request, a refused update makes its call opaque, anything else is left out with a note.
+Lines are parsed as strictly as on the wire. A refused line that asks for permission is a malformed request, a refused
+update makes its call opaque, any other refused line is skipped with a note.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class Line(Struct, frozen=True):
 
     number: int
     direction: str
-    """`a2c`, `c2a`, or `""` where it does not tell: an answer outside of a transcript."""
+    """`a2c`, `c2a`, or `""` if unknown: a bare answer."""
     message: Mapping[str, object]
     fault: str = ""
-    """Why the line is refused; the message is then what could be read all the same."""
+    """Why the line is refused; the message is then parsed leniently."""
 
     @property
     def method(self) -> str:
@@ -53,22 +53,22 @@ class Line(Struct, frozen=True):
 
 
 def read(raw: Iterable[bytes], names: Callable[[], Iterable[str]] = tuple) -> Iterator[Line]:
-    """Yield the lines of a transcript; blank ones are left out. `names` tells the keys the agent reads."""
+    """Yield the lines of a transcript without blank ones. `names` returns the keys that the agent reads."""
     for number, text in enumerate(raw, 1):
         if text.strip():
             yield line(number, text.strip(), names())
 
 
 def line(number: int, text: bytes, names: Iterable[str] = ()) -> Line:
-    """Read one line."""
+    """Parse one line."""
     try:
-        return spoken(number, strict_object(text, names))
+        return as_line(number, strict_object(text, names))
     except ProtocolError as error:
-        return spoken(number, readable(text), str(error))
+        return as_line(number, readable(text), str(error))
 
 
 def readable(text: bytes) -> Mapping[str, object]:
-    """Return what a refused line seems to hold, empty if nothing can be read."""
+    """Return a refused line parsed leniently, empty if it is not JSON."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -76,8 +76,8 @@ def readable(text: bytes) -> Mapping[str, object]:
     return value if isinstance(value, dict) else {}
 
 
-def spoken(number: int, value: Mapping[str, object], fault: str = "") -> Line:
-    """Return the line that `value` is: a transcript line, bare parameters, or a message."""
+def as_line(number: int, value: Mapping[str, object], fault: str = "") -> Line:
+    """Return the line for a JSON object: a transcript line, bare parameters, or a message."""
     message = value.get("msg")
     if "dir" in value and isinstance(message, Mapping):
         return Line(number, str(value["dir"]), message, fault)
@@ -90,6 +90,6 @@ def spoken(number: int, value: Mapping[str, object], fault: str = "") -> Line:
 
 
 def answer_direction(message: Mapping[str, object]) -> str:
-    """Return who sent an answer that stands outside of a transcript, by what it answers."""
+    """Return the direction of a bare answer, by its result."""
     result = message.get("result")
     return "c2a" if isinstance(result, Mapping) and "outcome" in result else "a2c"

@@ -1,11 +1,11 @@
-"""`policyd trust`: let a project's policy loosen, for exactly the bytes a person has just read.
+"""`policyd trust`: let a project's policy loosen, for exactly the bytes that a person has just read.
 
 Rules of this command:
 
-1. It shows every file that would be trusted, and what changes by it, before it asks.
-2. It wants a person: a terminal of its own, not below a running agent. `--show` and `--remove` do not loosen.
-3. A project policy with a mistake, or an example that does not come out, is not trusted.
-4. Exit code 0: done, or (`--show`) trusted; 1: it is not trusted, or was not, or the person said no; 2: it cannot be
+1. It shows every file that would be trusted, and the effect, before it asks.
+2. It needs a person: a terminal of its own, not below a running agent. `--show` and `--remove` do not loosen.
+3. A project policy with a mistake, or a failing example, is not trusted.
+4. Exit code 0: done, or (`--show`) trusted; 1: it is not trusted, or was not, or the person declined; 2: it cannot be
    done.
 """
 
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     root = os.path.abspath(os.path.expanduser(args.project))
     where = places.find(home=args.home)
     store = TrustStore(where.trust)
-    if args.remove:  # of what cannot be read too
+    if args.remove:  # works for unreadable files too
         return removed(args, store, root)
     project = read_project(root)
     if not project.files:
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def removed(args: argparse.Namespace, store: TrustStore, root: str) -> int:
-    """Trust nothing at `root` any more."""
+    """Remove the trust in the project at `root`."""
     was = store.remove(root)
     words = "not trusted any more" if was else "it was not trusted"
     say_or_tell([{"project": root, "trusted": False}], [f"{root}: {words}"], as_json=args.json)
@@ -60,7 +60,7 @@ def removed(args: argparse.Namespace, store: TrustStore, root: str) -> int:
 
 
 def shown(args: argparse.Namespace, store: TrustStore, project: ProjectFiles) -> int:
-    """Say whether the project is trusted as it stands."""
+    """Print whether the project is trusted as it is now."""
     trusted = store.trusts(project)
     noted = store.note(project.root)
     words = "trusted" if trusted else "changed since it was trusted: it only tightens" if noted else "not trusted"
@@ -72,7 +72,7 @@ def shown(args: argparse.Namespace, store: TrustStore, project: ProjectFiles) ->
 
 
 def asked(args: argparse.Namespace, where: Places, store: TrustStore, project: ProjectFiles) -> int:
-    """Show what would be trusted, ask, and write it down."""
+    """Show what would be trusted, ask, and record the trust."""
     lines, broken = summary(where, project)
     if broken:
         say(broken, error=True)
@@ -90,7 +90,7 @@ def asked(args: argparse.Namespace, where: Places, store: TrustStore, project: P
 
 
 def agreed(question: str) -> bool:
-    """Ask the person; an end of input is no answer, and so no yes."""
+    """Ask the person; the end of input counts as no."""
     try:
         answer = input(question)
     except EOFError:
@@ -100,7 +100,7 @@ def agreed(question: str) -> bool:
 
 
 def summary(where: Places, project: ProjectFiles) -> tuple[list[str], str]:
-    """Return what a person must read (each file whole, then which rules begin to loosen), and what is wrong with it.
+    """Return what a person must read (each whole file, then which rules would loosen), and what is wrong with it.
 
     Raises:
         PolicyError: the files hold mistakes.

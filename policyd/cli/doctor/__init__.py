@@ -1,7 +1,6 @@
-"""`policyd doctor`: what holds here and what does not, for this machine, one agent, or the clients that start agents.
+"""`policyd doctor`: what works here and what does not: on this machine, for one agent, or for clients of agents.
 
-It looks and changes nothing. Exit code 0: all well; 1: something to mend, each named in a line that begins with `mend`;
-2: it could not look.
+It changes nothing. Exit code 0: all well; 1: problems, each in a line that begins with `mend`; 2: the check failed.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from policyd.storage import grants
 
 
 class Findings(Struct):
-    """Everything that was looked at."""
+    """Everything that was found."""
 
     state: InForce
     tier: Tier
@@ -39,12 +38,12 @@ class Findings(Struct):
 
     @property
     def problems(self) -> list[str]:
-        """What to mend, in words."""
+        """The problems, in words."""
         return [*state_problems(self.state), *(self.agent.problems if self.agent else ()), *map(entry_words, self.bad)]
 
     @property
     def bad(self) -> list[Entry]:
-        """The agents that are not, or not rightly, under policy."""
+        """The agents that are not, or not correctly, under policy."""
         return [entry for entry in self.entries if entry.problem]
 
 
@@ -58,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look, print, and return the exit code."""
+    """Check, print, and return the exit code."""
     cwd = args.cwd or options.directory(".")
     state = inforce.gather(cwd, args.home, args.policy)
     if args.client and args.client not in clients.shipped():
@@ -69,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def findings(state: InForce, agent: str | None, client: str | None, cwd: str) -> Findings:
-    """Look at everything that was asked for."""
+    """Gather what the options ask for."""
     found = Findings(state, tiers.tier(state))
     if agent:
         found.agent = agentfacts.facts(agent, state)
@@ -87,7 +86,7 @@ def findings(state: InForce, agent: str | None, client: str | None, cwd: str) ->
 
 
 def state_problems(state: InForce) -> list[str]:
-    """Name what keeps a proxy from starting, or this project from being decided."""
+    """Return what keeps a proxy from starting, or from deciding normally in this project."""
     found = [*map(str, state.mistakes), *state.problems, *filter(None, [state.mute])]
     if state.broken:
         found.append(f"everything in this project is at least ask: {state.broken}")
@@ -101,13 +100,13 @@ def entry_words(entry: Entry) -> str:
 
 def lines(found: Findings) -> list[str]:
     """Return everything in words."""
-    said = status.lines(found.state)
-    said += [f"  chain    {chain(found.state)}", f"  grants   {remembered(found.state)}"]
-    said += tier_lines(found.tier)
-    said += agent_lines(found.agent) if found.agent else []
-    said += client_lines(found)
-    said += [f"mend  {problem}" for problem in found.problems]
-    return [*said, "all well" if not found.problems else f"to mend: {len(found.problems)}"]
+    advised = status.lines(found.state)
+    advised += [f"  chain    {chain(found.state)}", f"  grants   {remembered(found.state)}"]
+    advised += tier_lines(found.tier)
+    advised += agent_lines(found.agent) if found.agent else []
+    advised += client_lines(found)
+    advised += [f"mend  {problem}" for problem in found.problems]
+    return [*advised, "all well" if not found.problems else f"to mend: {len(found.problems)}"]
 
 
 def chain(state: InForce) -> str:
@@ -136,7 +135,7 @@ def tier_lines(tier: Tier) -> Iterator[str]:
 
 
 def agent_lines(agent: AgentFacts) -> Iterator[str]:
-    """Say what holds for an agent."""
+    """Yield the facts about an agent."""
     yield f"agent {agent.name}: {agent.title} ({agent.verified})"
     rows = (
         ("names", ["; ".join(agent.wire_names) or "any"]),
@@ -153,7 +152,7 @@ def agent_lines(agent: AgentFacts) -> Iterator[str]:
 
 
 def client_lines(found: Findings) -> Iterator[str]:
-    """Say what the clients' settings say, and what is known of one client."""
+    """Yield the findings in clients' settings, and the facts about one client."""
     if found.client:
         client = found.client
         yield f"client {client.profile}: {client.verified}"
@@ -173,7 +172,7 @@ def client_lines(found: Findings) -> Iterator[str]:
 
 
 def as_json(found: Findings) -> dict[str, object]:
-    """Return everything as JSON takes it."""
+    """Return everything as a JSON object."""
     return {
         "schema": 1,
         "inforce": inforce.facts(found.state),

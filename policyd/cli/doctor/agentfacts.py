@@ -1,4 +1,4 @@
-"""What holds for one agent, from its profile, its own settings and policyd's: for `policyd doctor --agent`."""
+"""The facts about one agent, from its profile, its own settings and policyd's, for `policyd doctor --agent`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class AgentFacts(Struct, frozen=True):
     verified: str
     wire_names: list[str]
     mode: str
-    """Which mode it starts in, which policyd sets, and through which door."""
+    """Which mode it starts in, which one policyd sets, and by which method."""
     unsafe: list[str]
     """Modes, options and `_meta` keys that policyd refuses."""
     asked: list[str]
@@ -38,37 +38,37 @@ class AgentFacts(Struct, frozen=True):
 
 
 def facts(name: str, state: InForce) -> AgentFacts:
-    """Return what holds for the agent of this short name or wire name; an unknown one is `generic`."""
+    """Return the facts about the agent of this short name or wire name; an unknown one is `generic`."""
     known = profiles.named(name)
     profile = known or profiles.generic()
-    said, data = advice.of(profile.short), profile.data
+    advised, data = advice.of(profile.short), profile.data
     setting = state.loaded.settings.agent_mode if state.loaded else "enforce"
-    files = [advice.state(file, state.places) for file in said.file]
+    files = [advice.state(file, state.places) for file in advised.file]
     return AgentFacts(
         name=profile.short if known else name,
-        title=said.title,
-        verified=said.verified,
+        title=advised.title,
+        verified=advised.verified,
         wire_names=data.name,
         mode=mode_words(data.mode, setting),
         unsafe=unsafe_words(data.mode),
-        asked=said.asked,
+        asked=advised.asked,
         never_asked=data.mode.never_asked,
         refusal=refusal_words(profile),
         fs_write=write_words(profile),
         statuses=status_words(profile),
-        set=said.set + [set_words(file, found) for file, found in zip(said.file, files, strict=True)],
+        set=advised.set + [set_words(file, found) for file, found in zip(advised.file, files, strict=True)],
         files=files,
-        problems=list(problems(name, known, said, setting, files)),
+        problems=list(problems(name, known, advised, setting, files)),
     )
 
 
 def mode_words(mode: ModeTable, setting: str) -> str:
-    """Say how the asking mode comes to be."""
+    """Say how the agent is put into an asking mode."""
     start = f"starts in `{mode.start}`" if mode.start else "has no mode that is known"
     if setting == "off":
         return f'{start}; policyd leaves its mode alone (`agent_mode = "off"`)'
     if mode.door == "none" or not mode.asking:
-        return f"{start}; policyd has no door to change that, and refuses modes that sound like no asking"
+        return f"{start}; policyd has no way to change that, and refuses modes that sound like no asking"
     if not mode.stated:
         start = f"says `{mode.start}` when a session opens, whatever its own settings make of that"
     if setting == "warn":
@@ -80,7 +80,7 @@ def mode_words(mode: ModeTable, setting: str) -> str:
 
 
 def unsafe_words(mode: ModeTable) -> list[str]:
-    """Name every mode, option and `_meta` key that switches asking off."""
+    """List every mode, option and `_meta` key that switches asking off."""
     options = [f"{name} = {'/'.join(values)}" for name, values in mode.unsafe_options.items()]
     return [*mode.unsafe, *options, *(f"_meta.{key}" for key in mode.unsafe_meta)]
 
@@ -96,7 +96,7 @@ def refusal_words(profile: Profile) -> str:
 
 
 def write_words(profile: Profile) -> str:
-    """Say whether a file stays unwritten where the client's fs refuses."""
+    """Say whether the agent honours a refused write at the client's fs."""
     if profile.short == GENERIC:
         return UNKNOWN
     if profile.data.write_honoured:
@@ -114,23 +114,23 @@ def status_words(profile: Profile) -> str:
 
 
 def set_words(file: File, found: advice.State) -> str:
-    """Say what an agent's file should say, and whether it does."""
+    """Say what to set in one of the agent's files, and whether it is set."""
     missing = f", lacks {', '.join(found.missing)}" if found.missing else ""
     return f"{file.path} ({found.word}{missing}): {file.why}"
 
 
-def problems(name: str, known: Profile | None, said: Advice, setting: str, files: list[advice.State]) -> list[str]:
-    """Name what should be mended before this agent runs."""
+def problems(name: str, known: Profile | None, advised: Advice, setting: str, files: list[advice.State]) -> list[str]:
+    """List what should be fixed before this agent runs."""
     found = []
     if known is None:
         found.append(
-            f"nobody described `{name}`: what it does unasked is unknown; most of what it asks is left to a person"
+            f"`{name}` has no profile: what it does unasked is unknown; most of what it asks is left to a person"
         )
-    if not said.gated:
-        found.append(f"{said.title} does what it wants without asking: policyd cannot hold it back")
+    if not advised.gated:
+        found.append(f"{advised.title} does what it wants without asking: policyd cannot hold it back")
     if setting != "enforce":
         found.append(f"`agent_mode` is `{setting}`: policyd does not keep this agent in a mode that asks")
-    for file, state in zip(said.file, files, strict=True):
+    for file, state in zip(advised.file, files, strict=True):
         if state.word == "unreadable":
             found.append(f"{state.path} cannot be read")
         elif file.needed and state.word != "set":

@@ -1,7 +1,7 @@
-"""How far policyd carries here: which of its own files the user who runs agents could change, and the tier that leaves.
+"""The tier of this installation, by which of policyd's own files the user who runs agents could change.
 
-An agent runs as this user, so whatever this user can change, an approved program can change. Only the kernel's word
-counts: owner, mode and access of every directory on the way, of the name and of what it leads to. Nothing is tried out.
+An agent runs as this user, so an approved program can change whatever this user can. Only the kernel's view counts:
+owner, mode and access of every directory on the way, both of the path and of its target. Nothing is written.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Part(Struct, frozen=True):
     what: str
     path: str
     why: str
-    """Why this user could change it; empty: it cannot."""
+    """Why this user could change it; empty if not."""
 
 
 class Tier(Struct, frozen=True):
-    """What holds here."""
+    """The tier, what it adds, what it does not prove, and the parts it depends on."""
 
     word: str
     adds: str
@@ -53,7 +53,7 @@ class Tier(Struct, frozen=True):
 
 
 def tier(state: InForce, socket: str = sockets.SYSTEM) -> Tier:
-    """Return the tier of an agent that is started here, and every part of policyd with who could change it."""
+    """Return the tier of an agent started here, with every part of policyd and whether this user could change it."""
     checked = tuple(Part(what, path, changeable(path)) for what, path in own_files(state))
     word = "mediated"
     if foreign(socket):
@@ -63,7 +63,7 @@ def tier(state: InForce, socket: str = sockets.SYSTEM) -> Tier:
 
 
 def foreign(socket: str) -> bool:
-    """Say whether the socket of a daemon that is another user's is at `socket`."""
+    """Say whether `socket` is the socket of another user's daemon."""
     try:
         status = os.stat(socket)
     except OSError:
@@ -72,7 +72,7 @@ def foreign(socket: str) -> bool:
 
 
 def own_files(state: InForce) -> Iterator[tuple[str, str]]:
-    """Yield what policyd consists of and what it reads and writes, as far as it exists."""
+    """Yield the existing files that policyd consists of, reads or writes."""
     yield "interpreter", sys.executable
     yield "program", policyd.__path__[0]
     yield from packages()
@@ -93,13 +93,13 @@ def own_files(state: InForce) -> Iterator[tuple[str, str]]:
 
 
 def programs(state: InForce) -> tuple[str, ...]:
-    """Return the programs that answer for a person."""
+    """Return the prompt hooks."""
     steps = state.loaded.settings.prompt if state.loaded else ()
     return tuple(step.partition(":")[2] for step in steps if step.startswith("command:"))
 
 
 def packages() -> Iterator[tuple[str, str]]:
-    """Yield where the packages policyd uses lie: each directory once, and a package that stands open in it."""
+    """Yield the directories of the packages policyd uses, and a package that is writable within its directory."""
     specs = [importlib.util.find_spec(name) for name in PACKAGES]
     paths = [
         spec.submodule_search_locations[0] if spec.submodule_search_locations else spec.origin
@@ -114,7 +114,7 @@ def packages() -> Iterator[tuple[str, str]]:
 
 
 def changeable(path: str) -> str:
-    """Return why this user could change what `path` leads to, empty if it cannot."""
+    """Return why this user could change `path` or its target, empty if not."""
     if os.getuid() == 0:
         return "you are root"
     names = dict.fromkeys((os.path.abspath(path), os.path.realpath(path)))
@@ -122,12 +122,12 @@ def changeable(path: str) -> str:
 
 
 def reached(path: str) -> str:
-    """Return why this user could change or replace the entry at `path`, looking at each directory on the way."""
+    """Return why this user could change or replace the entry at `path`, checking each directory on the way."""
     below: os.stat_result | None = None
     for place in (path, *map(str, Path(path).parents)):
         try:
             status = os.lstat(place)
-        except OSError:  # nothing there, or not to be seen: what is above it decides
+        except OSError:  # missing or not visible: the directory above decides
             continue
         if why := own(status, place, below):
             return why
@@ -136,7 +136,7 @@ def reached(path: str) -> str:
 
 
 def own(status: os.stat_result, place: str, below: os.stat_result | None) -> str:
-    """Return why this user could change one entry, or put another in the place of the one below."""
+    """Return why this user could change one entry, or replace the one below it."""
     if stat.S_ISLNK(status.st_mode):
         return f"{place} is your link" if status.st_uid == os.getuid() else ""
     if status.st_uid == os.getuid():

@@ -2,9 +2,9 @@
 
 Rules of this module:
 
-1. Files are read as their client reads them, and only files of data: Lua is a program and is left alone.
-2. Wrapped means: the words start policyd, absolutely, and `proxy` accepts what follows. Everything else is named.
-3. A repository's `.acpxrc.json` that names agents overrides the user's; that is said even where it wraps them.
+1. Files are parsed as their client does, and only data files: Lua is code and is not read.
+2. Wrapped means: the command starts policyd by an absolute path, and `proxy` accepts its arguments.
+3. A repository's `.acpxrc.json` that names agents overrides the user's; this is reported even if it wraps them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Entry(Struct, frozen=True):
     name: str
     command: tuple[str, ...]
     problem: str = ""
-    """Why it is not under policy, or not rightly; empty: it is."""
+    """Why it is not, or not correctly, under policy; empty if it is."""
     note: str = ""
 
 
@@ -52,7 +52,7 @@ class Place(Struct, frozen=True):
 
 
 def places(home: str, cwd: str, config: str) -> tuple[Place, ...]:
-    """Return the settings files that are looked at.
+    """Return the settings files to check.
 
     Args:
         home: the user's home directory.
@@ -70,7 +70,7 @@ def places(home: str, cwd: str, config: str) -> tuple[Place, ...]:
 
 
 def look(place: Place) -> list[Entry] | None:
-    """Return the agents a settings file names, None where there is no such file."""
+    """Return the agents in a settings file, None if there is no such file."""
     try:
         with open(place.path, encoding="utf-8-sig") as file:
             value = place.read(file.read())
@@ -84,7 +84,7 @@ def look(place: Place) -> list[Entry] | None:
 
 
 def tables(value: Mapping[str, object], key: str) -> Iterator[tuple[str, dict[str, object]]]:
-    """Yield the named tables below `key`; what is none counts as an empty one."""
+    """Yield the named tables below `key`; anything else counts as an empty table."""
     table = value.get(key)
     if isinstance(table, dict):
         yield from ((str(name), entry if isinstance(entry, dict) else {}) for name, entry in table.items())
@@ -179,7 +179,7 @@ def past_env(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def behind_policyd(words: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return policyd's own words, None if something else is started."""
+    """Return the arguments to policyd, None if something else is started."""
     if not words:
         return None
     if os.path.basename(words[0]) == "policyd":
@@ -191,14 +191,14 @@ def behind_policyd(words: tuple[str, ...]) -> tuple[str, ...] | None:
 
 
 def wrong(program: str) -> str:
-    """Return what is wrong with a program's name, empty if it is absolute and there."""
+    """Return what is wrong with a program's name, empty if it is absolute and executable."""
     if not os.path.isabs(program):
-        return f"names `{program}` by no absolute path: it may not be found, or another one be"
+        return f"does not name `{program}` by an absolute path: it may not be found, or another one may be"
     return "" if os.access(program, os.X_OK) else f"names {program}, which is not there or not executable"
 
 
 def answered_by_flags(options: Options) -> str:
-    """Return what is wrong with acpx's entry: without a prompt of policyd's own its flags may answer."""
+    """Return what is wrong with an entry of acpx, whose flags may answer in place of a person."""
     if options.prompt and "client" not in options.prompt:
         return ""
     return "would let acpx's flags answer questions if it gave another name: write `policyd proxy --prompt none -- …`"

@@ -1,9 +1,9 @@
 """`policyd explain [FILE…]`: why each request is decided as it is, for people.
 
-For every request: what is known of it and where that was found, every action with everything that spoke about it, the
-rules that nearly did, the option that would be answered, and the way out. `--example "KIND RESOURCE"`, or `--kind`,
-`--path`, `--command`, `--url`, `--tool`, explain a request nobody has made yet; `--record N` one from the audit log, as
-today's rules decide it. In colours for a person at a terminal.
+For every request: the evidence and where it was found, every action with the rules and defaults that apply to it, the
+near misses, the option that would be answered, and what would change the decision. `--example "KIND RESOURCE"`, or
+`--kind`, `--path`, `--command`, `--url`, `--tool`, explain a request that was never made; `--record N` one from the
+audit log, as today's rules decide it. Coloured at a terminal.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ NOTHING = (
 )
 
 RECORDED = "recorded"
-"""The session in which a recorded request is explained: none that any answer was remembered for."""
+"""Id of the session in which a recorded request is explained: no session grant is for it."""
 
 
 class Explained(Struct, frozen=True):
-    """One result and what it rests on."""
+    """A result, the evidence, and the decision point."""
 
     result: Result
     evidence: tuple[Evidence, ...]
     point: Authorizer
     past: Mapping[str, object] | None = None
-    """The audit record it is about."""
+    """The audit record that is explained, if any."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def explained(args: argparse.Namespace) -> Iterator[Explained]:
-    """Yield every decision with what it rests on."""
+    """Yield every decision to explain."""
     table = asked.named(args)
     asked.check_kinds(args.example)
     asked.check_files(args.files)
@@ -94,7 +94,7 @@ def explained(args: argparse.Namespace) -> Iterator[Explained]:
 
 
 def of_transcript(name: str, replay: Replay) -> Iterator[Explained]:
-    """Yield what is decided of a transcript; what was left out of it is told on stderr."""
+    """Yield the decisions of a transcript; notes on skipped lines go to stderr."""
     talk = replay.authorizer.conversation
     with opened(name) as lines:
         for result in replay.run(lines):
@@ -105,7 +105,7 @@ def of_transcript(name: str, replay: Replay) -> Iterator[Explained]:
 
 
 def recorded(past: asked.Past, args: argparse.Namespace) -> Explained:
-    """Decide a recorded request again: where it was made, by the agent that made it, under the rules of today."""
+    """Decide a recorded request again under today's rules: in the same place, for the same agent."""
     case, agent = past.case, shapes.table(past.record.get("agent"))
     name, version = str(agent.get("name") or ""), str(agent.get("version") or "")
     moved, args.cwd = bool(args.cwd), args.cwd or case.cwd
@@ -125,7 +125,7 @@ def recorded(past: asked.Past, args: argparse.Namespace) -> Explained:
 
 
 def claimed(record: Mapping[str, object], claims: Claims, args: argparse.Namespace) -> Claims:
-    """Return what was claimed when a request was recorded; what options say, and managed labels of today, go first."""
+    """Return the claims at the time of a record; options, and managed labels of today, take precedence."""
     labels, managed = labels_of(record)
     return replace(
         claims,
@@ -146,7 +146,7 @@ def in_words(each: Explained) -> str:
 
 
 def as_then(record: Mapping[str, object], result: Result) -> bool:
-    """Say whether rules say of a recorded request what they said then, whoever answered where they asked."""
+    """Say whether the rules decide a recorded request as they did then, whatever a person answered."""
     now = Effect.ASK if result.decision.source is Source.GRANT else result.answer.effect
     try:
         return rules_effect(record) is now
@@ -155,10 +155,12 @@ def as_then(record: Mapping[str, object], result: Result) -> bool:
 
 
 def facts(each: Explained) -> dict[str, object]:
-    """Return an explanation as an object: what `decide` prints, with everything that spoke."""
+    """Return an explanation as JSON: the output of `decide`, with everything that applied."""
     whole = result_facts(each.result)
-    told = whole.get("actions")
-    for fact, judged in zip(told if isinstance(told, list) else [], each.result.decision.actions, strict=True):
+    shown_lines = whole.get("actions")
+    for fact, judged in zip(
+        shown_lines if isinstance(shown_lines, list) else [], each.result.decision.actions, strict=True
+    ):
         fact["found"] = judged.action.origin
         fact["hits"] = [ref.label for ref in judged.hits]
         fact["possible"] = [ref.label for ref in judged.possible]

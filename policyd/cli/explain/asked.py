@@ -1,4 +1,4 @@
-"""The requests `policyd explain` is asked about: named on the command line, or recorded in the audit log."""
+"""The requests to explain: named on the command line, or recorded in the audit log."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Past(Struct, frozen=True):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name a request nobody made, or one that was recorded."""
+    """Add the options that name a request: a made-up one, or a recorded one."""
     add = parser.add_argument
     example = "explain a request nobody has made yet (repeatable)"
     add("--example", action="append", default=[], metavar='"KIND RESOURCE"', help=example)
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def argument(text: str) -> tuple[str, object]:
-    """Read `KEY=VALUE`; a value that is JSON is what it says."""
+    """Parse `KEY=VALUE`; the value is taken for JSON if it is valid JSON, else for text."""
     import json
 
     key, equals, value = text.partition("=")
@@ -63,10 +63,10 @@ def argument(text: str) -> tuple[str, object]:
 
 
 def named(args: argparse.Namespace) -> dict[str, object]:
-    """Return the request that options name, as policies write examples; empty if none does.
+    """Return the request that the options name, as a policy's example table; empty if they name none.
 
     Raises:
-        UsageError: they name none that could be.
+        UsageError: no such request is possible.
     """
     found: dict[str, object] = {key: value for key in NAMED if (value := getattr(args, key)) is not None}
     if args.input:
@@ -78,7 +78,7 @@ def named(args: argparse.Namespace) -> dict[str, object]:
 
 
 def check_kinds(examples: Iterable[str]) -> None:
-    """Refuse an example whose first word is no kind: it would be explained as a tool nobody meant.
+    """Refuse an example whose first word is not a kind: it would be taken for the name of a tool.
 
     Raises:
         UsageError: with what to write.
@@ -93,7 +93,7 @@ def check_kinds(examples: Iterable[str]) -> None:
 
 
 def check_files(words: Sequence[str]) -> None:
-    """Refuse a request where a file is meant.
+    """Refuse a request in the place of a file name.
 
     Raises:
         UsageError: with what to write.
@@ -111,8 +111,8 @@ def past(args: argparse.Namespace) -> Past:
 
     Raises:
         MissingError: there is no such record.
-        UsageError: it does not hold what a decision needs.
-        SettingsError: the settings do not tell where the log is.
+        UsageError: it lacks something a decision needs.
+        SettingsError: the settings, which name the log, are invalid.
     """
     log = auditchain.log_path(args.log or log_in_force(args.home))
     if not auditchain.log_files(log):
@@ -136,7 +136,7 @@ def then(record: Record) -> str:
 
 
 def decided(record: Record, by: str) -> str:
-    """Return what became of a record's request: what rules said, and who answered where they asked."""
+    """Return what was decided: the effect of the rules, and who answered if they asked."""
     effect, who = record.get("effect"), record.get("by")
     if filters.answered(record):
         return f"ask by {by}, answered {effect} by {who}"

@@ -1,4 +1,4 @@
-"""The text of `policyd explain`, safe to show: each part that came from outside, then each line."""
+"""The text of `policyd explain`; untrusted parts, and then each line, are made safe to show."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from policyd.actions import Evidence
 from policyd.authorizer import Authorizer
-from policyd.cli.explain.waysout import Ground, ways_out
+from policyd.cli.explain.waysout import Obstacles, ways_out
 from policyd.cli.facts import shown_kind
 from policyd.cli.replay import Result
 from policyd.display import inert, safe
@@ -45,8 +45,8 @@ def paragraphs(result: Result, evidence: tuple[Evidence, ...], point: Authorizer
         yield f"           {safe(result.answer.why, limit=WIDTH)}"
     yield f"  answer   {answered(result)}"
     space = point.context(request.session_id, datetime.now(UTC)).workspace
-    ground = Ground(*point.in_force(request.session_id), () if space.sound else space.unsound)
-    for way in ways_out(result.decision, result.answer.effect, space.roots, ground):
+    obstacles = Obstacles(*point.in_force(request.session_id), () if space.sound else space.unsound)
+    for way in ways_out(result.decision, result.answer.effect, space.roots, obstacles):
         lines = way.splitlines()
         place = "  # for a file of ~/.config/policyd/policies.d/" if lines[0] == "[[rule]]" else ""
         yield f"  way out  {safe(lines[0])}{place}"
@@ -54,7 +54,7 @@ def paragraphs(result: Result, evidence: tuple[Evidence, ...], point: Authorizer
 
 
 def known(evidence: Evidence) -> Iterator[str]:
-    """Yield what is known of a call."""
+    """Yield the evidence of a call."""
     yield f"  call     {safe(evidence.call_id, limit=80)}, kind {', '.join(sorted(evidence.kinds))}"
     for key, value in evidence.raw.items():
         yield f"           rawInput.{safe(key, limit=40)} = {shown(value)}"
@@ -74,7 +74,7 @@ def shown(value: object) -> str:
 
 
 def action_lines(number: int, judged: Judged, result: Result, point: Authorizer) -> Iterator[str]:
-    """Yield one action with everything that spoke about it."""
+    """Yield one action with everything that applies to it."""
     action = judged.action
     yield f"  {number:>2}. {judged.effect.word:5} {shown_kind(action) or 'any kind'} {named(action)} ({role(action)})"
     if action.origin:
@@ -82,26 +82,26 @@ def action_lines(number: int, judged: Judged, result: Result, point: Authorizer)
     if action.command is not None:
         yield f"           runs in {', '.join(action.cwd) or 'an unknown directory'}"
     for word, refs in (("rule", judged.hits), ("may match", judged.possible), ("default", judged.defaults)):
-        yield from (f"           {word} {spoken(ref)}" for ref in refs)
+        yield from (f"           {word} {described(ref)}" for ref in refs)
     yield from (f"           at least ask: {safe(floor, limit=WIDTH)}" for floor in judged.floors)
     if judged.granted is not None:
         yield f"           a remembered answer says {judged.granted.word}"
     for ref, why in taken_away(judged, result, point):
         hint = trusting(ref.file) if "trusted" in why else ""
-        yield f"           not counted {spoken(ref)}: {safe(why, limit=WIDTH)}{hint}"
+        yield f"           not counted {described(ref)}: {safe(why, limit=WIDTH)}{hint}"
     for ref, but in nearly(judged, result, point):
-        yield f"           nearly {spoken(ref)}: `{but}` does not hold"
+        yield f"           nearly {described(ref)}: `{but}` does not hold"
 
 
 def trusting(file: str) -> str:
-    """Return what lets a project's file allow; `policyd trust` is not about one that was named and lies there."""
+    """Return what lets a project's file allow; `policyd trust` does not cover a named file that lies there."""
     if os.path.basename(os.path.dirname(file)) == FOLDER:
         return "; `policyd trust` lets them allow"
     return "; a policy that lies in the workspace is the project's: keep it elsewhere, or give its `--policy-digest`"
 
 
 def named(action: Action) -> str:
-    """Return what an action is about."""
+    """Return the resource of an action."""
     if action.opaque:
         return f"not understood: {safe(action.opaque, limit=WIDTH)}"
     if action.path is not None:
@@ -113,20 +113,20 @@ def named(action: Action) -> str:
 
 
 def role(action: Action) -> str:
-    """Return how an action stands in its request."""
+    """Return the role of an action in its request."""
     carried = f" of action {action.carrier + 1}" if action.carrier is not None else ""
     own = f"policyd's own {action.guarded}" if action.guarded else ""
     notes = [action.role.value + carried, "needs no allow" if action.idle else "", own]
     return ", ".join(filter(None, notes))
 
 
-def spoken(ref: RuleRef) -> str:
-    """Return a rule with its place."""
+def described(ref: RuleRef) -> str:
+    """Return a rule with its effect, file and line."""
     return f"{safe(ref.label)} says {ref.effect.word}{ref.place}"
 
 
 def taken_away(judged: Judged, result: Result, point: Authorizer) -> list[tuple[RuleRef, str]]:
-    """Return the rules that hold and do not count, for want of trust or by a lock, and why."""
+    """Return the rules that hold but do not count, for lack of trust or because of a lock, and why."""
     policy, _ = point.in_force(result.request.session_id)
     context = point.context(result.request.session_id, datetime.now(UTC))
     look = point.conversation.machine.fs
@@ -151,7 +151,7 @@ def nearly(judged: Judged, result: Result, point: Authorizer) -> list[tuple[Rule
 
 
 def culprit(rule: Rule, missed: str, action: Action, context: Context) -> str:
-    """Return the key that keeps a rule from holding: beside a command that an allow names, `cwd` or `within`."""
+    """Return the key that keeps a rule from holding: `cwd` or `within` if the command itself matches."""
     condition = next((each for each in rule.conditions if isinstance(each, CommandCondition)), None)
     if missed != "command" or rule.effect is not Effect.ALLOW or condition is None or action.command is None:
         return missed
@@ -163,7 +163,7 @@ def culprit(rule: Rule, missed: str, action: Action, context: Context) -> str:
 
 
 def close(rule: Rule, missed: str, action: Action) -> bool:
-    """Say whether a rule that only `missed` keeps from holding is worth a look: it is about such a thing at all."""
+    """Say whether a rule that only `missed` keeps from holding is worth showing: it concerns similar actions."""
     has = {"path": action.path, "command": action.command, "url": action.url, "tool": action.tool}
     if rule.resource and has[rule.resource] is None:
         return False

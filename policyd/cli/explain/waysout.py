@@ -1,7 +1,7 @@
-"""What would change a decision: rules to paste where the language has words for the action, else a sentence.
+"""What would change a decision: a rule to paste if the policy language can express the action, else a sentence.
 
-A rule says no more than the action, but for the input of a tool, what a command is fed, and the entries below a
-directory that is gone through.
+A rule is no wider than the action, except for the input of a tool, the input of a command, and the entries below a
+directory that is searched.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ WIDTH = 200
 USUAL = {"https": ":443/", "http": ":80/"}
 
 
-class Ground(Struct, frozen=True):
-    """What stands in the way of a rule of the user's."""
+class Obstacles(Struct, frozen=True):
+    """What may keep a rule of the user's from taking effect."""
 
     policy: Policy = field(default_factory=Policy)
     broken: str = ""
@@ -49,24 +49,26 @@ class Ground(Struct, frozen=True):
 
     @property
     def firm(self) -> set[RuleRef]:
-        """The managed defaults that no rule of a lower layer lifts."""
+        """The managed defaults that no rule of a lower layer overrides."""
         managed = [layer for layer in self.policy.defaults if layer.rank is Layer.MANAGED]
         entries = {one.ref for layer in managed for one in layer.entries.values() if not one.delegate}
         return entries | {one.ref for layer in managed for one in layer.rules if not one.delegate}
 
     @property
     def refused(self) -> str:
-        """Why no allow rule of the user counts, empty where it may."""
+        """Why no allow rule of the user counts; empty if it may."""
         return self.policy.lock.voids(Layer.USER, trusted=True)
 
 
-def ways_out(decision: Decision, effect: Effect, roots: tuple[str, ...], ground: Ground | None = None) -> Iterator[str]:
-    """Yield what would change a decision that came out as `effect`."""
+def ways_out(
+    decision: Decision, effect: Effect, roots: tuple[str, ...], obstacles: Obstacles | None = None
+) -> Iterator[str]:
+    """Yield what would change a decision with this final `effect`."""
     if effect is Effect.ALLOW:
         return
-    ground = ground or Ground()
-    if effect is Effect.ASK and ground.broken:
-        yield f"repair the project's policy: {safe(ground.broken, limit=2 * WIDTH)}"
+    obstacles = obstacles or Obstacles()
+    if effect is Effect.ASK and obstacles.broken:
+        yield f"repair the project's policy: {safe(obstacles.broken, limit=2 * WIDTH)}"
         return
     if effect is Effect.DENY:
         for rule in decision.rules:
@@ -74,23 +76,23 @@ def ways_out(decision: Decision, effect: Effect, roots: tuple[str, ...], ground:
                 whose = ", which is your administrator's" if rule.layer is Layer.MANAGED else ""
                 yield f"add an `unless` to {safe(rule.label)}{whose}, or do it another way"
         return
-    if ground.unsound:
-        yield f"work in a directory of its own: {safe(' and '.join(ground.unsound), limit=2 * WIDTH)}"
+    if obstacles.unsound:
+        yield f"work in a directory of its own: {safe(' and '.join(obstacles.unsound), limit=2 * WIDTH)}"
         return
-    told: set[str] = set()
+    shown_lines: set[str] = set()
     for judged in decision.actions:
         if judged.effect is Effect.ASK and not _comes_along(judged, decision):
-            line = way_of(judged, roots, ground)
-            if line not in told:
-                told.add(line)
+            line = way_of(judged, roots, obstacles)
+            if line not in shown_lines:
+                shown_lines.add(line)
                 yield line
     if MENU in decision.reason:
         yield MENU
 
 
-def way_of(judged: Judged, roots: tuple[str, ...], ground: Ground) -> str:
+def way_of(judged: Judged, roots: tuple[str, ...], obstacles: Obstacles) -> str:
     """Return what would allow one action that is asked about."""
-    action, firm, denies = judged.action, ground.firm, _may_deny(judged)
+    action, firm, denies = judged.action, obstacles.firm, _may_deny(judged)
     reasons = {
         "only a managed rule can allow what touches policyd itself": bool(action.guarded),
         _beyond(action, "what is not understood", "opaque"): bool(action.opaque),
@@ -98,14 +100,14 @@ def way_of(judged: Judged, roots: tuple[str, ...], ground: Ground) -> str:
         "an ask rule applies: answer it, or change that rule": _asked_by_rule(judged),
         _less(action, denies): bool(denies),
         "answer it: a managed default asks, and no rule of yours lifts it": not firm.isdisjoint(judged.defaults),
-        "answer it: the managed policy refuses allow rules of users": bool(ground.refused),
+        "answer it: the managed policy refuses allow rules of users": bool(obstacles.refused),
     }
     found = next((reason for reason, holds in reasons.items() if holds), "")
     return found or written(rule(action, roots)) or _unwritable(action)
 
 
 def rule(action: Action, roots: tuple[str, ...]) -> Mapping[str, object]:
-    """Return the rule that allows `action`, empty if the language has no words for it."""
+    """Return the rule that allows `action`, empty if the policy language cannot express it."""
     if "switch_mode" in action.kinds:
         mode = {"mode": action.mode.name} if action.mode else {}
         return {"effect": "allow", "kind": ["switch_mode"], **mode}
@@ -134,7 +136,7 @@ def rule(action: Action, roots: tuple[str, ...]) -> Mapping[str, object]:
 
 
 def _set_within(command: SimpleCommand | None) -> list[Assignment]:
-    """Return what a command sets for the one it runs (`env A=b make`): a rule on it has to tolerate that too."""
+    """Return the variables a wrapper sets (`env A=b make`): a rule on the command has to tolerate them too."""
     found: list[Assignment] = []
     outer = command
     while outer is not None and outer.inner is not None:
@@ -144,19 +146,19 @@ def _set_within(command: SimpleCommand | None) -> list[Assignment]:
 
 
 def written(table: Mapping[str, object]) -> str:
-    """Return a rule as it stands in a policy."""
+    """Return a rule as TOML."""
     return f"[[rule]]\n{in_toml(tomli_w.dumps(unlisted(table)))}".strip() if table else ""
 
 
 def _led_out(action: Action, roots: tuple[str, ...]) -> bool:
-    """Say whether a link in the workspace leads out of it: no pattern follows those."""
+    """Say whether a link in the workspace leads out of it: no pattern follows such a link."""
     if action.path is None or action.path.inside:
         return False
     return any(form.startswith(f"{root}/") for form in action.path.forms for root in roots)
 
 
 def _comes_along(judged: Judged, decision: Decision) -> bool:
-    """Say whether the action is an operand that an allow of its command, asked about too, carries."""
+    """Say whether allowing the command, which is asked about too, also allows this operand."""
     at, path = judged.action.carrier, judged.action.path
     asked = at is not None and decision.actions[at].effect is Effect.ASK
     return asked and path is not None and path.inside and not _asked_by_rule(judged)
@@ -167,12 +169,12 @@ def _asked_by_rule(judged: Judged) -> bool:
 
 
 def _may_deny(judged: Judged) -> str:
-    """Return the deny rules that may hold: no allow lifts one."""
+    """Return the deny rules that may hold: no allow overrides one."""
     return ", ".join(safe(ref.label) for ref in judged.possible if ref.effect is Effect.DENY and not ref.default)
 
 
 def _less(action: Action, denies: str) -> str:
-    """Say what to do where deny rules may hold: mostly for something below a directory that is gone through."""
+    """Say what to do if deny rules may hold, usually for something below a directory that is searched."""
     if action.path is not None and action.path.reach is Reach.CONTENT:
         named = safe(action.path.text, limit=WIDTH)
         return f"answer it, or name less than all of `{named}`: {denies} may hold for what lies below it"
@@ -180,13 +182,13 @@ def _less(action: Action, denies: str) -> str:
 
 
 def _beyond(action: Action, what: str, word: str) -> str:
-    told = word == "opaque" and action.kinds <= READ_KINDS and action.opaque.startswith(_UNTOLD)
-    better = "; `find … -type f … -exec … {} +` says what is read" if told else ""
+    shown_lines = word == "opaque" and action.kinds <= READ_KINDS and action.opaque.startswith(_UNTOLD)
+    better = "; `find … -type f … -exec … {} +` says what is read" if shown_lines else ""
     return f'{what} is allowed only by a rule with `kind = "{shown_kind(action)}"` and `{word} = true`{better}'
 
 
 _UNTOLD = ("`{}`", "what is read from the input")
-"""How it begins why the files that are handed to a program are not known."""
+"""What the reason begins with if files passed to a program are not known."""
 
 
 def _unwritable(action: Action) -> str:

@@ -1,9 +1,8 @@
-"""`policyd grants`: see, take back, add and share what was remembered.
+"""`policyd grants`: see, revoke, add and share remembered answers.
 
-Revoking an allow needs nobody's leave: it only tightens. Adding one, revoking a denial and promoting loosen, and want
-a person (`presence`). What is revoked is gone whether it counts at the moment or not.
-Exit codes: 0 done, though there may have been nothing to list; 1 a grant named by its id is not there; 2 usage, or
-refused.
+Revoking an allow only tightens and is always permitted. Adding one, revoking a denial and promoting loosen, and need a
+person (`presence`). A grant can be revoked whether it counts at the moment or not.
+Exit codes: 0 done, even if there is nothing to list; 1 a grant named by its id does not exist; 2 usage, or refused.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ ID = "a grant's id as `policyd grants list` shows it, or four letters of its beg
 SHORTEST_ID = 4
 
 
-class Kept(Struct, frozen=True):
-    """Where grants are kept, and how long they hold at most."""
+class Store(Struct, frozen=True):
+    """Where grants are stored, and how long they hold at most."""
 
     directory: str
     cache: FileCache
@@ -98,25 +97,25 @@ def _add_add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run one subcommand."""
     args.where = found = places.find(home=args.home)
-    return int(args.run(args, Kept(found.grants, grants_cache(found.cache), longest(found))))
+    return int(args.run(args, Store(found.grants, grants_cache(found.cache), longest(found))))
 
 
 def longest(where: places.Places) -> timedelta:
     """Return `grants.max_age`."""
     try:
         return timedelta(days=settings.load(where).settings.grants_max_age)
-    except settings.SettingsError:  # no proxy starts with them, and what was remembered can be taken back all the same
+    except settings.SettingsError:  # grants can be revoked all the same
         return LONGEST
 
 
 # ---- looking ----------------------------------------------------------------------------------------
 
 
-def run_list(args: argparse.Namespace, kept: Kept) -> int:
+def run_list(args: argparse.Namespace, store: Store) -> int:
     """Print the grants of the project, or of all."""
     clock = clocks.now()
     root = None if args.all else project(args)
-    found, theirs = list(held(kept, clock, root)), elsewhere.rows(args.where, root)
+    found, theirs = list(held(store, clock, root)), elsewhere.rows(args.where, root)
     if args.json:
         tell(*(facts(one, clock) for one in found), *theirs)
         return DONE
@@ -128,10 +127,10 @@ def run_list(args: argparse.Namespace, kept: Kept) -> int:
     return DONE
 
 
-def run_show(args: argparse.Namespace, kept: Kept) -> int:
+def run_show(args: argparse.Namespace, store: Store) -> int:
     """Print one grant with its conditions."""
     clock = clocks.now()
-    found = matching(held(kept, clock), [args.id])
+    found = matching(held(store, clock), [args.id])
     for one in found:
         table = facts(one, clock)
         if args.json:
@@ -163,15 +162,15 @@ def facts(one: Held, clock: Clock) -> dict[str, object]:
     }
 
 
-# ---- taking back ------------------------------------------------------------------------------------
+# ---- revoking ---------------------------------------------------------------------------------------
 
 
-def run_revoke(args: argparse.Namespace, kept: Kept) -> int:
+def run_revoke(args: argparse.Namespace, store: Store) -> int:
     """Forget the grants that are named."""
     if not (args.id or args.agent or args.all):
         return failed("grants revoke", "name grants by id, or with --agent or --all")
     root = None if args.everywhere or args.id else project(args)
-    found = list(held(kept, None, root))
+    found = list(held(store, None, root))
     chosen = matching(found, args.id) if args.id else [one for one in found if args.agent in (None, one.grant.agent)]
     denials = [one for one in chosen if one.grant.effect is Effect.DENY]
     why = presence.refusal() if denials else ""
@@ -190,7 +189,7 @@ def run_revoke(args: argparse.Namespace, kept: Kept) -> int:
 
 
 def revoked_there(args: argparse.Namespace, root: str | None) -> list[str]:
-    """Take back what another user's daemon remembers of it; return the ids."""
+    """Revoke grants kept by another user's daemon too; return their ids."""
     rows = elsewhere.rows(args.where, root)
     named = begun(args.id) if args.id else ""
     ids = [str(row["id"]) for row in rows if args.agent in (None, row.get("agent"))]
@@ -199,10 +198,10 @@ def revoked_there(args: argparse.Namespace, root: str | None) -> list[str]:
     return list(gone)
 
 
-def run_prune(_: argparse.Namespace, kept: Kept) -> int:
-    """Leave out what is over or void; a no stays even where its project is gone: moved aside, it would come back."""
+def run_prune(_: argparse.Namespace, store: Store) -> int:
+    """Remove expired and void grants; denials stay even if their project is gone, as it may come back."""
     count = 0
-    for file in kept.files():
+    for file in store.files():
         before, after = len(file.current().grants), len(file.change(lambda grants: grants))
         count += before - after
         if not after and file.root and not os.path.isdir(file.root):
@@ -214,11 +213,11 @@ def run_prune(_: argparse.Namespace, kept: Kept) -> int:
 # ---- adding and sharing -----------------------------------------------------------------------------
 
 
-def run_add(args: argparse.Namespace, kept: Kept) -> int:
+def run_add(args: argparse.Namespace, store: Store) -> int:
     """Remember an answer for a limited time."""
     why = "" if args.deny else presence.refusal() or locked(args.home)
-    if args.life > kept.longest:
-        why = why or f"`grants.max_age` lets an answer last {left(kept.longest)} at most; write a shorter time"
+    if args.life > store.longest:
+        why = why or f"`grants.max_age` lets an answer last {left(store.longest)} at most; write a shorter time"
     try:
         members = (wanted(args),)
     except ValueError as error:
@@ -239,13 +238,13 @@ def run_add(args: argparse.Namespace, kept: Kept) -> int:
         boot_id=clock.boot_id,
         by="cli",
     )
-    kept.file(project(args)).change(lambda old: merged(old, [new]))
+    store.file(project(args)).change(lambda old: merged(old, [new]))
     say(f"{new.id}: {effect.word} {new.covers} for {left(args.life)}")
     return DONE
 
 
 def locked(home: str | None) -> str:
-    """Return why a remembered yes would not count, empty where it would."""
+    """Return why a remembered allow would not count, empty if it would."""
     from policyd.policy import PolicyError
     from policyd.storage import policies
     from policyd.storage.filesystem import RealFilesystem
@@ -260,7 +259,7 @@ def locked(home: str | None) -> str:
 
 
 def wanted(args: argparse.Namespace) -> Key:
-    """Return the key the options of `add` name; ValueError in words where they name none."""
+    """Return the key that the options of `add` name; ValueError with a message if they name none."""
     words = tuple(args.words[1:] if args.words[:1] == ["--"] else args.words)
     if bool(words) == bool(args.path or args.tool):
         raise ValueError("name one thing: the words of a command behind `--`, --path or --tool")
@@ -279,10 +278,10 @@ def wanted(args: argparse.Namespace) -> Key:
     )
 
 
-def run_export(args: argparse.Namespace, kept: Kept) -> int:
+def run_export(args: argparse.Namespace, store: Store) -> int:
     """Print grants as rules of a policy."""
     clock = clocks.now()
-    found = list(held(kept, clock, None if args.id else project(args)))
+    found = list(held(store, clock, None if args.id else project(args)))
     chosen = matching(found, args.id) if args.id else found
     give(policy_text([one.grant for one in chosen if one.grant.alive(clock)]))
     for one in chosen:
@@ -291,12 +290,12 @@ def run_export(args: argparse.Namespace, kept: Kept) -> int:
     return unknown([one.grant.id for one in chosen], args.id)
 
 
-def run_promote(args: argparse.Namespace, kept: Kept) -> int:
+def run_promote(args: argparse.Namespace, store: Store) -> int:
     """Write grants as rules into the project."""
     if why := presence.refusal():
         return failed("grants promote", why)
     root = project(args)
-    chosen = matching(held(kept, clocks.now(), root), args.id)
+    chosen = matching(held(store, clocks.now(), root), args.id)
     if unknown([one.grant.id for one in chosen], args.id):
         return NO
     found = [*{one.grant.id: one.grant for one in chosen}.values()]
@@ -313,7 +312,7 @@ def run_promote(args: argparse.Namespace, kept: Kept) -> int:
 
 
 def append(path: str, found: Sequence[Grant]) -> None:
-    """Add grants as rules to a file of the project; a link there could lead to a policy that needs no trust.
+    """Add grants as rules to a file of the project; links are refused, as they could lead to a trusted policy.
 
     Raises:
         OSError: it cannot be written, or it or its directory is a link.
@@ -332,19 +331,19 @@ def append(path: str, found: Sequence[Grant]) -> None:
         file.write(policy_text(found, head=status.st_size == 0))
 
 
-# ---- small things ----------------------------------------------------------------------------------
+# ---- selecting -------------------------------------------------------------------------------------
 
 
 def project(args: argparse.Namespace) -> str:
-    """Return the real path of the project the command is about."""
+    """Return the real path of the project."""
     return os.path.realpath(args.cwd or os.getcwd())
 
 
-def held(kept: Kept, clock: Clock | None, root: str | None = None) -> Iterator[Held]:
-    """Yield the grants of one project and the user's own, or of all: what may count at `clock`, without it all."""
-    for file in kept.files() if root is None else (kept.file(""), kept.file(root)):
+def held(store: Store, clock: Clock | None, root: str | None = None) -> Iterator[Held]:
+    """Yield the grants of user scope and one project, or of all projects; with a `clock`, those that may count."""
+    for file in store.files() if root is None else (store.file(""), store.file(root)):
         grants = file.current().grants if clock is None else file.grants(clock)
-        shown = (grant.capped(kept.longest) for grant in grants)
+        shown = (grant.capped(store.longest) for grant in grants)
         yield from (Held(grant, file) for grant in shown if clock is None or grant.until > clock.wall)
         for problem in file.take_problems():
             complain("grants", safe(problem))
@@ -356,23 +355,23 @@ def matching(found: Iterator[Held] | Sequence[Held], names: Sequence[str]) -> li
 
 
 def begun(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names that are long enough to stand for an id that begins so."""
+    """Return the names that are long enough to be the beginning of an id."""
     return tuple(name for name in names if len(name) >= SHORTEST_ID)
 
 
 def without(gone: str) -> Change:
-    """Return the change that leaves out one grant."""
+    """Return the change that removes one grant."""
     return lambda old: [grant for grant in old if grant.id != gone]
 
 
 def unknown(ids: Sequence[str], names: Sequence[str]) -> int:
-    """Return the exit code of a command that names grants: all must be there; say which are not."""
+    """Return the exit code of a command that names grants; report those that do not exist."""
     gone = [name for name in names if not any(one.startswith(begun([name])) for one in ids)]
     return missing(gone) if gone else DONE
 
 
 def missing(names: Sequence[str]) -> int:
-    """Say which grants are not there; return the exit code."""
+    """Report grants that do not exist; return the exit code."""
     short = any(len(name) < SHORTEST_ID for name in names)
     more = f"; write at least {SHORTEST_ID} letters of an id" if short else ""
     listed = " ".join(f"`{safe(name)}`" for name in names)
@@ -381,7 +380,7 @@ def missing(names: Sequence[str]) -> int:
 
 
 def described(key: Key) -> str:
-    """Return what a key made by hand covers."""
+    """Describe what a key covers."""
     if key.resource == "command":
         place = "" if key.cwd == (".",) else f" (run in {safe(key.cwd[0])})"
         return f"`{safe(join(key.words))}`{place}"
@@ -391,13 +390,13 @@ def described(key: Key) -> str:
 
 
 def relative_to(root: str, path: str) -> str:
-    """Return `path` relative to the project if it lies in it."""
+    """Return `path`, relative to the project if it lies inside."""
     inside = os.path.relpath(path, root)
     return path if inside == ".." or inside.startswith("../") else inside
 
 
 def duration(text: str) -> timedelta:
-    """Read how long an answer is remembered."""
+    """Parse how long an answer is remembered."""
     life = options.span(text) or timedelta(0)
     if not timedelta(0) < life <= LONGEST:
         raise argparse.ArgumentTypeError(f"`{text}` is no time; write 30m, 8h or 7d, at most 30d")

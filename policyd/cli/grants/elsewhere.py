@@ -1,4 +1,4 @@
-"""What the daemon of another user remembers of this user's answers: its files are not this user's to read or change."""
+"""Grants that another user's daemon keeps for this user, who may not read or change its files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Row = Mapping[str, object]
 
 
 def daemon(where: Places) -> str:
-    """Return the socket of another user's daemon; empty where there is none, or it is this user's own."""
+    """Return the socket of another user's daemon; empty if there is none, or it is this user's own."""
     try:
         path = sockets.find(where)
     except SocketError:
@@ -25,17 +25,17 @@ def daemon(where: Places) -> str:
 
 
 def rows(where: Places, root: str | None) -> list[Row]:
-    """Return what is remembered there for a project, or (None) for all; nothing where it does not say."""
+    """Return the grants for a project, or (None) for all; empty if the daemon does not answer."""
     path = daemon(where)
     try:
         found = tables(asked(path, ()).get("grants")) if path else []
-    except SocketError:  # who does not use that daemon need not hear of it
+    except SocketError:  # of no interest to users who do not use that daemon
         return []
     return [row for row in found if root is None or row.get("project") in ("", root)]
 
 
 def revoke(where: Places, ids: Sequence[str]) -> tuple[str, ...]:
-    """Take answers back there; return the ids of those that are gone.
+    """Revoke grants; return the ids of those that are gone.
 
     Raises:
         SocketError: it refuses, or does not answer.
@@ -49,7 +49,7 @@ def asked(path: str, ids: Sequence[str]) -> dict[str, object]:
 
 
 def lines(found: Sequence[Row]) -> Iterator[str]:
-    """Yield what a person sees of it."""
+    """Yield the grants as lines for people."""
     if found:
         yield "at the daemon:"
     for row in found:

@@ -1,13 +1,12 @@
-"""`policyd init`: starters: a policy (`init PRESET`), what a client is told (`--client`) or an agent (`--agent`).
+"""`policyd init`: a starter policy (`init PRESET`), or the settings for a client (`--client`) or agent (`--agent`).
 
     policyd init default --write
     policyd init --client zed --agent claude
     policyd init --client acpx -- /opt/agents/mine --acp
     policyd init --agent opencode --write
 
-What is pasted goes to standard output; what a person must know about it to standard error. With `--write` it goes where
-it belongs instead, where that is safe: a file that is there is never overwritten, an entry that says something else is
-never changed.
+Text to paste goes to standard output, notes for the person to standard error. With `--write` the text is written to its
+file instead, if that is safe: an existing file is never overwritten, a different entry never changed.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def known(name: str) -> str:
-    """Return the short name of an agent, empty if nobody described it."""
+    """Return the short name of an agent, empty if it has no profile."""
     profile = profiles.named(name)
     return profile.short if profile else ""
 
@@ -94,7 +93,7 @@ def write_preset(name: str, where: Places) -> int:
 
 
 def write_schema(path: str) -> None:
-    """Write what the policy's first line points editors at; of no account to policyd itself."""
+    """Write the schema that the first line of the policy names for editors; policyd itself does not use it."""
     import json
 
     from policyd.policy.file import schema
@@ -104,17 +103,17 @@ def write_schema(path: str) -> None:
 
 
 def client(name: str, agent_name: str | None, words: list[str], where: Places, *, write: bool) -> int:
-    """Print or write how a client starts an agent."""
+    """Print or write the settings with which a client starts an agent."""
     short = known(agent_name) if agent_name else ""
-    said = advice.of(short)
-    command = words or said.command
+    advised = advice.of(short)
+    command = words or advised.command
     if not command:
         return failed("init", "which agent? write `--agent NAME`, or its command behind `--`")
     if not short:
         short = known(os.path.basename(words[0])) or os.path.basename(words[0])
-        said = advice.shipped().get(short) or Advice(short, "no", [])
+        advised = advice.shipped().get(short) or Advice(short, "no", [])
     command, missing = programs.absolute(command)
-    found = CLIENTS[name](said, short, programs.policyd(), command)
+    found = CLIENTS[name](advised, short, programs.policyd(), command)
     if write:
         return write_recipe(found, where, missing)
     give(found.text)
@@ -123,7 +122,7 @@ def client(name: str, agent_name: str | None, words: list[str], where: Places, *
 
 
 def write_recipe(found: Recipe, where: Places, missing: str) -> int:
-    """Merge a recipe into its client's settings; where that is not safe, say why and print it."""
+    """Merge a recipe into its client's settings; if that is not safe, say why and print it."""
     why = "; ".join(filter(None, [found.why_not, missing]))
     if found.table is None or why:
         give(found.text)
@@ -138,12 +137,12 @@ def agent(name: str, words: list[str], where: Places, *, write: bool) -> int:
     """Print or write an agent's own settings that help."""
     if words:
         return failed("init", "a command behind `--` goes with `--client`")
-    said = advice.of(known(name))
-    codes = [settle(file, where, write=write) for file in said.file]
-    if not said.file:
-        advise([], f"{said.title} has no settings of its own that help")
+    advised = advice.of(known(name))
+    codes = [settle(file, where, write=write) for file in advised.file]
+    if not advised.file:
+        advise([], f"{advised.title} has no settings of its own that help")
     unasked = profiles.shipped()[known(name)].data.mode.never_asked
-    advise([*said.set, *(f"not asked: {text}" for text in unasked)])
+    advise([*advised.set, *(f"not asked: {text}" for text in unasked)])
     return min(codes, default=0)
 
 
@@ -158,20 +157,20 @@ def settle(file: File, where: Places, *, write: bool) -> int:
 
 
 def merge(path: str, wanted: dict[str, object], text: str) -> int:
-    """Merge settings into a file and say so; where that is not safe, say why and print them."""
+    """Merge settings into a file; if that is not safe, say why and print them."""
     try:
         kept = merging.merge_file(path, wanted)
     except MergeError as error:
         give(text.strip() + "\n")
         return failed("init", f"not written: {error}")
     if kept is None:
-        say(f"{path} says so already")
+        say(f"{path} has these settings already")
     else:
         say(f"wrote {path}{f'; what was there is kept in {kept}' if kept else ''}")
     return 0
 
 
 def advise(notes: Iterable[str], first: str = "") -> None:
-    """Say what a person must know, on standard error."""
+    """Print notes for the person, on standard error."""
     for note in filter(None, (first, *notes)):
         complain("init", note)

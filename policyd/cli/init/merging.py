@@ -1,11 +1,10 @@
-"""Adding settings to somebody else's JSON file: only what is not there, or nothing.
+"""Adding settings to another program's JSON file, without changing what is there.
 
 Rules of this module:
 
 1. A file with comments, duplicate keys or anything else that strict JSON would lose is not written.
-2. A value that is there and says something else is somebody's choice: nothing is written at all. Lists grow by what
-   they lack.
-3. The old file is kept beside the new one; the new one takes its place in one step, with the same mode. A link stays a
+2. A different value is somebody's choice: then nothing is written at all. Missing items are appended to lists.
+3. A backup of the old file is kept beside it; the new one replaces it atomically, with the same mode. A link stays a
    link.
 """
 
@@ -27,10 +26,10 @@ class MergeError(Exception):
 
 
 def merge_file(path: str, wanted: dict[str, object]) -> str | None:
-    """Add `wanted` to the JSON file at `path`; return where the old file is kept, None if there was nothing to do.
+    """Add `wanted` to the JSON file at `path`; return the path of the backup, None if there was nothing to do.
 
     Raises:
-        MergeError: the file is not strict JSON, or says something else already.
+        MergeError: the file is not strict JSON, or has a different value.
         OSError: it cannot be read or written.
     """
     target = os.path.realpath(path)
@@ -38,7 +37,7 @@ def merge_file(path: str, wanted: dict[str, object]) -> str | None:
         old = Path(target).read_bytes()
     except FileNotFoundError:
         if os.path.exists(f"{path}c"):
-            raise MergeError(f"{path}c is there, with comments of somebody's") from None
+            raise MergeError(f"{path}c exists, and may have comments") from None
         make_directory(os.path.dirname(target))
         replace(target, dumped(wanted), 0o600)
         return ""
@@ -56,7 +55,7 @@ def strict(path: str, data: bytes) -> dict[str, object]:
     try:
         value = json.loads(data, object_pairs_hook=once)
     except (ValueError, RecursionError) as error:
-        raise MergeError(f"{path} has comments or is no JSON: put the text above in yourself ({error})") from error
+        raise MergeError(f"{path} has comments or is not JSON: add the text above yourself ({error})") from error
     if not isinstance(value, dict):
         raise MergeError(f"{path} holds no table")
     return value
@@ -71,7 +70,7 @@ def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def merge(current: dict[str, object], wanted: dict[str, object], key: str = "") -> dict[str, object]:
-    """Return `current` with what it lacks of `wanted`; MergeError names the first key that says something else."""
+    """Return `current` with what it lacks of `wanted`; MergeError names the first key with a different value."""
     merged = dict(current)
     for name, value in wanted.items():
         there, where = merged.get(name), f"{key}.{name}".lstrip(".")
@@ -82,17 +81,17 @@ def merge(current: dict[str, object], wanted: dict[str, object], key: str = "") 
         elif isinstance(there, list) and isinstance(value, list) and not is_command(current):
             merged[name] = [*there, *(item for item in value if item not in there)]
         elif there != value:
-            raise MergeError(f"`{where}` is there already and says {json.dumps(there)[:80]}")
+            raise MergeError(f"`{where}` is set already, to {json.dumps(there)[:80]}")
     return merged
 
 
 def is_command(table: dict[str, object]) -> bool:
-    """Say whether a table says how a program is started: such a table is one thing, never mixed of two."""
+    """Say whether a table is the command of a program, which must never be merged from two."""
     return bool(table.keys() & {"command", "argv", "args"})
 
 
 def keep(target: str, old: bytes) -> str:
-    """Write the old content to a file of its own beside `target`; return its path."""
+    """Write the old content to a backup beside `target`; return its path."""
     number = 0
     while True:
         path = f"{target}.before-policyd{f'.{number}' if number else ''}"
@@ -103,7 +102,7 @@ def keep(target: str, old: bytes) -> str:
 
 
 def replace(target: str, text: str, mode: int) -> None:
-    """Put `text` in the place of `target` in one step."""
+    """Replace `target` by `text` atomically."""
     descriptor, path = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".policyd-")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""The starter policies that ship: where they are, what each is for."""
+"""The starter policies that ship, and the purpose of each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 SCHEMA = "policy.schema.json"
 SCHEMA_HERE, SCHEMA_ABOVE = f"#:schema ./{SCHEMA}", f"#:schema ../{SCHEMA}"
-"""What editors read the schema by: beside the shipped policies, above the directory of a user's own."""
+"""Schema directives for editors: the file lies beside the shipped policies, but above a user's own directory."""
 PRESETS = {
     "default": "a developer at a screen",
     "read-only": "look, never touch",

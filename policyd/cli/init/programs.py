@@ -1,4 +1,4 @@
-"""Absolute words for programs: clients that start from a desktop know neither `~/.local/bin` nor where Node is."""
+"""Absolute paths for programs: clients started from a desktop lack the shell's PATH (`~/.local/bin`, Node)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ENV = (b"#!/usr/bin/env ", b"#!/bin/env ")
 
 
 def policyd() -> list[str]:
-    """Return the words that start this policyd, from anywhere."""
+    """Return the command that starts this policyd, with an absolute path."""
     called = os.path.abspath(sys.argv[0])
     beside = os.path.join(os.path.dirname(sys.executable), "policyd")
     for path in (called, beside):
@@ -20,7 +20,7 @@ def policyd() -> list[str]:
 
 
 def absolute(command: list[str]) -> tuple[list[str], str]:
-    """Return a command with an absolute program, and what is wrong with that in words.
+    """Return a command with an absolute path to its program, and a problem in words, or empty.
 
     A script that names its interpreter by `env` is started by that interpreter, absolutely too.
     """
@@ -40,7 +40,7 @@ def absolute(command: list[str]) -> tuple[list[str], str]:
 
 
 def named_by_env(program: str) -> str:
-    """Return the interpreter a script looks for on PATH, empty if it is no such script."""
+    """Return the interpreter that an `env` script names, empty for any other program."""
     try:
         with open(program, "rb") as file:
             first = file.readline(256)

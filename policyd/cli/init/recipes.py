@@ -1,11 +1,10 @@
-"""How each client is told to start an agent through `policyd proxy`: the text that goes into its settings.
+"""Recipes: the settings with which each client starts an agent through `policyd proxy`.
 
 Rules of this module:
 
-1. Every program is named absolutely. What must reach policyd stands in its arguments, never in a variable: clients cut
-   the environment.
-2. JSON is printed as it is pasted; what a person must know about it is said beside it (`Recipe.notes`).
-3. acpx answers by its flags whatever reaches it, so policyd gets `--prompt none` there and acpx `--approve-all`.
+1. Every program has an absolute path. Settings reach policyd by arguments, never by variables: clients drop these.
+2. JSON is printed ready to paste; notes for the person are separate (`Recipe.notes`).
+3. acpx answers every question by its flags, so policyd gets `--prompt none` there and acpx `--approve-all`.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ class Recipe(Struct, frozen=True):
     """Configuration of one client for one agent."""
 
     text: str
-    """What is pasted, or run."""
+    """The text to paste, or the command to run."""
     file: str = ""
-    """The file it belongs into, `~/` for home; empty: none that a program should write."""
+    """The file it belongs in, `~/` for home; empty if no program should write it."""
     table: dict[str, object] | None = None
-    """The same as a table, where it can be merged into `file`."""
+    """The same as a table, if it can be merged into `file`."""
     why_not: str = ""
     """Why `--write` does not write it."""
     notes: tuple[str, ...] = ()
@@ -142,7 +141,7 @@ CLIENTS: dict[str, Callable[[Advice, str, list[str], list[str]], Recipe]] = {
     "toad": toad,
     "acpx": acpx,
 }
-"""How each client starts an agent: from what is known of it, its short name, and absolute words for both programs."""
+"""Client -> its recipe, from the advice on an agent, its short name, and the commands of policyd and the agent."""
 
 
 def labelled(advice: Advice) -> str:

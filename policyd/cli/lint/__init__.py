@@ -1,10 +1,10 @@
-"""The warnings of `policyd check`: what loads and means less, or more, than its author thinks.
+"""The warnings of `policyd check`: rules that mean less, or more, than their author thinks.
 
     lint(policy, sources, home=…, tmpdir=…, now=…, cwd=…) -> findings, ordered by file and line
 
-Each check is a function of the review in a module of its own kind: `reach` (rules that can never decide), `broad`
-(allows broader than they look), `gaps` (what was left out), `places` (patterns against the files of a workspace). Two
-rules hold for all of them: a warning is true of this policy, tried where it can be tried, and it says what to write.
+Each kind of check has a module: `reach` (rules that can never decide), `broad` (allows broader than they look), `gaps`
+(omissions), `places` (patterns that the files of a workspace contradict). Two rules hold for all of them: a warning is
+true of this policy, verified by the engine if possible, and it says what to write.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ CHECKS = (reach.check, broad.check, gaps.check, places.check)
 def lint(
     policy: Policy, sources: Iterable[PolicySource], *, home: str, tmpdir: str, now: datetime, cwd: str = ""
 ) -> list[Finding]:
-    """Return what there is to warn about in a policy that loads.
+    """Return the warnings about a policy that loads.
 
     Args:
         policy: as loaded from `sources`.
         sources: its files.
         home: absolute home directory.
         tmpdir: the system's temporary directory.
-        now: past which moment a rule is expired.
+        now: the time at which rules may have expired.
         cwd: a workspace whose files are looked at, empty for none.
     """
     review = Review(policy, [parse(source, policyd.__version__) for source in sources], home, tmpdir, now, cwd)

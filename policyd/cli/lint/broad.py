@@ -1,5 +1,4 @@
-"""Allows that are broader than they look. What a pattern lets through is tried, not guessed: a warning shows a request
-that this policy, as a whole, allows."""
+"""Allows that are broader than they look. Every warning shows a request that this policy, as a whole, really allows."""
 
 from __future__ import annotations
 
@@ -29,17 +28,17 @@ LATER = (
     ("make test", "Makefile"),
     ("tox", "tox.ini"),
 )
-"""A test runner, and a file whose writer decides what it runs."""
-GROUNDS: tuple[tuple[Asked, str, tuple[str, ...]], ...] = (
+"""A test runner, and a file that decides what it runs."""
+BROAD_DEFAULTS: tuple[tuple[Asked, str, tuple[str, ...]], ...] = (
     ("execute zqx0 x", "every command that can be understood", ("execute", "*")),
     ({"tool": "zqx0/x"}, "every tool of every MCP server", ("mcp",)),
 )
-"""A request nobody knows, what it stands for, and the defaults that may allow it."""
+"""An unknown request, what it stands for, and the defaults that may allow it."""
 WIDE_PATHS = {"/**": "everything on the machine", "/": "everything on the machine", "~/**": "the whole home directory"}
 
 
 def check(review: Review) -> None:
-    """Note every allow that reaches further than its text suggests."""
+    """Find allows that reach further than their text suggests."""
     for rule in review.rules():
         if rule.effect is Effect.ALLOW:
             kinds_alone(review, rule)
@@ -62,7 +61,7 @@ def allows(review: Review, rule: Rule, request: str) -> bool:
 
 
 def commands(review: Review, rule: Rule, condition: CommandCondition) -> None:
-    """Note what the command patterns of an allow let through beside what they look like."""
+    """Check the command patterns of an allow."""
     for entry in condition.entries:
         if isinstance(entry, CommandPattern):
             last_star(review, rule, entry)
@@ -73,7 +72,7 @@ def commands(review: Review, rule: Rule, condition: CommandCondition) -> None:
 
 
 def last_star(review: Review, rule: Rule, pattern: CommandPattern) -> None:
-    """Note a last word `*`: people mean any arguments."""
+    """Warn about a last word `*`, by which people mean any arguments."""
     ends = [words for words in pattern.alternatives if len(words) > 1 and words[-1].any]
     if ends and not all(words[-2].option for words in ends):  # whose value the `*` plainly is
         found = f"`{pattern.source}`: the last `*` is exactly one argument that is no option"
@@ -82,43 +81,43 @@ def last_star(review: Review, rule: Rule, pattern: CommandPattern) -> None:
 
 
 def any_program(review: Review, rule: Rule, pattern: CommandPattern) -> None:
-    """Note a pattern whose first word is any program."""
+    """Warn about a pattern whose first word is any program."""
     if allows(review, rule, "execute zqx0 x") or allows(review, rule, "execute zqx0"):
         found = f"`{pattern.source}` allows every program there is"
         review.warn("broad", rule.ref, found, "name the programs", key="command", text=pattern.source)
 
 
 def harms(review: Review, rule: Rule, pattern: CommandPattern) -> None:
-    """Note what a pattern with an open end lets its program run or write."""
+    """Warn about what an open-ended pattern lets its program run or write."""
     found: dict[str, str] = {}
     for words in pattern.alternatives:
         for text, what in tries(words):
             if len(found) < MOST_SHOWN and text not in found and allows(review, rule, f"execute {text}"):
                 found[text] = what
     if found:
-        shown_ = " and ".join(f"`{text}` ({what})" for text, what in found.items())
+        examples = " and ".join(f"`{text}` ({what})" for text, what in found.items())
         better = advice(pattern).rpartition("; write ")
         closed = f"write {better[2]}, which leaves them out; or " if better[1] else ""
         write = f"{closed}name the subcommands and options you mean, or take those out with `unless` or a deny rule"
-        named = f"`{pattern.source}` also allows {shown_}"
+        named = f"`{pattern.source}` also allows {examples}"
         review.warn("broad", rule.ref, named, write, key="command", text=pattern.source)
 
 
 def tries(words: tuple[PatternWord, ...]) -> Iterator[tuple[str, str]]:
-    """Yield commands a pattern with `**` or `*` may hold for that do more than it says, and what they do."""
+    """Yield commands that an open-ended pattern may match and that do more than it says, and what they do."""
     if not any(word.any or word.many for word in words[1:]):
         return
     lead = tuple(leading(words))
-    said = shlex.join(lead)
+    front = shlex.join(lead)
     for ending, what in hazards.endings(lead):
-        yield f"{said} {ending}".rstrip(), what
+        yield f"{front} {ending}".rstrip(), what
 
 
 # ---- kinds and other resources ---------------------------------------------------------------------
 
 
 def kinds_alone(review: Review, rule: Rule) -> None:
-    """Note an allow on kinds alone: in the managed layer always, elsewhere where it runs or changes things."""
+    """Warn about an allow on kinds alone: in the managed layer always, elsewhere if it runs or changes things."""
     if rule.resource:
         return
     kinds = kind_of(rule)
@@ -137,13 +136,13 @@ def kinds_alone(review: Review, rule: Rule) -> None:
 
 
 def names_modes(rule: Rule) -> bool:
-    """Say whether a rule names the modes it is about: to a switch of modes that is what a path is to a read."""
+    """Say whether a rule names modes, which are to `switch_mode` what a path is to a read."""
     modes = written(rule.table, "mode")
     return bool(modes) and not any("*" in mode or mode == "@unsafe" for mode in modes)
 
 
 def wide_resources(review: Review, rule: Rule) -> None:
-    """Note URLs, tools and paths that stand for all of them."""
+    """Warn about URLs, tools and paths that stand for all of them."""
     for condition in rule.conditions:
         if isinstance(condition, UrlCondition) and rule.resource == "url":
             for url in condition.patterns:
@@ -160,15 +159,15 @@ def wide_resources(review: Review, rule: Rule) -> None:
 
 
 def wide(review: Review, rule: Rule, key: str, text: str, what: str, write: str) -> None:
-    """Note one pattern that stands for everything."""
+    """Warn about one pattern that stands for everything."""
     review.warn("broad", rule.ref, f"`{text}` is {what}", write, key=key, text=text)
 
 
 def defaults(review: Review) -> None:
-    """Note a ground on which every command, or every MCP tool, is allowed."""
+    """Warn about defaults that allow every command, or every MCP tool."""
     for parsed in review.files:
         table = shapes.table(parsed.raw.get("defaults"))
-        for request, what, keys in GROUNDS:
+        for request, what, keys in BROAD_DEFAULTS:
             key = next((key for key in keys if key in table), "")
             if table.get(key) == "allow" and review.decide(request).effect is Effect.ALLOW:
                 found = f"`{key}` allows {what} in the workspace"
@@ -180,7 +179,7 @@ def defaults(review: Review) -> None:
 
 
 def runs_later(review: Review) -> None:
-    """Note where the files that decide what a test runner runs may be changed by whoever may start it."""
+    """Warn if an agent may both start a test runner and edit a file that decides what it runs."""
     for command, file in LATER:
         decision, edit = review.decide(f"execute {command}"), review.decide(f"edit {file}")
         if decision.effect is not Effect.ALLOW or edit.effect is not Effect.ALLOW:

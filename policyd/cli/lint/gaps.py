@@ -1,4 +1,4 @@
-"""What was left out: the neighbour of a denied kind, the set nobody uses, the agent nobody is called."""
+"""Omissions and misspellings: a related kind that is not denied, an unused set, an unknown agent."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ FAMILIES = {"@read": ("read", "search"), "@write": ("edit", "delete", "move")}
 LOOKING = "a search prints what it finds in files"
 CHANGING = "what may not be edited can still be {}"
 _DOMAIN = re.compile(r"[^.]*[a-z][^.]*\.(?:[a-z]{2,3}\.[a-z]{2}|[a-z][a-z0-9-]+)").fullmatch
-"""A host people mean with all that lies below it: a name and its top-level domain."""
+"""A host for which people mean its subdomains too: a name and a top-level domain."""
 DONE = {"edit": "edited", "delete": "deleted", "move": "moved away", "read": "read", "search": "searched"}
 
 
 def check(review: Review) -> None:
-    """Note what policies leave out by mistake."""
+    """Find what policies leave out by mistake."""
     for rule in review.rules():
         if rule.effect is not Effect.ALLOW and rule.resource == "path":
-            neighbours(review, rule)
+            related_kinds(review, rule)
         if rule.effect is not Effect.ALLOW and rule.resource == "url":
             subdomains(review, rule)
         agents(review, rule)
     for parsed in review.files:
-        default_neighbours(review, parsed)
+        related_defaults(review, parsed)
     unused_sets(review)
 
 
@@ -46,7 +46,7 @@ def check(review: Review) -> None:
 
 
 def subdomains(review: Review, rule: Rule) -> None:
-    """Note a denied domain whose subdomains stay as they are."""
+    """Warn about a denied domain without its subdomains."""
     strict = [other for other in review.rules() if other.effect >= rule.effect]
     covered = {host for other in strict for pattern in _urls(other) for host in pattern.hosts}
     for pattern in _urls(rule):
@@ -63,8 +63,8 @@ def _urls(rule: Rule) -> Iterator[UrlPattern]:
 # ---- neighbours of a kind --------------------------------------------------------------------------
 
 
-def neighbours(review: Review, rule: Rule) -> None:
-    """Note a denied kind whose neighbour this policy lets through for the same paths."""
+def related_kinds(review: Review, rule: Rule) -> None:
+    """Warn about a denied kind if this policy allows a related kind for the same paths."""
     named = kind_of(rule)
     kinds = named.kinds if named and not named.every else None
     one = next((one for one in review.stand_ins.of(rule) or () if one.action.role is not Role.MENTION), None)
@@ -88,18 +88,18 @@ def neighbours(review: Review, rule: Rule) -> None:
             review.warn("gap", rule.ref, found, write, key="kind")
 
 
-def default_neighbours(review: Review, parsed: Parsed) -> None:
-    """Note defaults that are looser for a neighbour than for the kind itself."""
+def related_defaults(review: Review, parsed: Parsed) -> None:
+    """Warn about defaults that are looser for a related kind than for the kind itself."""
     given = shapes.table(parsed.raw.get("defaults"))
-    told = {key: EFFECTS[word] for key, word in given.items() if isinstance(word, str) and word in EFFECTS}
+    given_effects = {key: EFFECTS[word] for key, word in given.items() if isinstance(word, str) and word in EFFECTS}
     for strict, loose, why in (
         ("read", "search", LOOKING),
         ("edit", "delete", CHANGING.format("deleted")),
         ("edit", "move", CHANGING.format("moved away")),
     ):
-        if strict in told and loose in told and told[loose] < told[strict]:
+        if strict in given_effects and loose in given_effects and given_effects[loose] < given_effects[strict]:
             found = f"`{loose}` is looser than `{strict}`: {why}"
-            write = f'write `{loose} = "{told[strict].word}"`'
+            write = f'write `{loose} = "{given_effects[strict].word}"`'
             review.warn_top("gap", parsed, f"defaults.{loose}", found, write)
 
 
@@ -107,7 +107,7 @@ def default_neighbours(review: Review, parsed: Parsed) -> None:
 
 
 def unused_sets(review: Review) -> None:
-    """Note sets that no file of their layer or a lower one names."""
+    """Warn about sets that no file of their layer or a lower one uses."""
     for parsed in review.files:
         below = [each for each in review.files if each.source.layer <= parsed.source.layer]
         used = {name for each in below for name in references(each)}
@@ -144,7 +144,7 @@ def texts(value: object) -> Iterator[str]:
 
 
 def agents(review: Review, rule: Rule) -> None:
-    """Note an agent's name that no profile has, where one is so near that it must be meant: others are wire names."""
+    """Warn about an unknown agent's name if one that is known is very similar; others may be wire names."""
     names = {profile.short: profile for profile in profiles.shipped().values()} if rule.table.get("agent") else {}
     for text in written(rule.table, "agent"):
         short = text.rpartition("@")[0] if "@" in text[1:] else text

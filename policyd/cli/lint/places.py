@@ -1,7 +1,7 @@
 """Patterns against the files of a workspace: those that match nothing there, and those that name a real `[dir]`.
 
-Only patterns that are tied to a place are looked at: `secrets/**`, not `**/.env`, which speaks of files to come. A
-workspace without files, or with more than can be listed, says nothing.
+Only patterns with a literal head are checked: `secrets/**`, not `**/.env`, which is meant for future files too. A
+workspace without files, or with too many to list, is not checked.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SKIPPED = frozenset({".git", "node_modules", ".venv", "venv", "__pycache__", ".t
 
 
 def check(review: Review) -> None:
-    """Note patterns that the workspace contradicts."""
+    """Warn about patterns that the workspace contradicts."""
     names = listing(review.cwd) if review.cwd else ()
     if not names:
         return
@@ -50,7 +50,7 @@ def patterns(rule: Rule) -> Iterator[PathPattern]:
 
 
 def nothing(review: Review, rule: Rule, pattern: PathPattern, names: tuple[str, ...]) -> None:
-    """Note a pattern that matches no file."""
+    """Warn about a pattern that matches no file."""
     head = pattern.head or pattern.source
     close = get_close_matches(head, {name for name in names if name.count("/") == head.count("/")}, n=1)
     near = [name for name in names if name.lower() == head.lower()] or close
@@ -61,7 +61,7 @@ def nothing(review: Review, rule: Rule, pattern: PathPattern, names: tuple[str, 
 
 
 def tied(pattern: PathPattern, stand_ins: StandIns) -> bool:
-    """Say whether every alternative of a pattern is tied to a place in the workspace."""
+    """Say whether every alternative of a pattern starts with a literal name in the workspace."""
     read = syntax.read(pattern.source, home=stand_ins.home, tmpdir=stand_ins.tmpdir)
     return all(not one.absolute and not one.floats and one.head for one in read)
 
@@ -72,7 +72,7 @@ def matches(pattern: PathPattern, names: tuple[str, ...], space: Workspace) -> b
 
 
 def existing_bracket(cwd: str, text: str) -> str:
-    """Return the name in `[…]` of a pattern that is, letter by letter, a directory; else nothing."""
+    """Return the part of a pattern with `[…]` that is the literal name of a directory; else empty."""
     if "[" not in text or "\\[" in text or text.startswith("/"):
         return ""
     parts = text.split("/")
@@ -83,7 +83,7 @@ def existing_bracket(cwd: str, text: str) -> str:
 
 
 def listing(cwd: str) -> tuple[str, ...]:
-    """Return the files and directories of a workspace, relative; empty where there are too many to know them all."""
+    """Return the files and directories of a workspace, relative; empty if there are too many."""
     found: list[str] = []
     for folder, below, files in os.walk(cwd):
         place = os.path.relpath(folder, cwd)

@@ -1,4 +1,4 @@
-"""Rules that can never decide: refused, outranked, covered, excepted to nothing, expired."""
+"""Rules that can never decide: void, outranked, redundant, excepted entirely, expired."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DOES = {Effect.ALLOW: "allowed", Effect.ASK: "asked about", Effect.DENY: "denied
 
 
 def check(review: Review) -> None:
-    """Note every rule and default that can never decide."""
+    """Find rules and defaults that can never decide."""
     for rule in review.policy.rules:
         if rule.void:
             write = cure_of_void(rule.void, ", or move the rule to your own policy")
@@ -29,7 +29,7 @@ def check(review: Review) -> None:
         elif not expired(review, rule):
             swallowed(review, rule)
             outranked(review, rule)
-            outvoted(review, rule)
+            overridden(review, rule)
     for layer in review.policy.defaults:
         for rule in layer.rules:
             expired(review, rule)
@@ -39,14 +39,14 @@ def check(review: Review) -> None:
 
 
 def cure_of_void(void: str, other: str = "") -> str:
-    """Say what to do about what does not count; `other`: what else helps where trust is missing."""
+    """Say what to do about a void rule; `other`: an alternative if trust is missing."""
     if "trusted" in void:
         return f"run `policyd trust` in the project{other}"
     return "remove it, or ask whoever keeps the managed policy"
 
 
 def expired(review: Review, rule: Rule) -> bool:
-    """Note a rule whose time is over."""
+    """Warn about an expired rule; return whether it is."""
     until = next((c.moment for c in rule.conditions if isinstance(c, UntilCondition)), None)
     if until is None or review.now < until:
         return False
@@ -59,7 +59,7 @@ def expired(review: Review, rule: Rule) -> bool:
 
 
 def swallowed(review: Review, rule: Rule) -> None:
-    """Note exceptions that leave nothing of their rule, or that can never meet it."""
+    """Warn about exceptions that leave nothing of their rule, or that never apply to it."""
     if not rule.unless:
         return
     stand_ins = [one for one in review.stand_ins.of(rule) or () if not one.deep]
@@ -70,7 +70,7 @@ def swallowed(review: Review, rule: Rule) -> None:
         review.warn("swallowed", rule.ref, found, "narrow the exception, or remove the rule", key="unless")
         return
     if any(text[1:].partition(".")[0] in shipped() for text in written(rule.table, rule.resource)):
-        return  # what a shipped set holds changes with releases: the exception is a statement
+        return  # shipped sets change with releases, so the exception may apply later
     for conditions, raw in zip(rule.unless, tables(rule), strict=True):
         if not any(review.coverer.may_except(conditions, one.action) for one in stand_ins):
             text = next(iter(written(raw, rule.resource)), "") if isinstance(raw, dict) else ""
@@ -82,7 +82,7 @@ def swallowed(review: Review, rule: Rule) -> None:
 
 
 def outranked(review: Review, rule: Rule) -> None:
-    """Note a rule, or single patterns of one, that stricter or equal rules cover."""
+    """Warn about a rule, or single patterns of one, that stricter or equal rules cover."""
     stand_ins = review.stand_ins.of(rule)
     if not stand_ins:
         return
@@ -100,12 +100,12 @@ def outranked(review: Review, rule: Rule) -> None:
 
 
 def first(review: Review, rule: Rule, one: StandIn, effects: Iterable[Effect]) -> Rule | None:
-    """Return a rule that makes `rule` idle for a stand-in: the strictest, then the highest."""
-    found = [each for each in review.coverer.covering(review.policy, rule, one, effects) if idles(each, rule)]
+    """Return a rule that leaves `rule` without effect for a stand-in: the strictest, then the highest."""
+    found = [each for each in review.coverer.covering(review.policy, rule, one, effects) if leaves_nothing(each, rule)]
     return max(found, key=lambda each: (each.effect, each.rank, -each.number), default=None)
 
 
-def idles(wide: Rule, narrow: Rule) -> bool:
+def leaves_nothing(wide: Rule, narrow: Rule) -> bool:
     """Say whether covering by `wide` leaves `narrow` nothing to do."""
     if wide.effect is not narrow.effect:
         return True
@@ -125,13 +125,13 @@ def carries(rule: Rule) -> bool:
 
 
 def note_outranked(review: Review, rule: Rule, over: list[Rule]) -> None:
-    """Note a rule of which everything is decided more strictly by others."""
+    """Warn about a rule that others always override."""
     found = f"it never decides: all it names is {by(over)}"
     review.warn("outranked", rule.ref, found, cure(rule, over), key="effect")
 
 
 def outranked_patterns(review: Review, rule: Rule, over: dict[StandIn, Rule | None]) -> None:
-    """Note single patterns of an allow of which everything is decided more strictly by others."""
+    """Warn about single patterns of an allow that other rules always override."""
     patterns = dict.fromkeys(one.pattern for one in over if not one.pattern.startswith("@"))
     if rule.effect is not Effect.ALLOW or len(patterns) < 2:
         return
@@ -141,14 +141,14 @@ def outranked_patterns(review: Review, rule: Rule, over: dict[StandIn, Rule | No
         rules = [each for one, each in over.items() if one.pattern == pattern]
         strict = [each for each in rules if each]
         if len(strict) == len(rules):
-            text = pattern if pattern in own else ""  # of a set there may be many, and it is written once
+            text = pattern if pattern in own else ""  # patterns of one set share a finding
             idle.setdefault((text, by(strict), cure(rule, strict)), []).append(pattern)
     for (text, who, write), found in idle.items():
         review.warn("outranked", rule.ref, f"{never(found)} {who}", write, key=rule.resource, text=text)
 
 
 def never(patterns: list[str]) -> str:
-    """Say that patterns never count; those of a set are many."""
+    """Return the beginning of a sentence on patterns that never count."""
     names = ", ".join(f"`{each}`" for each in patterns[:MOST_NAMED])
     if len(patterns) == 1:
         return f"{names} never counts here: it is"
@@ -157,7 +157,7 @@ def never(patterns: list[str]) -> str:
 
 
 def note_redundant(review: Review, rule: Rule, over: list[Rule]) -> None:
-    """Note a rule that changes nothing; of two alike, the later one."""
+    """Warn about a rule that changes nothing; of two equal ones about the later."""
     if any(twins(review, rule, each) and each.number > rule.number for each in over):
         return
     found = f"it changes nothing: all it names is {by(over)}"
@@ -167,11 +167,11 @@ def note_redundant(review: Review, rule: Rule, over: list[Rule]) -> None:
 def twins(review: Review, rule: Rule, other: Rule) -> bool:
     """Say whether `rule` covers `other` in turn."""
     stand_ins = review.stand_ins.of(other) or ()
-    return all(review.coverer.covers(rule, other, one) and idles(rule, other) for one in stand_ins)
+    return all(review.coverer.covers(rule, other, one) and leaves_nothing(rule, other) for one in stand_ins)
 
 
 def by(rules: Iterable[Rule]) -> str:
-    """Say which rules decide instead, and how."""
+    """Return which rules decide instead, and how."""
     unique = list({rule.number: rule for rule in rules}.values())
     effect = max(rule.effect for rule in unique)
     more = f" and {len(unique) - MOST_NAMED} more" if len(unique) > MOST_NAMED else ""
@@ -179,7 +179,7 @@ def by(rules: Iterable[Rule]) -> str:
 
 
 def cure(rule: Rule, over: list[Rule]) -> str:
-    """Say what to do about a rule that stricter ones leave nothing to."""
+    """Return what to do about a rule that stricter ones override."""
     wide = over[0]
     if wide.rank > rule.rank:
         return f"remove it: only whoever keeps the {wide.ref.layer.word} policy can lift `{wide.ref.label}`"
@@ -192,11 +192,11 @@ def cure(rule: Rule, over: list[Rule]) -> str:
 # ---- defaults --------------------------------------------------------------------------------------
 
 
-def outvoted(review: Review, rule: Rule) -> None:
-    """Note an allow that a default of a higher layer always beats: only rules of that layer displace it."""
+def overridden(review: Review, rule: Rule) -> None:
+    """Warn about an allow that a default of a higher layer always overrides."""
     if rule.effect is not Effect.ALLOW or not (stand_ins := review.stand_ins.of(rule)):
         return
-    strict = [spoken_above(review, rule, one) for one in stand_ins]
+    strict = [default_above(review, rule, one) for one in stand_ins]
     if all(strict):
         entry = max((each for each in strict if each), key=lambda each: each.effect)
         found = f"it never decides: all it names is {DOES[entry.effect]} by the default {shown(entry.ref)}"
@@ -204,8 +204,8 @@ def outvoted(review: Review, rule: Rule) -> None:
         review.warn("outranked", rule.ref, found, write, key="effect")
 
 
-def spoken_above(review: Review, rule: Rule, one: StandIn) -> Entry | None:
-    """Return the strict default of a higher layer that surely counts for a stand-in."""
+def default_above(review: Review, rule: Rule, one: StandIn) -> Entry | None:
+    """Return the deny or ask default of a higher layer that surely applies to a stand-in."""
     ranks = {each.rank for each in review.policy.candidates(one.action, review.coverer.context)}
     for layer in review.policy.defaults:
         if layer.rank > rule.rank and not layer.rules and all(rank < layer.rank for rank in ranks):
@@ -216,7 +216,7 @@ def spoken_above(review: Review, rule: Rule, one: StandIn) -> Entry | None:
 
 
 def void_defaults(review: Review, parsed: Parsed) -> None:
-    """Note allows in `[defaults]` and `[[default]]` that a lock or missing trust takes away."""
+    """Warn about allows in `[defaults]` and `[[default]]` that a lock or missing trust makes void."""
     source = parsed.source
     trusted = source.layer is not Layer.PROJECT or source.trusted
     void = review.policy.lock.voids(source.layer, trusted=trusted)
@@ -234,7 +234,7 @@ def void_defaults(review: Review, parsed: Parsed) -> None:
 
 
 def outranked_defaults(review: Review) -> None:
-    """Note entries of `[defaults]` that a higher layer's stricter ones always beat."""
+    """Warn about entries of `[defaults]` that stricter ones of a higher layer always override."""
     layers = by_rank(review.policy.defaults)
     for rank, entries in layers.items():
         for key, entry in entries.items():
@@ -253,7 +253,7 @@ def by_rank(defaults: Iterable[LayerDefaults]) -> dict[Layer, dict[str, Entry]]:
 
 
 def note_default(review: Review, key: str, entry: Entry, higher: Entry) -> None:
-    """Note one entry that never counts."""
+    """Warn about one entry that never counts."""
     parsed = next((p for p in review.files if p.source.name == entry.ref.file), None)
     if parsed is None:
         return

@@ -1,7 +1,7 @@
-"""`policyd audit suggest [--min N] [--unused]`: rules that would have settled what people kept answering alike.
+"""`policyd audit suggest [--min N] [--unused]`: rules for questions that people always answered the same way.
 
-What is printed is a policy file: the rule that saves most prompts first, each with its evidence and with examples.
-The engine has decided every past question with all of it in force: nothing that was ever refused is allowed by it.
+The output is a policy file: the rule that saves most prompts first, each with its evidence and with examples. The
+engine has decided every past question with this policy in force: it allows nothing that was ever refused.
 `--unused` prints the reverse: allow rules in force that nothing in the log used.
 
 Exit codes: 0; 2 usage or policy errors.
@@ -27,17 +27,17 @@ from policyd.model import Effect
 
 
 class Suggestions(Struct, frozen=True):
-    """What came out of a log."""
+    """The suggestions from a log."""
 
     page: Page
     settled: int
     answers: Answers
-    unsaid: Counter[str]
-    """Why approvals led to no rule, and how many."""
+    unsuggested: Counter[str]
+    """Why approvals led to no rule -> how many."""
 
 
 def run(args: Namespace, log: str) -> int:
-    """Print suggestions, or what is not used."""
+    """Print suggestions, or unused rules."""
     answers = collect(chosen(log, lambda record: True), wanted(args))
     replayer = Replayer(args)
     if args.unused:
@@ -51,10 +51,10 @@ def run(args: Namespace, log: str) -> int:
 
 
 def suggest(args: Namespace, answers: Answers, replayer: Replayer) -> Suggestions:
-    """Return proved suggestions for what a log holds."""
+    """Return proved suggestions from a log."""
     questions = [*echoed(answers), *answers.questions.values()]
     before = Before.of(replayer, questions)
-    unsaid: Counter[str] = Counter()
+    unsuggested: Counter[str] = Counter()
     approved, refused = [], []
     for one in questions:
         found = before.found.get(id(one))
@@ -62,7 +62,7 @@ def suggest(args: Namespace, answers: Answers, replayer: Replayer) -> Suggestion
             continue
         ask = asked(one, found.decision.actions)
         if isinstance(ask, str):
-            unsaid[ask] += one.approved
+            unsuggested[ask] += one.approved
         elif not one.against:
             approved.append(ask)
         elif not one.approved:
@@ -71,16 +71,16 @@ def suggest(args: Namespace, answers: Answers, replayer: Replayer) -> Suggestion
     rules += candidates(refused, Effect.DENY, args.min, answers.blind)
     proof = Proof(args, questions, before, Page(rules, refused, approved))
     proof.settle()
-    unsaid += proof.doubted
+    unsuggested += proof.doubted
     proof.page.rules.sort(key=lambda rule: (-rule.saves, rule.id))
-    return Suggestions(proof.page, proof.settled, answers, unsaid)
+    return Suggestions(proof.page, proof.settled, answers, unsuggested)
 
 
 # ---- printing --------------------------------------------------------------------------------------
 
 
 def head(found: Suggestions) -> Iterator[str]:
-    """Yield what a file of suggestions begins with."""
+    """Yield the comment at the beginning of the file."""
     answers, rules = found.answers, len(found.page.rules)
     prompts = counted(answers.prompts, "prompt")
     if rules:
@@ -93,25 +93,25 @@ def head(found: Suggestions) -> Iterator[str]:
         yield f"Masked or cut in the log, and not tried: {counted(answers.blind.count, 'refusal')}."
     if answers.unreadable:
         yield f"Masked or cut in the log, and left out: {counted(answers.unreadable, 'approval')}."
-    for why, number in found.unsaid.most_common():
+    for why, number in found.unsuggested.most_common():
         if number:
             yield f"left out, {counted(number, 'approval')}: {why}"
 
 
 def facts(found: Suggestions) -> Iterator[dict[str, object]]:
-    """Yield each suggestion, then the whole."""
+    """Yield each suggestion, then a summary."""
     yield from (rule_facts(found.page, rule) for rule in found.page.rules)
     yield {
         "prompts": found.answers.prompts,
         "settled": found.settled,
         "rules": len(found.page.rules),
         "untried_refusals": found.answers.blind.count,
-        "left_out": dict(found.unsaid),
+        "left_out": dict(found.unsuggested),
     }
 
 
 def rule_facts(page: Page, rule: Candidate) -> dict[str, object]:
-    """Return one suggestion as a fact."""
+    """Return one suggestion as JSON."""
     return {
         "rule": page.table(rule),
         "beside": rule.beside,
@@ -123,7 +123,7 @@ def rule_facts(page: Page, rule: Candidate) -> dict[str, object]:
 
 
 def unused(replayer: Replayer, answers: Answers, *, as_json: bool) -> int:
-    """Print the allow rules in force that nothing in the log used: neither then, nor if it were asked today."""
+    """Print the allow rules in force that nothing in the log used, neither then nor if decided today."""
     used = set(answers.rules)
     questions = list(answers.questions.values())
     for found in Before.of(replayer, questions).found.values():

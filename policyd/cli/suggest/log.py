@@ -1,12 +1,12 @@
-"""What people answered, out of the log: each question once, with how often it was approved and refused, when, by whom.
+"""People's answers from the log: each question once, with how often, when and by whom it was approved or refused.
 
 Rules of this module:
 
-1. Refusals are taken from the whole log, whatever filters say: a filter must not hide a no.
-2. A refusal is a person's no, and every denial by rule, default, guard or remembered answer. A dismissed question
-   counts as one unless the same was approved as well. Silence, a broken prompt and a cancelled turn are neither.
+1. Refusals are taken from the whole log: a filter must not hide one.
+2. A refusal is a person's no, and every denial by rule, default, guard or grant. A dismissed question counts as one
+   unless it was approved at other times. Silence, a broken prompt and a cancelled turn are neither.
 3. A refusal of one agent's request holds for the same request of any other.
-4. A refusal that cannot be read back keeps everything that may be like it from being allowed in general (`Blind`).
+4. A refusal that cannot be reconstructed from its record prevents general rules for anything like it (`Blind`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Question(Struct):
 
     case: Case
     approved: int = 0
-    """By a person, in the records the filters let through."""
+    """By a person, in the records that pass the filters."""
     refused: int = 0
     """By a person."""
     denied: int = 0
@@ -40,11 +40,11 @@ class Question(Struct):
 
     @property
     def against(self) -> bool:
-        """Whether nothing may be suggested that allows this."""
+        """Whether no suggestion may allow this."""
         return bool(self.refused or self.denied or (self.dismissed and not self.approved))
 
     def note(self, record: Record) -> None:
-        """Take in when it was answered, and by whom."""
+        """Add when it was answered, and by whom."""
         time = str(record.get("time"))
         self.first = min(self.first or time, time)
         self.last = max(self.last, time)
@@ -52,7 +52,7 @@ class Question(Struct):
 
 
 class Blind(Struct):
-    """What is known of refusals that cannot be read back."""
+    """What is known of refusals that cannot be reconstructed."""
 
     count: int = 0
     everything: bool = False
@@ -63,7 +63,7 @@ class Blind(Struct):
     urls: set[str] = field(default_factory=set)
 
     def add(self, record: Record) -> None:
-        """Take in what a record still says."""
+        """Add what a record still holds."""
         rows = [table(row) for row in listed(record.get("actions"))]
         self.count += 1
         self.everything |= "whole" in record or not rows
@@ -81,42 +81,42 @@ class Answers(Struct):
     questions: dict[tuple[object, ...], Question] = field(default_factory=dict)
     blind: Blind = field(default_factory=Blind)
     prompts: int = 0
-    """Answers of people in the records the filters let through."""
+    """Answers of people in the records that pass the filters."""
     unreadable: int = 0
-    """Approvals that cannot be read back."""
+    """Approvals that cannot be reconstructed."""
     rules: Counter[str] = field(default_factory=Counter)
-    """Every rule that the log names, and how often."""
+    """Rule named in the log -> how often."""
     decisions: int = 0
 
     def add(self, record: Record, *, chosen: bool) -> None:
-        """Take in one record; `chosen`: the filters let it through."""
+        """Add one record; `chosen`: it passes the filters."""
         if record.get("event") != "decision":
             return
         self.decisions += 1
-        self.rules.update(spoke(record))
-        told = verdict(record)
-        self.prompts += chosen and told in {"approved", "refused", "dismissed"}
-        if told and (chosen or told != "approved"):
-            self.tell(record, told)
+        self.rules.update(rules_named(record))
+        answer = verdict(record)
+        self.prompts += chosen and answer in {"approved", "refused", "dismissed"}
+        if answer and (chosen or answer != "approved"):
+            self.count(record, answer)
 
-    def tell(self, record: Record, told: str) -> None:
+    def count(self, record: Record, answer: str) -> None:
         """Count one answer."""
         try:
             one = case(record)
             question = self.questions.setdefault(signature(one), Question(one))
         except Undecidable:
-            if told == "approved":
+            if answer == "approved":
                 self.unreadable += 1
             else:
                 self.blind.add(record)
             return
-        setattr(question, told, getattr(question, told) + 1)
-        if told in {"approved", "refused"}:
+        setattr(question, answer, getattr(question, answer) + 1)
+        if answer in {"approved", "refused"}:
             question.note(record)
 
     @property
     def against(self) -> list[Question]:
-        """Questions nothing suggested may allow."""
+        """Questions that no suggestion may allow."""
         return [one for one in self.questions.values() if one.against]
 
     @property
@@ -126,7 +126,7 @@ class Answers(Struct):
 
 
 def echoed(answers: Answers) -> list[Question]:
-    """Return the refused questions as every other agent of the log would ask them: a no holds for all agents."""
+    """Return the refused questions for every other agent of the log: a refusal holds for all agents."""
     agents = {str(table(one.case.record.get("agent"))): one.case.record.get("agent") for one in answers.approved}
     found: dict[tuple[object, ...], Question] = {}
     for one in answers.against:
@@ -149,7 +149,7 @@ def collect(records: Iterable[Record], want: Wanted) -> Answers:
 
 
 def verdict(record: Record) -> str:
-    """Say what a record says of its question: approved, refused, denied, dismissed, or nothing."""
+    """Return how a question was answered: approved, refused, denied, dismissed, or empty."""
     effect, source = str(record.get("effect")), str(record.get("source"))
     if answered(record):
         return {"allow": "approved", "deny": "refused"}.get(effect, "")
@@ -161,8 +161,8 @@ def verdict(record: Record) -> str:
     return "dismissed" if source == "prompt" and person else ""
 
 
-def spoke(record: Record) -> set[str]:
-    """Return every rule a record names: those that decided, and all others that matched."""
+def rules_named(record: Record) -> set[str]:
+    """Return every rule a record names: deciding ones, and all others that matched."""
     rows = [*listed(record.get("rules"))]
     names = {str(table(row).get("rule")) for row in rows} | set(map(str, listed(record.get("matched"))))
     for action in listed(record.get("actions")):

@@ -1,11 +1,11 @@
-"""The proof of suggestions: the engine decides every past question with them in force, and what does harm goes.
+"""The proof of suggestions: the engine decides every past question with them in force; harmful ones are dropped.
 
 Rules of this module:
 
-1. Nothing that was refused is allowed by a suggestion that is printed; nothing that was approved is denied by one.
+1. A printed suggestion allows nothing that was refused, and denies nothing that was approved.
 2. A suggestion that settles no prompt is not printed.
-3. What `policyd check` would warn of is not printed.
-4. What was general and does harm is replaced by the exact rules inside it, which are proved again.
+3. A suggestion that `policyd check` would warn of is not printed.
+4. A harmful general rule is replaced by the exact rules it was made from, which are proved again.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ ROUNDS = 40
 
 
 class Before(Struct):
-    """What the rules in force say of every question."""
+    """The decisions of the rules in force on every question."""
 
     found: dict[int, Redecided] = field(default_factory=dict)
 
     @classmethod
     def of(cls, replayer: Replayer, questions: Iterable[Question]) -> Before:
-        """Decide every question under the rules in force; what cannot be decided is left out."""
+        """Decide every question under the rules in force; those that cannot be decided are left out."""
         before = cls()
         for one in questions:
             try:
@@ -47,19 +47,19 @@ class Before(Struct):
 
 
 class Proof(Struct):
-    """One attempt: suggestions, what they are tried on, and what came of it."""
+    """Suggestions, the questions they are tried on, and the result."""
 
     args: Namespace
     questions: Sequence[Question]
     before: Before
     page: Page
     settled: int = 0
-    """Prompts of people that would not have been."""
+    """Prompts that the suggestions would have saved."""
     doubted: Counter[str] = field(default_factory=Counter)
-    """What `policyd check` warned of, and how many approvals led to it."""
+    """Warning of `policyd check` -> how many approvals led to it."""
 
     def settle(self) -> None:
-        """Drop what does harm or no good, until all that is left holds."""
+        """Drop harmful and useless rules until the rest is proved."""
         for _ in range(ROUNDS):
             replayer = self.replayer()
             if replayer is not None and not self.attempt(replayer) and not self.warned(replayer):
@@ -68,7 +68,7 @@ class Proof(Struct):
         self.settled = 0
 
     def replayer(self) -> Replayer | None:
-        """Put the suggestions in force; None where one of them, or an example of it, was refused and went."""
+        """Put the suggestions in force; None if one of them, or its examples, did not load and was dropped."""
         text = self.page.text()
         try:
             replayer = Replayer(self.args, [PolicySource(FILE, text.encode(), Layer.USER)])
@@ -83,7 +83,7 @@ class Proof(Struct):
         return replayer
 
     def strip(self, names: set[str]) -> None:
-        """Take the examples from rules that were refused, then the rules."""
+        """Drop the examples of rules that do not load, then the rules."""
         for rule in list(self.page.rules):
             if rule.id in names or any(beside_id(rule, n) in names for n in range(1, len(rule.beside) + 1)):
                 self.page.plain[rule.id] = self.page.plain.get(rule.id, 0) + 1
@@ -91,7 +91,7 @@ class Proof(Struct):
                     self.drop(rule)
 
     def attempt(self, replayer: Replayer) -> bool:
-        """Decide every question; return whether suggestions had to go."""
+        """Decide every question; return whether suggestions were dropped."""
         saves: dict[str, int] = {}
         blamed: list[set[str]] = []
         self.settled = 0
@@ -99,7 +99,7 @@ class Proof(Struct):
             if id(one) not in self.before.found:
                 continue
             was, now = self.before.found[id(one)].effect, replayer.decide(one.case)
-            own = spoke(now)
+            own = suggestions_in(now)
             if own and harmful(one, was, now.effect):
                 blamed.append(own)
             decided = {ref.id for ref in now.decision.rules if ref.file == FILE}
@@ -117,7 +117,7 @@ class Proof(Struct):
         return bool(harm or idle)
 
     def guilty(self, blamed: Iterable[set[str]], saves: dict[str, int]) -> set[str]:
-        """Return the rules that go so that no harm is left: of each question the general one, or what saves least."""
+        """Return the rules to drop so that no harm is left: for each question the general one, or the least useful."""
         owner = {rule.id: rule for rule in self.page.rules}
         owner |= {beside_id(rule, at + 1): rule for rule in self.page.rules for at in range(len(rule.beside))}
         guilty: set[str] = set()
@@ -128,7 +128,7 @@ class Proof(Struct):
         return guilty
 
     def warned(self, replayer: Replayer) -> bool:
-        """Drop what `policyd check` warns of; return whether something had to go."""
+        """Drop rules that `policyd check` warns of; return whether there were any."""
         places = replayer.loaded.places
         found = lint(
             replayer.own(), replayer.loaded.base.sources, home=places.home, tmpdir=places.tmpdir, now=datetime.now(UTC)
@@ -141,19 +141,19 @@ class Proof(Struct):
         return bool(named)
 
     def drop(self, rule: Candidate) -> None:
-        """Take a rule out; the exact ones inside a general one take its place."""
+        """Drop a rule; the exact ones it was made from replace a general one."""
         self.page.rules.remove(rule)
         self.page = Page([*self.page.rules, *rule.instead], self.page.refused, self.page.approved, self.page.plain)
 
 
-def spoke(found: Redecided) -> set[str]:
-    """Return the suggestions that spoke in a decision."""
+def suggestions_in(found: Redecided) -> set[str]:
+    """Return the suggestions that matched in a decision."""
     judged = found.decision.actions
     return {ref.id for one in judged for ref in (*one.hits, *one.possible) if ref.file == FILE}
 
 
 def harmful(question: Question, was: Effect, now: Effect) -> bool:
-    """Say whether a suggestion does harm: allows what was refused, or keeps back what was not."""
+    """Say whether a suggestion does harm: allows what was refused, or restricts what was not."""
     if now < was:
         return question.against
     return now > was and (was is Effect.ALLOW or bool(question.approved))

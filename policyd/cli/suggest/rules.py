@@ -1,14 +1,15 @@
-"""Candidates: what was approved, or refused, written as rules that say no more than that.
+"""Candidate rules, no wider than what was approved or refused.
 
 Rules of this module:
 
-1. An approval is of the whole request. Only where one thing of it needed an answer is that thing a candidate.
-2. Exact first: the command with its words, its directory and its variables; the path; the URL; the tool with its input.
-3. In general only what was approved in at least `SEVERAL` different ways: further words of a command for programs whose
-   "always" may be kept open (with a rule that still asks about the options that change what they do), the files of one
-   directory, the pages of one host, the inputs of one tool.
-4. An allow names the agent; a command the directories it was approved in. A denial is for everybody and everywhere.
-5. What the policy language has no words for is no candidate: a variable that has to be set, an input that is fed.
+1. An approval is for the whole request. A part of it is a candidate only if nothing else needed an answer.
+2. Exact rules first: the command with its words, directory and variables; the path; the URL; the tool with its input.
+3. General rules only for what was approved in at least `SEVERAL` variants: further words of a command, for programs
+   whose "always" may be open-ended (with a rule that still asks about dangerous options); the files of one directory,
+   the pages of one host, the inputs of one tool.
+4. An allow names the agent, and for a command the directories it was approved in. A denial holds for all agents
+   everywhere.
+5. What the policy language cannot express is no candidate: a variable that must be set, the input of a command.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ from policyd.model import Action, Effect, Judged, Reach, Role
 
 SEVERAL = 3
 FILE = "/policyd/suggested.toml"
-"""The name under which suggestions are tried: nothing lies there."""
+"""The file name of the suggestions while they are tried; no such file exists."""
 OWN = {"path": ["@auto-run", "@secrets"]}
-"""What an allow for a whole directory leaves out."""
+"""The exceptions of an allow for a whole directory."""
 
 
 class Candidate(Struct, eq=False):
@@ -50,17 +51,17 @@ class Candidate(Struct, eq=False):
     effect: Effect
     table: Table
     asks: list[Ask]
-    """What it is made from."""
+    """The questions it is made from."""
     instead: list[Candidate] = field(default_factory=list)
-    """Exact rules, if this general one does not hold."""
+    """The exact rules that replace this general one if it does harm."""
     beside: list[Table] = field(default_factory=list)
-    """Rules that belong to it: what it must still ask about."""
+    """Ask rules that belong to it."""
     saves: int = 0
     id: str = ""
 
     @property
     def answers(self) -> int:
-        """How often people answered so."""
+        """How often people gave this answer."""
         return sum(one.question.refused if self.effect else one.question.approved for one in self.asks)
 
 
@@ -100,11 +101,11 @@ def exact(one: Ask, effect: Effect) -> Candidate:
     return Candidate(effect, named(one, effect, write[one.key.resource](one, effect)), [one])
 
 
-# ---- in general ------------------------------------------------------------------------------------
+# ---- general ---------------------------------------------------------------------------------------
 
 
 def candidates(asks: Iterable[Ask], effect: Effect, least: int, blind: Blind) -> list[Candidate]:
-    """Return the rules for what people answered alike `least` times: general ones with the exact ones inside."""
+    """Return the rules for questions answered the same way at least `least` times, general ones if possible."""
     same: dict[tuple[object, ...], list[Ask]] = {}
     asks = list(asks)
     bare = {(one.agent, one.key, one.action.cwd) for one in asks}
@@ -127,16 +128,16 @@ def candidates(asks: Iterable[Ask], effect: Effect, least: int, blind: Blind) ->
 
 
 def harmless(action: Action) -> bool:
-    """Say whether nothing is set for a command but what rules tolerate anyway.
+    """Say whether a command sets only variables that every rule tolerates.
 
-    A rule can tolerate a variable, it cannot want one: for `DRY_RUN=1 ./deploy` it would allow `./deploy` too.
+    A rule can tolerate a variable but not require it: one for `DRY_RUN=1 ./deploy` would allow `./deploy` too.
     """
     command = action.command
     return command is None or all(tolerated(one, ()) for one in (*command.taint, *command.env))
 
 
 def merged(found: Iterable[Candidate]) -> list[Candidate]:
-    """Join rules that differ in the agent only: what each was approved for is the same."""
+    """Merge rules that differ in the agent only."""
     kept: list[Candidate] = []
     for each in found:
         same = next((one for one in kept if alike(one, each)), None)
@@ -158,7 +159,7 @@ def alike(one: Candidate, other: Candidate) -> bool:
 
 
 def joined(group: list[Ask], effect: Effect) -> Candidate | None:
-    """Return the exact rule for one thing that was asked in several sessions, None where it cannot be said."""
+    """Return the exact rule for one thing asked in several sessions, None if it cannot be expressed."""
     try:
         rule = exact(group[0], effect)
     except Unwritable:
@@ -171,7 +172,7 @@ General = tuple[Table, list[Table]] | None
 
 
 def families(single: list[Candidate], effect: Effect, blind: Blind) -> Iterator[tuple[list[Candidate], General]]:
-    """Yield exact rules that are alike, with the general rule for them if there is one."""
+    """Yield groups of similar exact rules, each with its general rule, if any."""
     groups: dict[tuple[object, ...], list[Candidate]] = {}
     for each in single:
         groups.setdefault(family(each.asks[0], effect), []).append(each)
@@ -180,7 +181,7 @@ def families(single: list[Candidate], effect: Effect, blind: Blind) -> Iterator[
 
 
 def family(one: Ask, effect: Effect) -> tuple[object, ...]:
-    """Return what exact rules must share for a general one to stand for them."""
+    """Return what exact rules must have in common to be generalised."""
     key, action = one.key, one.action
     who = one.agent if effect is Effect.ALLOW else ""
     if key.resource == "command" and effect:
@@ -210,7 +211,7 @@ def directory(one: Ask) -> tuple[str, ...]:
 
 
 def general(group: list[Candidate], effect: Effect, blind: Blind) -> General:
-    """Return the rule for everything like a group of exact rules, and the rules that belong to it."""
+    """Return the general rule for a group of exact rules, and the rules that belong to it."""
     one = group[0].asks[0]
     if effect is Effect.ALLOW and blind.everything:
         return None
@@ -232,7 +233,7 @@ def denied_lead(one: Ask) -> General:
 
 
 def opened(one: Ask, blind: Blind) -> General:
-    """Return the allow of a command with further words, and what it still asks about."""
+    """Return the allow of a command with further words, and the ask rules for its dangerous options."""
     words = programs.prefix(one.key.words)
     if words is None or words[0] in blind.programs:
         return None
@@ -244,7 +245,7 @@ def opened(one: Ask, blind: Blind) -> General:
 
 
 def files(group: list[Candidate], blind: Blind) -> General:
-    """Return the allow of the files of one directory, with one ending if all have it."""
+    """Return the allow of the files of one directory, with their common ending, if any."""
     one = group[0].asks[0]
     places_, names = directory(one), [ask.key.words[0] for each in group for ask in each.asks]
     if not places_ or any(path.startswith(f"{place}/") for path in blind.paths for place in places_):
@@ -256,10 +257,10 @@ def files(group: list[Candidate], blind: Blind) -> General:
 
 
 def hidden_host(one: Ask, blind: Blind) -> bool:
-    """Say whether a refusal that cannot be read was about the same host."""
+    """Say whether a refusal that cannot be reconstructed concerned the same host."""
     return one.action.url is not None and any(one.action.url.host in text.lower() for text in blind.urls)
 
 
 def tool_name(one: Ask) -> str:
-    """Return a tool's name as the agent says it."""
+    """Return a tool's name as the agent states it."""
     return one.action.tool.name if one.action.tool else ""

@@ -1,4 +1,4 @@
-"""Suggestions as a policy file: each rule with its evidence in comments, and with examples that are tried at load."""
+"""Suggestions as a policy file: each rule with its evidence in comments, and with examples."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_NEAR = 3
 
 
 class Page(Struct):
-    """The rules of a file, named, and which of their examples are left out because they do not come out."""
+    """The rules of a file, with ids, and which of their examples are left out because they fail."""
 
     rules: list[Candidate]
     refused: Sequence[Ask] = ()
@@ -62,7 +62,7 @@ class Page(Struct):
         return table
 
     def near(self, rule: Candidate) -> list[object]:
-        """Return what a rule must not hold for: what people answered otherwise, else something made up."""
+        """Return examples a rule must not match: questions answered differently, else a made-up one."""
         one = rule.asks[0]
         other = self.refused if rule.effect is Effect.ALLOW else self.approved
         alike = sorted(((likeness(one, each), at) for at, each in enumerate(other)), reverse=True)
@@ -91,7 +91,7 @@ def times(count: int) -> str:
 
 
 def evidence(rule: Candidate) -> Iterator[str]:
-    """Yield what a rule rests on: how often, when, by whom, for which agents."""
+    """Yield the evidence for a rule: how often, when and by whom it was answered."""
     questions = list({id(one.question): one.question for one in rule.asks}.values())
     by: Counter[str] = Counter()
     users: Counter[str] = Counter()
@@ -109,10 +109,10 @@ def evidence(rule: Candidate) -> Iterator[str]:
 
 
 def slug(rule: Candidate) -> str:
-    """Return a name for a rule out of what it is about."""
+    """Return an id for a rule, derived from its resource."""
     resource = next(name for name in ("command", "path", "url", "tool") if name in rule.table)
-    said = rule.table[resource]
-    text = str(said[0]) if isinstance(said, list) else str(said)
+    value = rule.table[resource]
+    text = str(value[0]) if isinstance(value, list) else str(value)
     if resource == "command":
         words = [word.rsplit("/", 1)[-1] for word in text.split(" ")[:4]]
     else:
@@ -122,7 +122,7 @@ def slug(rule: Candidate) -> str:
 
 
 def fresh(name: str, taken: set[str]) -> str:
-    """Return `name`, with a number where another rule has it."""
+    """Return `name`, with a number if it is taken."""
     numbers = (name if at == 1 else f"{name}-{at}" for at in range(1, len(taken) + 2))
     return next(each for each in numbers if each not in taken)
 

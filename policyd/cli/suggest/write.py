@@ -1,9 +1,9 @@
-"""What was answered, in the words of the policy language: conditions for exactly it, and examples.
+"""Writing answered questions in the policy language: exact conditions, and examples.
 
 Rules of this module:
 
-1. Everything literal is escaped; a path is said in every form it had.
-2. What the language has no words for is `Unwritable`, never said more broadly.
+1. Everything literal is escaped; a path is written in all its forms.
+2. What the language cannot express is `Unwritable`, never written more broadly.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Table = dict[str, object]
 
 
 class Unwritable(ValueError):  # noqa: N818 - a fact about the language
-    """The policy language has no words for something."""
+    """The policy language cannot express something."""
 
 
 class Ask(Struct, frozen=True, eq=False):
@@ -55,7 +55,7 @@ def command_table(one: Ask, effect: Effect) -> Table:
 
 
 def places(one: Ask) -> Table:
-    """Return where a command was approved, with which variables, and which files outside it named."""
+    """Return the directories a command was approved in, its variables, and the outside files it named."""
     table: Table = {"cwd": [literal.escape(place) for place in one.action.cwd]}
     if one.key.env:
         table["env"] = [f"{name}={literal.escape(value)}" for name, value in one.key.env]
@@ -75,7 +75,7 @@ def path_table(one: Ask, effect: Effect) -> Table:
 
 
 def denied_kinds(action: Action) -> list[str]:
-    """Return the kinds a denial of a path names: whoever refuses an edit wants no other change either."""
+    """Return the kinds a denial of a path names: a refused edit stands for every change."""
     named_ = ["@write" if kind in WRITE_KINDS else "@read" if kind in READ_KINDS else kind for kind in action.kinds]
     return sorted(set(named_))
 
@@ -97,7 +97,7 @@ def tool_table(one: Ask, effect: Effect) -> Table:
 
 
 def any_input(one: Ask) -> Table:
-    """Return the conditions for one tool; Unwritable where its name would read as a pattern."""
+    """Return the conditions for one tool; Unwritable if its name would be a pattern."""
     if any(literal.SPECIAL & set(word) for word in one.key.words):
         raise Unwritable
     tool: Table = {"tool": list(one.key.words)}
@@ -105,10 +105,10 @@ def any_input(one: Ask) -> Table:
 
 
 def plain_input(args: object, lead: str = "") -> Table:
-    """Return arguments as `input` says them; a call with more arguments than these is covered too.
+    """Return arguments as an `input` condition, which also matches calls with further arguments.
 
     Raises:
-        Unwritable: one of them cannot be said.
+        Unwritable: one of them cannot be expressed.
     """
     found: Table = {}
     for name, value in args.items() if isinstance(args, dict) else ():
@@ -143,7 +143,7 @@ def origin_of(one: Ask) -> tuple[Url, str]:
 
 
 def example(one: Ask) -> object:
-    """Return a request as policies write examples."""
+    """Return a request as an example for a policy."""
     action, key = one.action, one.key
     kind = sorted(action.kinds)[0]
     if action.command is not None:
@@ -158,14 +158,14 @@ def example(one: Ask) -> object:
 
 
 def without_nulls(value: object) -> object:
-    """Return a value as TOML can say it: nothing in it is null."""
+    """Return a value without nulls, which TOML lacks."""
     if isinstance(value, dict):
         return {name: without_nulls(each) for name, each in value.items() if each is not None}
     return [without_nulls(each) for each in value if each is not None] if isinstance(value, list) else value
 
 
 def near(one: Ask) -> object:
-    """Return a request that is nearly this one, as policies write examples."""
+    """Return an example that is nearly this request."""
     action = one.action
     kind = sorted(action.kinds)[0]
     if action.command is not None:
@@ -178,7 +178,7 @@ def near(one: Ask) -> object:
 
 
 def likeness(one: Ask, other: Ask) -> int:
-    """Say how alike two requests are: 0 = not at all."""
+    """Return how similar two requests are: 0 = not at all."""
     if one.key.resource != other.key.resource:
         return 0
     mine, theirs = one.key.words[0].split("/"), other.key.words[0].split("/")

@@ -1,7 +1,7 @@
-"""Whether one rule holds wherever another does, told from their texts.
+"""Whether one rule covers another: holds wherever the other does, as far as their texts show.
 
-Yes is certain: the rule was asked about stand-ins of everything the other can be about (`standins`), what it says of
-the session is what the other says, and its exceptions cannot meet the other. No means: not told.
+Yes is certain: the rule holds for stand-ins of everything the other can match (`standins`), its conditions on the
+session are the same, and its exceptions cannot apply to the other. No means: not known.
 """
 
 from __future__ import annotations
@@ -21,33 +21,35 @@ from policyd.policy.combinations import NARROW
 from policyd.policy.conditions import Condition, Place
 
 SESSION = ("agent", "mode", "interactive", "label", "user", "group", "until", "input")
-"""What a rule says beside kinds and resource."""
+"""Conditions of a rule beside kinds and resource."""
 MET = MET_IN_EXAMPLES | {"input"}
 
 
 class Coverer(Struct, frozen=True, dict=True):
-    """Compares rules in one place."""
+    """Compares rules in one workspace."""
 
     stand_ins: StandIns
     now: datetime
     exact: bool = False
-    """An action may be of any kinds whatever its resource is; otherwise of the usual ones."""
+    """Actions may have any kinds, whatever their resource; otherwise only the usual ones."""
     known: dict[tuple[int, tuple[str, ...]], tuple[Condition, Truth]] = field(default_factory=dict)
-    """What was told of path conditions: the kinds of an action change nothing about its path."""
+    """Cached results of path conditions, which do not depend on kinds."""
 
     @cached_property
     def context(self) -> Context:
-        """A session where stand-ins live."""
+        """The session of the stand-ins."""
         return Context(self.stand_ins.workspace, self.now, interactive=True, resolved=True)
 
     def covers(self, wide: Rule, narrow: Rule, one: StandIn) -> bool:
         """Say whether `wide` surely holds for all that `one`, a stand-in of `narrow`, stands for."""
-        if not says_no_more(wide, narrow) or not self.names_kinds(wide, narrow):
+        if not no_further_conditions(wide, narrow) or not self.names_kinds(wide, narrow):
             return False
         if one.action.role is Role.MENTION and (wide.effect is Effect.ALLOW or wide.resource not in {"path", "url"}):
             return False
         if wide.effect is Effect.ALLOW and narrow.effect is not Effect.ALLOW:
-            return False  # a strict rule sees more than its stand-ins: every wrapper, every form, any of several kinds
+            return (
+                False  # a strict rule matches more than its stand-ins: every wrapper, every form, any of several kinds
+            )
         if wide.effect is Effect.ALLOW and any(wide.table.get(k) != narrow.table.get(k) for k in NARROW):
             return False
         least = kind_truth(narrow, one.action) if one.action.role is Role.MENTION else Truth.YES
@@ -59,7 +61,7 @@ class Coverer(Struct, frozen=True, dict=True):
         return not any(self.may_except(table, one.action, free=free) for table in exceptions(wide, narrow))
 
     def names_kinds(self, wide: Rule, narrow: Rule) -> bool:
-        """Say whether `wide` holds whatever kinds an action of `narrow` has: an allow wants every one of them named."""
+        """Say whether `wide` holds for all kinds an action of `narrow` may have: an allow has to name each of them."""
         theirs, own = kind_of(wide), kind_of(narrow)
         if theirs is None:
             return True
@@ -90,12 +92,12 @@ class Coverer(Struct, frozen=True, dict=True):
     def may_hold(self, condition: Condition, action: Action) -> bool:
         """Say whether a condition may hold for some of what `action` stands for."""
         if self.exact and condition.name == "command":
-            return True  # a program nobody knows may run the words behind it
+            return True  # an unknown program may run the words behind it
         if condition.name in SESSION or condition.name in {"url", "tool"}:
             return True
         resources = (action.path, action.command, action.url, action.tool)
         if condition.name in {"path", "command"} and all(each is None for each in resources):
-            return True  # a stand-in of kinds alone: what it stands for has every resource
+            return True  # a stand-in of kinds alone stands for actions on any resource
         if condition.name == "kind":
             return placed(condition, Place.SPARE).truth(action, self.context, None) is not Truth.NO
         return placed(condition, Place.EXCEPT).truth(dotted(action), self.context, None) is not Truth.NO
@@ -109,26 +111,26 @@ class Coverer(Struct, frozen=True, dict=True):
 
 
 def kind_truth(rule: Rule, action: Action) -> Truth:
-    """Say whether what a rule says of kinds holds for a mention, which may be of any."""
+    """Return whether the kinds of a rule hold for a mention, which may be of any kind."""
     own = kind_of(rule)
     return Truth.YES if own is None or own.names("read") else Truth.MAYBE
 
 
 def placed(condition: Condition, place: Place) -> Condition:
-    """Return a condition as it would be judged in another place."""
+    """Return a condition moved to another place."""
     movable: Any = condition
     moved: Condition = replace(movable, place=place)
     return moved
 
 
-def says_no_more(wide: Rule, narrow: Rule) -> bool:
-    """Say whether `wide` asks nothing of session and call that `narrow` does not ask too."""
+def no_further_conditions(wide: Rule, narrow: Rule) -> bool:
+    """Say whether `wide` has no condition on session and call that `narrow` lacks."""
     keys = SESSION if wide.resource == "tool" else (*SESSION, "tool")
     return all(wide.table.get(key) in (None, narrow.table.get(key)) for key in keys)
 
 
 def exceptions(wide: Rule, narrow: Rule) -> Iterator[tuple[Condition, ...]]:
-    """Yield the exceptions of `wide` that `narrow` does not have too."""
+    """Yield the exceptions of `wide` that `narrow` lacks."""
     theirs = tables(narrow)
     for table, raw in zip(wide.unless, tables(wide), strict=True):
         if raw not in theirs:

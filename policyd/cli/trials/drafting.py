@@ -1,7 +1,7 @@
-"""Requests drafted from policies: for each pattern some that match, some that nearly do, and the usual ones of any day.
+"""Requests generated from policies: for each pattern some that match and some near misses, and everyday ones.
 
-Requests are written as examples in policies are, so that a reader can paste one into `policyd explain --example`, and
-are drafted in a fixed order: the same policies give the same requests.
+Requests are written like examples in policies, ready for `policyd explain --example`. Their order is fixed: the same
+policies give the same requests.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ PLAIN = re.compile(r"[A-Za-z0-9_./~ =:@%+,-]+")
 
 
 def drafted(changed: Sequence[Rule], others: Sequence[Rule]) -> Iterator[Asked]:
-    """Yield each once: the examples of what changed, the usual requests, then drafts of all, rules in turn."""
+    """Yield each request once: examples of changed rules, the usual requests, then drafts for all rules in turn."""
     seen: set[str] = set()
     named = in_turn([examples_in(rule) for rule in changed])
     for asked in chain(named, USUAL, *(in_turn([of_rule(rule) for rule in group]) for group in (changed, others))):
@@ -66,7 +66,7 @@ def drafted(changed: Sequence[Rule], others: Sequence[Rule]) -> Iterator[Asked]:
 
 
 def in_turn(sources: list[Iterator[Asked]]) -> Iterator[Asked]:
-    """Yield one request of each source, then the next of each, until all are empty."""
+    """Yield from all sources in turn (round robin)."""
     while sources:
         left = []
         for source in sources:
@@ -89,12 +89,12 @@ def of_rule(rule: Rule) -> Iterator[Asked]:
 
 
 def examples_in(rule: Rule) -> Iterator[Asked]:
-    """Yield the examples a rule is tested with, which say what it is for."""
+    """Yield the examples of a rule."""
     yield from (*examples_of(rule.table, "match"), *examples_of(rule.table, "not_match"))
 
 
 def rule_kinds(rule: Rule) -> tuple[str, ...]:
-    """Return the kinds a rule names, all where it names none."""
+    """Return the kinds a rule names, all kinds if it names none."""
     named = kind_of(rule)
     return KINDS if named is None or named.every else tuple(sorted(named.kinds))
 
@@ -167,7 +167,7 @@ def one_name(segment: Segment) -> str:
 
 
 def command_requests(pattern: CommandPattern) -> Iterator[Asked]:
-    """Yield commands a pattern holds for, longer and shorter ones, wrapped ones, and those that do more than said."""
+    """Yield commands a pattern matches, longer and shorter ones, wrapped ones, and ones with hazardous options."""
     for words in pattern.alternatives[:MOST_ALTERNATIVES]:
         texts = list(dict.fromkeys(command_texts(words)))
         yield from (f"execute {text}" for text in texts)
@@ -207,13 +207,13 @@ def command_texts(words: tuple[PatternWord, ...]) -> Iterator[str]:
 
 
 def shown(word: PatternWord) -> str:
-    """Return a word that a pattern word matches, quoted where it has to be."""
+    """Return a word that a pattern word matches, quoted if needed."""
     text = "".join("x" if wild else text for text, wild in word.pieces)
     return text if PLAIN.fullmatch(text) and " " not in text else "'" + text.replace("'", "'\\''") + "'"
 
 
 def examples(program: Program, lead: tuple[str, ...]) -> Iterator[str]:
-    """Yield the commands the table of programs is tested with that begin with `lead`."""
+    """Yield the examples in the table of programs that begin with `lead`."""
     begin = " ".join(lead)
     for one in (program, *{id(sub): sub for sub in program.subs.values()}.values()):
         texts = (*examples_of(one.examples, "match"), *examples_of(one.examples, "not_match"))
@@ -251,13 +251,13 @@ def tool_requests(server: str | None, tool: str, given: object) -> Iterator[Aske
 
 
 def argument_tables(given: Mapping[str, object]) -> tuple[dict[str, object], ...]:
-    """Return arguments an `input` condition holds for, and others."""
+    """Return arguments that match an `input` condition, and others."""
     fitting = {key: fitting_value(value) for key, value in given.items()}
     return fitting, dict.fromkeys(given, "zqx0"), {}
 
 
 def fitting_value(value: object) -> object:
-    """Return a value that one entry of `input` matches, as far as that can be written down."""
+    """Return a value that one entry of `input` matches, if possible."""
     if isinstance(value, list):
         return fitting_value(value[0])
     if isinstance(value, Mapping):

@@ -1,7 +1,7 @@
-"""What allowed programs can be made to do beside what they look like, to be tried against a policy.
+"""Hazards: arguments with which an allowed program does more than it seems to, to be tried against a policy.
 
-Data in `hazards.toml`: words that, behind a program, run or write something else, and what that is. The options that do
-so come from the table of programs (`policyd/sets/programs*.toml`).
+`hazards.toml` lists words that make a program run or write something else, and what that is. Options that do so come
+from the table of programs (`policyd/sets/programs*.toml`).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from policyd.commands.argv.programs import Program, find
 
 MOST_OPTIONS = 8
 ORDER = {"run": 0, "code": 0, "delete": 1, "edit": 1}
-"""Options whose harm is plain come first."""
+"""The most obvious harm comes first."""
 
 
 def endings(words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Yield words to put behind `words` (a program and subcommands written out), and what the whole then does."""
-    yield from told(words)
+    """Yield words to append to `words` (a program and its subcommands), and what the command then does."""
+    yield from listed_hazards(words)
     program = known(words)
     if program is not None:
         yield from harmful(program)
@@ -29,13 +29,13 @@ def endings(words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 
 @cache
 def shipped() -> dict[str, tuple[tuple[str, str], ...]]:
-    """Return what each program can be made to do: words behind it, and what it then does."""
+    """Return the hazards of each program: words behind it, and what it then does."""
     tables = tomllib.loads((files("policyd.cli.trials") / "hazards.toml").read_text("utf-8"))
     return {name: tuple(table.items()) for names, table in tables.items() for name in names.split(" ")}
 
 
-def told(words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Yield the hazards of the table that begin with what is already written."""
+def listed_hazards(words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Yield the hazards of the table that begin with the words already written."""
     name, *written = words
     for text, what in shipped().get(name.rsplit("/", 1)[-1], ()):
         parts = text.split(" ")
@@ -44,7 +44,7 @@ def told(words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 
 
 def known(words: tuple[str, ...]) -> Program | None:
-    """Return the program or subcommand that `words` name; None for what is not in the table."""
+    """Return the program or subcommand that `words` name, None if it is not in the table."""
     program = find(words[0].rsplit("/", 1)[-1])
     for word in words[1:]:
         program = program.subs.get(word) if program is not None else None
@@ -67,7 +67,7 @@ def deed(option: Option) -> str:
 
 
 def spelled(option: Option) -> str:
-    """Return an option with a value, as one writes it."""
+    """Return an option as written, with a value if it takes one."""
     name = option.names[-1]
     if not option.value:
         return name

@@ -1,11 +1,10 @@
-"""Stand-ins: a few actions that together stand for everything a rule can be about.
+"""Stand-ins: a few actions that together represent everything a rule can match.
 
-A path stand-in is a shell glob (the pattern itself, put where it starts), a command stand-in has words nobody knows
-where the pattern has wildcards, names of hosts and tools have a word no pattern writes. The rooms that judge such
-things answer `YES` only if every instance matches: a rule that surely holds for all stand-ins of another rule holds
-wherever that one does.
+A path stand-in is a shell glob (the pattern itself, made absolute), a command stand-in has unknown words in place of
+wildcards, hosts and tools have a word that no pattern uses. Conditions answer `YES` only if every instance matches, so
+a rule that surely holds for all stand-ins of another rule holds wherever that one does.
 
-Where a pattern has no stand-in, None says so: nothing may be concluded from the others then.
+None means that a pattern has no stand-in: then nothing may be concluded from the others.
 """
 
 from __future__ import annotations
@@ -32,16 +31,16 @@ from policyd.policy.conditions import (
 )
 
 WORKSPACE = "/policyd workspace"
-"""Where relative patterns start: a place no policy writes."""
+"""Where relative patterns start: a path that no policy uses."""
 FRESH = "zqx0"
-"""A word no policy writes: what matches it in place of a wildcard is a wildcard."""
+"""A word that no policy uses: only a wildcard matches it."""
 FRESH_PORT = 64_738
 """The same of a port."""
 RESOURCE_KINDS = {"path": ("read", "edit", "delete", "move", "search"), "command": ("execute",), "url": ("fetch",)}
 
 
 class StandIn(Struct, frozen=True):
-    """An action that stands for every action one pattern of a rule can match."""
+    """An action that represents every action one pattern of a rule can match."""
 
     action: Action
     key: str = ""
@@ -51,7 +50,7 @@ class StandIn(Struct, frozen=True):
 
     @property
     def deep(self) -> bool:
-        """Whether it is a directory above what is named, removed or copied with all below it."""
+        """Whether it is a directory above the named path, removed or copied with everything below."""
         return self.action.path is not None and self.action.path.reach is not Reach.ENTRY
 
 
@@ -69,7 +68,7 @@ class StandIns(Struct, frozen=True, dict=True):
         return Workspace(WORKSPACE, roots, roots, home=self.home, tmpdir=self.tmpdir)
 
     def of(self, rule: Rule) -> list[StandIn] | None:
-        """Return the stand-ins of everything `rule` can be about; None where there are none."""
+        """Return the stand-ins of everything `rule` can match, None if there are none."""
         if rule not in self.known:
             self.known[rule] = self.made(rule)
         return self.known[rule]
@@ -87,14 +86,14 @@ class StandIns(Struct, frozen=True, dict=True):
         return made
 
     def kinds(self, rule: Rule) -> tuple[str, ...]:
-        """Return the kinds `rule` can be about."""
+        """Return the kinds `rule` can match."""
         named = kind_of(rule)
         if named is None:
             return RESOURCE_KINDS.get(rule.resource, KINDS if rule.resource == "" else ("other",))
         return tuple(filter(named.names, KINDS)) if named.every else tuple(sorted(named.kinds))
 
     def resources(self, rule: Rule) -> Iterator[StandIn | None]:
-        """Yield a stand-in for each pattern of the rule's resource, without kinds; None for what has none."""
+        """Yield a stand-in for each pattern of the rule's resource, without kinds; None for a pattern without one."""
         condition = next((c for c in rule.conditions if c.name == rule.resource), None)
         strict = bool(rule.effect)
         match condition:
@@ -113,7 +112,7 @@ class StandIns(Struct, frozen=True, dict=True):
                 yield StandIn(Action(frozenset()))
 
     def paths(self, condition: PathCondition, *, strict: bool) -> Iterator[StandIn]:
-        """Yield a stand-in for each path pattern, each brace for itself."""
+        """Yield a stand-in for each alternative of each path pattern."""
         for pattern in condition.patterns:
             for form, inside in self.globs(pattern.source, strict=strict):
                 yield StandIn(Action(frozenset(), path=globbed(form, inside=inside)), "path", pattern.source)
@@ -136,7 +135,7 @@ class StandIns(Struct, frozen=True, dict=True):
                 yield "/".join([escape(WORKSPACE), *names]), True
 
     def above(self, text: str) -> Iterator[str]:
-        """Yield the directories at and above the literal head of a strict pattern: whoever removes one reaches it."""
+        """Yield the directories at and above the literal head of a strict pattern: removing one affects it."""
         for written in syntax.read(text, home=self.home, tmpdir=self.tmpdir):
             if not written.floats:
                 start = [] if written.absolute else [WORKSPACE[1:]]
@@ -158,22 +157,22 @@ class StandIns(Struct, frozen=True, dict=True):
 
 
 def kind_of(rule: Rule) -> KindCondition | None:
-    """Return what a rule says of kinds."""
+    """Return the `kind` condition of a rule, if any."""
     return next((each for each in rule.conditions if isinstance(each, KindCondition)), None)
 
 
 def patterns_of(entry: CommandMatcher) -> tuple[CommandPattern, ...]:
-    """Return the patterns of an entry: itself, or those that an entry of a shipped set is made of."""
+    """Return the patterns of an entry: itself, or those of an entry of a shipped set."""
     return (entry,) if isinstance(entry, CommandPattern) else getattr(entry, "patterns", ())
 
 
 def globbed(form: str, *, inside: bool) -> PathRef:
-    """Return a path that stands for everything the glob `form` matches."""
+    """Return a path that represents everything the glob `form` matches."""
     return PathRef(form, (form,), glob=True, inside=inside)
 
 
 def dotted(action: Action) -> Action:
-    """Return a path stand-in that also stands for names with a leading dot, which globs leave out; to find overlaps."""
+    """Return a path stand-in that also represents names with a leading dot, which globs exclude; to find overlaps."""
     if action.path is None or not action.path.glob:
         return action
     form = action.path.forms[0]
@@ -182,7 +181,7 @@ def dotted(action: Action) -> Action:
 
 
 def unknown_words(words: tuple[PatternWord, ...], *, open_ended: bool) -> SimpleCommand | None:
-    """Return a command with unknown words where a pattern has wildcards; None for a program that is not written out.
+    """Return a command with unknown words in place of wildcards; None if the program is a wildcard.
 
     `open_ended`: the pattern is of a strict rule, where it is a prefix.
     """
@@ -201,7 +200,7 @@ def unknown_words(words: tuple[PatternWord, ...], *, open_ended: bool) -> Simple
 
 
 def url_actions(pattern: urls.UrlPattern) -> Iterator[StandIn | None]:
-    """Yield stand-ins of a URL pattern: wildcards are words, `**` also several segments and none."""
+    """Yield stand-ins of a URL pattern: a wildcard becomes a word, `**` one or two segments."""
     if pattern.query is not None or pattern.scheme == "*":
         yield None
         return

@@ -1,4 +1,4 @@
-"""A file system that is described, or empty: nothing of the real disk is looked at."""
+"""A simulated file system: nothing on the real disk is looked at."""
 
 from __future__ import annotations
 
@@ -44,40 +44,40 @@ class Tree(Struct, frozen=True):
         return done
 
     def contains(self, directory: str, names: tuple[str, ...]) -> bool | None:
-        """Say whether a described file below `directory` matches one of `names`."""
+        """Say whether a file below `directory` matches one of `names`."""
         nowhere = Workspace(None, (), (), self.home)
         found = [ref(path, base=(), workspace=nowhere, fs=None) for path in self.below(directory)]
         wanted = [PathPattern.compile(name, home=self.home, tmpdir="/tmp") for name in (names if found else ())]
         return any(pattern.maybe(path, nowhere, None, widen=True) for path in found for pattern in wanted)
 
     def is_dir(self, path: str) -> bool | None:
-        """Say whether something is described below `path`."""
+        """Say whether there is something below `path`."""
         return bool(self.below(path))
 
     def identity(self, path: str) -> tuple[int, int] | None:
-        """Return a number for each described file."""
+        """Return a number for each file."""
         real = self.resolve(path)
         return (0, sorted(self.files).index(real)) if real in self.files else None
 
     def listing(self, directory: str) -> tuple[str, ...] | None:
-        """Return the names described in `directory`."""
+        """Return the names in `directory`."""
         start = len(self.resolve(directory).rstrip("/")) + 1
         return tuple(sorted({path[start:].split("/")[0] for path in self.below(directory)}))
 
     def below(self, directory: str) -> list[str]:
-        """Return what is described below `directory`."""
+        """Return the files and links below `directory`."""
         if not self.files and not self.links:
             return []
         above = self.resolve(directory).rstrip("/") + "/"
         return [path for path in (*self.files, *self.links) if path.startswith(above)]
 
     def identities(self, places: tuple[str, ...], most: int) -> frozenset[tuple[int, int]] | None:
-        """Return the numbers of all files described among and below `places`."""
+        """Return the numbers of all files among and below `places`."""
         return guard.identities(places, most, self)
 
 
 def reserved(home: str) -> tuple[str, ...]:
-    """Return what is policyd's own on a described disk, as on a real one."""
+    """Return the paths of policyd's own files, as on a real disk."""
     return places.find(home=home, environ={}, platform="linux").reserved
 
 

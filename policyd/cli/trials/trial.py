@@ -1,7 +1,6 @@
-"""A place to try requests: an empty disk, a session, and decisions of a policy on requests written as in `match`.
+"""A trial session on an empty disk, in which policies decide requests written as in `match`.
 
-Nothing of the real disk is looked at, so a trial comes out the same everywhere. A trial decides with the engine itself:
-what it says is what policyd would say.
+Nothing on the real disk is looked at, so the result is the same everywhere. The engine itself decides, as in a proxy.
 """
 
 from __future__ import annotations
@@ -46,24 +45,24 @@ class Trial(Struct, frozen=True):
         return cls(Conversation(machine, cwd=where), now or datetime.now(UTC))
 
     def actions(self, asked: Asked, resource: str = "") -> tuple[Action, ...]:
-        """Return the actions a written request stands for; `resource` is that of the rule it is about."""
+        """Return the actions of a written request; `resource` is that of the rule it is an example of."""
         return actions_of(asked, self.conversation, resource)
 
     def context(self) -> Context:
-        """Return a session with a prompt; its agent, mode and person no rule names, for unknown ones match widely."""
+        """Return a session with a prompt and with an agent, mode and person that no rule names (unknown ones match)."""
         space = self.conversation.workspace("")
         return Context(space, self.now, OTHER, ASKING, interactive=True, user="somebody", resolved=True)
 
     def decide(
         self, policy: Policy, actions: tuple[Action, ...], context: Context, grant: engine.Grants = engine.no_grants
     ) -> Decision:
-        """Decide actions under `policy`; `grant` is what was remembered."""
+        """Decide actions under `policy`; `grant` returns remembered answers."""
         request = Request("", "", "", PLAIN, actions)
         return engine.decide(request, policy, context, self.conversation.machine.fs, grant)
 
 
 def suited(context: Context, rule: Rule) -> Context:
-    """Return `context` changed so that what `rule` says of session and person holds."""
+    """Return `context`, changed so that the conditions of `rule` on session and person hold."""
     for condition in rule.conditions:
         match condition:
             case AgentCondition(names=(name, *_)):
@@ -84,7 +83,7 @@ def suited(context: Context, rule: Rule) -> Context:
 
 
 def mode_called(name: str) -> Mode:
-    """Return a mode that a policy's word for modes names."""
+    """Return a mode that a pattern of `mode` matches."""
     if name in {"@asking", "@unsafe"}:
         return Mode(name.removeprefix("@"), asking=name == "@asking", unsafe=name == "@unsafe")
     return Mode(name.replace("*", "x"), asking=False, unsafe=False)
