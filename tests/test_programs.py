@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from policyd.commands import read
 from policyd.commands.argv import programs, scripts, values
 from policyd.commands.argv.options import options
-from policyd.commands.files import sentwords
+from policyd.commands.files import mentions, sentwords
 from policyd.commands.files.mentions import is_remote, one_piece, parts
 from policyd.commands.files.operands import PLACES, uses
 from policyd.commands.matching import views
@@ -127,6 +127,7 @@ def test_roles_checkers_and_values_are_words_the_code_knows() -> None:
         "printed",
         "message",
         *sentwords.ROLES,
+        *mentions.ADDRESSES,
         *values.LISTS,
         "plugin",
     }

@@ -22,6 +22,8 @@ from policyd.commands.argv.options import constant, tail
 from policyd.model import Word, WordKind
 
 PIECES = 64
+ADDRESSES = frozenset({"url", "hosts", "urls"})
+"""Roles of an option's value that is a URL, holds hosts (`HOST:PORT:HOST`), or is a file of URLs."""
 _MARKS = "=@:,;"
 _AROUND = "\"'`<>[](){}|&!^$"
 _CUTS = re.compile(rf"[{_MARKS}]+")
@@ -31,6 +33,9 @@ _BURIED = re.compile(r"file:/", re.IGNORECASE)
 _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _COMMIT = re.compile(r"@[~^][~^0-9]*(?:\.\.|\Z)").match
 """The commit in front of the current one and its like: no home directory, for `@~` has no path behind it."""
+_HOSTS = re.compile(r"\[[0-9A-Fa-f:.]+\]|[\w-]+(?:\.[\w-]+)+").findall
+begins_url = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/@]*@)?([^/?#@:]+)(?::[0-9]*)?[/?#]").match
+"""The beginning of a URL whose host is all there."""
 _PLACES = ("/", ".", "~", "$")
 _REMOTE = re.compile(
     r"(?<![\w.+-])(?:[a-z]{2,8}\+)?(?:https?|wss?|ftps?|sftp|ssh|git|svn|rsync|s3|gs|gcs|abfss?|wasbs?|hdfs|oci|docker|"
@@ -133,6 +138,13 @@ def is_remote(word: Word) -> bool:
 def addresses(text: str) -> list[str]:
     """Return the URLs of other machines in a text."""
     return _REMOTE.findall(text) if "://" in text else []
+
+
+def addressed(role: str, value: Word) -> list[Word]:
+    """Return what the value of an option of a role in `ADDRESSES` leads to; what a file says is not known."""
+    if role == "hosts" and value.kind is WordKind.CONST:
+        return [Word(host) for host in _HOSTS(value.text)[:PIECES]]
+    return [value if role == "url" else Word("", WordKind.UNKNOWN)]
 
 
 def quoted(text: str) -> list[str]:

@@ -137,6 +137,13 @@ class _Uses(Struct):
             self.file("read", file)
         self._address(word, sure=sure)
 
+    def addressed(self, role: str, value: Word) -> None:
+        """Note the URLs that the value of an option names, and the file that holds them."""
+        if role == "urls":
+            self.file("read", value)
+        for word in mentions.addressed(role, value):
+            self.url(word, sure=True)
+
     def addresses(self, word: Word) -> None:
         """Note the URLs in a word that is no text but one address, or a name with one."""
         text = constant(word)
@@ -146,7 +153,7 @@ class _Uses(Struct):
     def _address(self, word: Word, *, sure: bool) -> None:
         text = constant(word)
         if sure and word.kind is WordKind.UNKNOWN:
-            host = _HOST(text)
+            host = mentions.begins_url(text)
             self.urls.append(UrlUse(f"unknown://{host[1] if host else 'anywhere'}/", Role.MENTION, 0))
         elif "://" in text:
             self.urls.append(UrlUse(text, Role.MENTION, 0))
@@ -290,8 +297,8 @@ def _value(found: _Uses, program: Program, given: Given, value: Word, *, only_ru
     elif role in sentwords.ROLES:
         for file in sentwords.files(role, value, constant(value)):
             found.file("read", file)
-    elif role == "url":
-        found.url(value, sure=True)
+    elif role in mentions.ADDRESSES:
+        found.addressed(role, value)
     elif role in _NAMED_BESIDE or (role == "goal" and "/" in constant(value)):
         found.mention(value)
     elif role == "lines":
@@ -419,10 +426,6 @@ def _linked(found: _Uses, word: Word, reach: Reach, *, hard: bool) -> None:
     found.file("read", word, reach)
     if hard:
         found.file("edit", word, reach)
-
-
-_HOST = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/@]*@)?([^/?#@:]+)(?::[0-9]*)?[/?#]").match
-"""The beginning of a URL whose host is all there."""
 
 
 def _remote(found: _Uses, word: Word) -> bool:
