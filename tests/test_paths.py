@@ -10,7 +10,7 @@ from msgspec import structs
 from policyd.model import PathRef, Reach, Truth
 from policyd.paths import OpaquePath, PathIndex, PathPattern, PatternError, escape, open_workspace, ref
 from tests.fakes import FakeFilesystem
-from tests.path_scenes import APP, HOME, Scene, scene
+from tests.path_scenes import APP, FILES, HOME, LINKS, Scene, scene
 
 YES, MAYBE, NO = Truth.YES, Truth.MAYBE, Truth.NO
 
@@ -311,6 +311,27 @@ def test_a_search_that_skips_hidden_names_reaches_none(pattern: str, path: str, 
     here = scene(pattern)
     given = structs.replace(here.path(path, reach=CONTENT), skips_hidden=True)
     assert here.pattern(pattern).maybe(given, here.workspace, here.fs, widen=True) is widely
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "beside", "widely"),
+    [
+        (".env", ".", "/home/dev/app/.rgignore", MAYBE),
+        (".env", ".", "/home/dev/app/src/.ignore", MAYBE),
+        (".env", ".", "/home/dev/.ignore", MAYBE),
+        (".env", ".", "/home/dev/app/.gitignore", NO),
+        (".env", ".", "/home/other/.ignore", NO),
+        ("**/.none", ".", "/home/dev/app/.ignore", NO),
+        ("config/.env", ".", "/home/dev/app/.ignore", YES),
+    ],
+)
+def test_a_list_of_what_to_pass_over_may_bring_hidden_names_back(
+    pattern: str, path: str, beside: str, widely: Truth
+) -> None:
+    here = scene(pattern)
+    fs = FakeFilesystem({**FILES, beside: "!.env"}, LINKS)
+    given = structs.replace(here.path(path, reach=CONTENT), skips_hidden=True)
+    assert here.pattern(pattern).maybe(given, here.workspace, fs, widen=True) is widely
 
 
 ENDED = [

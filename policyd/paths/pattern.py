@@ -9,8 +9,9 @@ Rules of this module:
    Inside `unless` nothing is widened, but `**…` still holds everywhere: it reads so, and there it tightens.
 3. An operation that reaches content below a directory also reaches a pattern *below* it. At or above the literal
    head of a pattern that is a match; a pattern that floats is reached as MAYBE, unless a look says there is nothing.
-   An operation that skips hidden names reaches nothing behind a leading dot that it does not name; one that works on
-   files whose names end in one of a few ways reaches no other. A name with an ending is taken for a file's, and so is
+   An operation that skips hidden names reaches nothing behind a leading dot that it does not name, unless a list of
+   what to pass over, of its own kind, may bring some back; one that works on files whose names end in one of a few
+   ways reaches no other. A name with an ending is taken for a file's, and so is
    `.env`, unless a directory of that name lies at the top.
    `sure` then wants a pattern that covers everything below. Where data decides what is written below, whatever lies
    there, every pattern below is reached as MAYBE, and no look helps: the file may be made. So is, by a link, a pattern
@@ -242,7 +243,7 @@ def _reached(place: Place, text: str, form: str, ref: PathRef, fs: Filesystem | 
     if ref.reach is Reach.LINK:
         return Truth.MAYBE if _begins(place, text) else Truth.NO
     way = below(text, place.directory)
-    if way is not None and ref.skips_hidden and _hidden(way):
+    if way is not None and ref.skips_hidden and _hidden(way) and not _brought_back(fs, form):
         return Truth.NO
     if way is not None and ref.endings and place.tail.segments == (DEEP,) and _spared(way, place, form, ref, fs):
         return Truth.NO
@@ -263,6 +264,21 @@ def _begins(place: Place, text: str) -> bool:
     return rest is not None and any(floating < at < len(tail.segments) for at in tail.run(rest))
 
 
+_LISTS = (".ignore", ".rgignore")
+"""What searches alone read; `.gitignore`, which nearly every tree has, is taken for one that brings nothing back."""
+
+
+def _brought_back(fs: Filesystem | None, directory: str) -> bool:
+    """Whether a list below a directory, in it or above it may bring hidden names back (`!.env`)."""
+    if fs is None:
+        return False
+    names = directory.split("/")
+    above = ["/".join(names[:end]) for end in range(1, len(names) + 1)]
+    return fs.contains(directory, tuple(f"**/{name}" for name in _LISTS)) is not False or any(
+        fs.identity(f"{place}/{name}") is not None for place in above for name in _LISTS
+    )
+
+
 def _hidden(way: str) -> bool:
     """Whether a path or pattern leads through a name with a leading dot."""
     return way.startswith(".") or "/." in way
@@ -278,7 +294,9 @@ def _spared(way: str, place: Place, form: str, ref: PathRef, fs: Filesystem | No
 def _shown(names: tuple[str, ...], ref: PathRef, fs: Filesystem | None, directory: str) -> tuple[str, ...]:
     """Return what of patterns below a directory an operation reaches that may leave out some names."""
     if ref.skips_hidden:
-        names = tuple(name for name in names if not _hidden(name))
+        hidden = tuple(filter(_hidden, names))
+        if not hidden or fs is None or fs.contains(directory, hidden) is False or not _brought_back(fs, directory):
+            names = tuple(name for name in names if name not in hidden)
     if not ref.endings:
         return names
     shown: list[str] = []
@@ -352,7 +370,7 @@ def _glob_hit(place: Place, text: str, form: str, ref: PathRef, fs: Filesystem |
             return Truth.YES
         if ref.found is None and DEEP in segments:
             names = _deep_names(tail, segments)
-            if ref.skips_hidden:
+            if ref.skips_hidden and not _brought_back(fs, globs.head(form)):
                 names = _entered(names, segments)
             if not (names and place.anchored):
                 return _look(fs, globs.head(form), names, ref)
