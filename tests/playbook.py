@@ -7,7 +7,7 @@
 
 A line with `>` is an event, `agent> in t permission …` one of session `t` instead of `s`; the indented lines below it
 are all commands that follow, in order. `play` runs one and returns the text as it really went, so that a test compares
-two texts. policyd's own ids are shown as `#1`, `#2`, ….
+two texts. policyd's own ids are shown as `#1`, `#2`, …; `same as #1` is a line that left as it came but for its id.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from policyd import acp
 from policyd.model import (
     Action,
     Agent,
@@ -378,7 +379,8 @@ class Play:
         ident = message.get("id")
         shown = self.short(ident) if isinstance(ident, str) and ident.startswith("policyd:") else json.dumps(ident)
         if "method" in message:
-            return self._called(message, shown)
+            same = acp.has_method(line) and acp.envelope(data).params == acp.envelope(line).params
+            return f"same as {shown}" if same else self._called(message, shown)
         if "error" in message:
             return f"error {shown} {message['error']['message']}"
         outcome = message["result"].get("outcome") if isinstance(message["result"], dict) else None

@@ -116,16 +116,6 @@ def test_the_past_is_bounded_by_bytes_and_of_a_session_nothing_or_all_is_kept(mo
     assert len(list(ledger.past())) == 2, "of a session whose mode is not known nothing is"
 
 
-def test_an_id_the_client_was_asked_under_is_spent_though_it_answers() -> None:
-    ledger, question = Ledger(), line(id="é", method="session/request_permission", params={})
-    ledger.fed(Side.AGENT, question, 1)
-    assert ledger.spent() == []
-    assert ledger.sent(Side.CLIENT, question) == question and ledger.spent() == ['"\\u00e9"']
-    assert list(ledger.questions()) == [b'"\\u00e9"']
-    ledger.fed(Side.CLIENT, line(id="é", result={}), 2)
-    assert ledger.spent() == ['"\\u00e9"']
-
-
 @pytest.mark.parametrize("side", Side)
 @pytest.mark.parametrize(
     "refused",

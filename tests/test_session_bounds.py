@@ -85,13 +85,15 @@ def test_every_kind_of_id_comes_back_with_its_bytes(raw: bytes, title: str) -> N
     assert answers[0].startswith(b'{"jsonrpc":"2.0","id":' + raw + b",")
 
 
-@pytest.mark.parametrize(("ident", "kept"), [(7, True), (7.0, False), ("7", True), ("x" * 1_000, False)])
-def test_the_client_is_asked_under_no_id_that_is_spent_or_too_long_to_be_remembered(ident: object, kept: bool) -> None:
-    connection = Connection(ScriptedDecider(), Settings(), nonce="n")
-    connection.spend(b"7" if isinstance(ident, float) else b"8")
-    asked = MACROS["permission"](json.dumps(ident), "c", "menu", "a=allow_once", "b=allow_once")
-    (question,) = sent(frame(connection, Side.AGENT, asked), Side.CLIENT)
-    assert (question["id"] == ident) is kept
+def test_no_id_the_client_is_asked_under_can_be_told_from_those_before() -> None:
+    play, asked = Play(), list[str]()
+    for at in range(9):
+        play.event("agent", f"permission {at} c{at} 'menu {at}' a=allow_once b=allow_once")
+        asked += [str(one["id"]) for one in sent(play.commands, Side.CLIENT)]
+        play.commands.clear()
+        play.message("client", **MACROS["chose"]("0", "no") | {"id": asked[-1]})
+    words = {one.rpartition(":")[2] for one in asked}
+    assert len(words) == len(asked) == 9 and {len(word) for word in words} == {32}
 
 
 def test_requests_beyond_what_is_held_are_refused() -> None:
@@ -138,7 +140,7 @@ def test_what_is_kept_of_requests_and_answers_is_bounded(monkeypatch: pytest.Mon
         asked = sent(play.commands, Side.CLIENT)[-1]["id"]
         play.message("client", **MACROS["chose"]("0", "no") | {"id": asked})
     core = play.connection._core
-    kept = (core.passing, core.spent, play.connection._permissions._recorded)
+    kept = (core.passing, play.connection._permissions._recorded)
     assert all(1 < len(each) <= 3 for each in kept)
     play.message("agent", id="twin", method="_other", params={})
     play.message("agent", id="twin", method="_other", params={})

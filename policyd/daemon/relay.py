@@ -7,7 +7,6 @@ was done, and that nothing else was.
     _policyd/relay    {n, side, text | base64, more?}      lines of a side
     _policyd/relay    {n, side, text, replay: "seen" | "call" | "open"}   of before a lost daemon: not judged, not sent
     _policyd/relay    {forgot: session, calls: [...]}      calls of which not everything is known any more
-    _policyd/relay    {spent: "1"}                         the client was asked under this id, and may answer still
     _policyd/relay    {closed: side}                       a side is gone
     _policyd/relayed  {n?, pass: true}                     the block leaves as it came
     _policyd/relayed  {n?, side, text | base64, more?}     lines for a side; `more`: the piece does not end it
@@ -67,9 +66,6 @@ class Relay:
         """Take one relay message; return why the connection must end, empty if it need not."""
         if "closed" in params:
             self.performer.closed(side_of(params.get("closed")))
-            return ""
-        if "spent" in params:
-            self._connection.spend(wire.text(params, "spent").encode())
             return ""
         if "forgot" in params:
             self._judge.forgot(wire.text(params, "forgot"), wire.listed(params, "calls"))

@@ -10,8 +10,6 @@ Rules of this module:
 4. Kept are at most `MOST_OPEN` requests and `MOST_HELD` bytes of them, `MOST_SESSIONS` sessions and `MOST_PAST` bytes
    of their past; beyond that the oldest go. The answer to a request that went does not leave, and a later daemon lets
    no prompt to a session that went.
-5. An id under which the client was asked is spent, answered or not: a later daemon that asks under it would take an
-   answer that comes late, or once more, for the other.
 """
 
 from __future__ import annotations
@@ -31,7 +29,6 @@ from policyd.session.state import OPENINGS, PERMISSION
 MODES = frozenset({"current_mode_update", "config_option_update"})
 MOST_SESSIONS, MOST_PAST = 1_000, 128 * 1024 * 1024
 MOST_OPEN, MOST_HELD = 10_000, 128 * 1024 * 1024
-MOST_SPENT = 1_000
 Key = tuple[Side, object]
 Told = tuple[Side, bytes]
 
@@ -76,8 +73,6 @@ class Ledger(Struct):
     """The cost of these."""
     _own: dict[Key, bytes] = field(default_factory=dict)
     """Requests of policyd's own that a side has not answered."""
-    _spent: dict[object, bytes] = field(default_factory=dict)
-    """The agent's ids under which the client was asked, by what they mean."""
     _named: list[Told] = field(default_factory=list)
     """`initialize` and its answer."""
     _sessions: dict[str, list[Told]] = field(default_factory=dict)
@@ -139,8 +134,6 @@ class Ledger(Struct):
         one = next((one for one in waiting if not one.left and one.method == message.method), None)
         if one is not None:
             one.left = True
-            if one.method == PERMISSION:
-                self._spend(one.ident)
         elif message.id is not None:
             self._own[side, message.key] = message.id
 
@@ -231,15 +224,6 @@ class Ledger(Struct):
         for one in self._all():
             if one.left and one.method == PERMISSION:
                 yield one.ident
-
-    def _spend(self, ident: bytes) -> None:
-        self._spent[acp.id_key(ident)] = ident
-        while len(self._spent) > MOST_SPENT:
-            del self._spent[next(iter(self._spent))]
-
-    def spent(self) -> list[str]:
-        """Return the ids under which the client is not to be asked, as they stand in a line."""
-        return [ident.decode() for ident in self._spent.values()]
 
     def _all(self) -> list[Open]:
         return sorted((one for waiting in self._open.values() for one in waiting), key=lambda one: one.block)

@@ -352,8 +352,6 @@ class Remote:
                 link.send(RELAY, {"forgot": session, "calls": calls})
             for side, line in list(self._ledger.passed()):
                 self._replay(side, line, "open")
-            for ident in self._ledger.spent():
-                link.send(RELAY, {"spent": ident})
             for side in self._gone:
                 link.send(RELAY, {"closed": side.value})
         except LostError as error:

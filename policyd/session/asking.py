@@ -1,7 +1,8 @@
 """Asking a person through the prompt chain: the client on the wire, other steps through `Ask` commands.
 
-A request that needs no change is passed to the client with its own line and id, any other with an id of policyd's
-own. Either way the answer is consumed here and never forwarded.
+The client is asked under an id of policyd's own that nobody can guess, so that no answer to anything else, and none
+that was sent before the question was read, settles it. The params of a request that needs no change are passed as they
+came. The answer is consumed here and never forwarded.
 """
 
 from __future__ import annotations
@@ -36,8 +37,6 @@ from policyd.session.state import PERMISSION, Held, OpenPrompt
 
 LONGEST_TITLE = 400
 """Characters of an agent's title: it must not push the note on what "always" covers out of sight."""
-LONGEST_ID = 1_000
-"""Bytes of an agent's id that may be used to ask the client."""
 
 
 class Asker:
@@ -118,29 +117,12 @@ class Asker:
 
     def _to_client(self, pending: OpenPrompt, command: ToClient) -> None:
         held, pending.step = pending.first, command.step
-        changed = held.door or not (command.untouched or same_options(held, command)) or bool(command.note)
-        if not changed and self._free(held):
-            self._by_client[held.key], pending.asked = pending, held.ident
-            self._core.send(Side.CLIENT, held.line + b"\n")
-            return
         ident = self._core.own_id()
         self._by_client["text", ident], pending.asked = pending, quoted(ident)
-        if not changed:
+        if held.door or not (command.untouched or same_options(held, command)) or command.note:
+            self._core.send(Side.CLIENT, messages.request(ident, PERMISSION, enriched(held, command)))
+        else:
             self._core.send(Side.CLIENT, messages.spliced_request(quoted(ident), PERMISSION, held.raw))
-            return
-        self._core.send(Side.CLIENT, messages.request(ident, PERMISSION, enriched(held, command)))
-
-    def asks(self, key: object) -> bool:
-        """Say whether the client is being asked under this id."""
-        return key in self._by_client
-
-    def _free(self, held: Held) -> bool:
-        """Say whether an answer under the request's own id can only be meant for this request."""
-        core, key = self._core, held.key
-        if len(held.ident) > LONGEST_ID:
-            return False
-        used = key in self._by_client or (Side.AGENT, key) in core.passing or (Side.CLIENT, key) in core.spent
-        return not used and sum(held.key == key for held in core.held.values()) == 1
 
     # ---- answers ------------------------------------------------------------------------------------
 
@@ -150,7 +132,6 @@ class Asker:
         if pending is None:
             return False
         pending.asked = None
-        self._core.spend(Side.CLIENT, key)
         now = self._core.now.mono
         choice, why = selected(reply)
         if choice is not None:
@@ -199,9 +180,7 @@ class Asker:
 
     def _stop(self, pending: OpenPrompt, *, tell: bool) -> None:
         if pending.asked is not None:
-            key = acp.id_key(pending.asked)
-            self._by_client.pop(key, None)
-            self._core.spend(Side.CLIENT, key)
+            self._by_client.pop(acp.id_key(pending.asked), None)
             if tell:
                 self._core.send(Side.CLIENT, messages.cancel_request(pending.asked))
             pending.asked = None

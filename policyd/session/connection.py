@@ -142,10 +142,6 @@ class Connection:
             self._core.note(f"an earlier request could not be read: {type(error).__name__}")
         self._core.track(side, message.key, Passing(method))
 
-    def spend(self, ident: bytes) -> None:
-        """Register that the client was asked under this id before this connection existed, and may still answer."""
-        self._core.spend(Side.CLIENT, acp.id_key(ident))
-
     @property
     def unwatched(self) -> tuple[str, ...]:
         """The sessions whose agent may act without asking."""
@@ -399,7 +395,7 @@ class Connection:
             self._passed(side, passing, message, line)
         elif key == NULL and message.error is not None and side.other not in self._nameless:
             self._core.forward(side.other, line)
-        elif (side, key) not in self._core.spent:
+        elif not self._core.ours(key):  # of those another may come: late, or once more
             self._core.note(f"dropped an answer of the {side.value} to a request that is not open")
 
     def _passed(self, side: Side, passing: Passing, message: acp.Envelope, line: bytes) -> None:

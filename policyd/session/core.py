@@ -57,8 +57,6 @@ class Core(Struct):
     """Forwarded requests by the side that sent them and their id."""
     own: dict[tuple[Side, str], Answered] = field(default_factory=dict)
     """Handlers for the answers to policyd's own requests, by the side that was asked and id."""
-    spent: OrderedDict[tuple[Side, object], None] = field(default_factory=OrderedDict)
-    """Questions and own requests that are settled; an answer that still comes is dropped."""
     closed: set[Side] = field(default_factory=set)
     limits: Limits = field(default_factory=Limits)
     """Limits on prompts over all sessions."""
@@ -137,8 +135,8 @@ class Core(Struct):
         return self._count
 
     def own_id(self) -> str:
-        """Return a fresh id for a request of policyd's own."""
-        return f"{self.prefix}{self.number()}"
+        """Return a fresh id for a request of policyd's own that nobody can guess from the ones before."""
+        return f"{self.prefix}{self.secret()[:32]}"
 
     def secret(self) -> str:
         """Return fresh text that nobody can guess from anything ever sent."""
@@ -157,14 +155,7 @@ class Core(Struct):
 
     def forget(self, side: Side, ident: str) -> None:
         """Drop an own request: its answer is no longer wanted."""
-        if self.own.pop((side, ident), None) is not None:
-            self.spend(side, ("text", ident))
-
-    def spend(self, side: Side, key: object) -> None:
-        """Drop later answers from `side` to this id."""
-        self.spent[side, key] = None
-        while len(self.spent) > PASSING_KEPT:
-            self.spent.popitem(last=False)
+        self.own.pop((side, ident), None)
 
     # ---- forwarded requests -------------------------------------------------------------------------
 

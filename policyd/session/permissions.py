@@ -290,8 +290,8 @@ class Permissions:
             self._cancel(held, "the turn was cancelled", by=by, tell=by != "client")
 
     def uses(self, key: object) -> bool:
-        """Say whether this id is in use by an open request of the agent, or to ask the client."""
-        return self._asker.asks(key) or bool(self._under(key))
+        """Say whether an open request of the agent has this id."""
+        return bool(self._under(key))
 
     def cancel_request(self, key: object) -> bool:
         """Handle a request that the agent withdraws; True if it was held."""
