@@ -1,7 +1,6 @@
-"""What people answered before: keys, grants, what "always" may be offered, and when a grant settles an ask. Pure.
+"""Remembered answers: keys, grants, which "always" may be offered, and when a grant settles an ask. Pure.
 
-The door of this room. Time is an argument (`Clock`), files are strings (`dump`, `load`); `policyd.storage.grantfile`
-keeps them.
+Time is an argument (`Clock`), files are strings (`dump`, `load`); `policyd.storage.grantfile` stores them.
 
     book = GrantBook(root="/real/path/of/project", grants=(…), run="random word of this process")
     book.bind(request, context, clock)         -> Callable[[Judged], Effect | None]   for `engine.decide(grant=…)`
@@ -15,7 +14,7 @@ Rules, each with its test:
    grant reads wide (its members among others, any order, behind wrappers and assignments).
 3. It settles an action only if its scope is within the smallest `remember` of the rules asking *now*.
 4. Opaque, guarded, menu and escalation asks, and every ask with a floor, have no key and are never settled.
-5. A generalisation (`npm run test **`) exists only for programs listed in `programs.toml`, and is what was shown.
+5. A generalisation (`npm run test **`) exists only for programs listed in `programs.toml`, exactly as it was shown.
 6. User scope exists only for URLs, tools and absolute paths.
 """
 

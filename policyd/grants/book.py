@@ -1,7 +1,7 @@
 """All grants of one project, and whether they settle an ask. Pure.
 
-`bind` is called once a request and returns what `engine.decide` asks for each action. It costs nothing where the book
-is empty, and looks grants up by their key, so that ten thousand of them cost no more than ten.
+`bind` is called once for each request and returns the `grant` function for `engine.decide`. Grants are looked up by
+key, so that ten thousand of them cost no more than ten.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class GrantBook(Struct, frozen=True):
         force_setattr(self, "_denials", _frozen(denials))
 
     def bind(self, request: Request, context: Context, clock: Clock, *, allows: bool = True) -> Settle:
-        """Return what this book says of each judged action of `request` at `clock`.
+        """Return a function that looks up the grant for a judged action of `request` at `clock`.
 
         `allows=False` (the policy's lock refuses grants): only denials count.
         """
@@ -148,7 +148,7 @@ def _named(members: tuple[Key, ...]) -> tuple[Key, ...]:
 
 
 def _denied(denials: Iterable[Grant], actions: tuple[Action, ...], roots: tuple[str, ...]) -> tuple[Action, ...]:
-    """Return the actions that denials speak of: of a compound's denial, only where all its members are present."""
+    """Return the actions that denials match; a compound's denial only if all its members are present."""
     found: list[Action] = []
     for grant in denials:
         hits = [[action for action in actions if _reads_wide(member, action, roots)] for member in grant.members]
@@ -158,13 +158,13 @@ def _denied(denials: Iterable[Grant], actions: tuple[Action, ...], roots: tuple[
 
 
 def _handles(member: Key) -> Iterable[tuple[str, str]]:
-    """Return under what a denied member is found."""
+    """Return the index keys of a denied member."""
     words = member.words[:1] if member.resource == "command" else member.words
     return [(member.resource, word) for word in words]
 
 
 def _places(action: Action, roots: tuple[str, ...]) -> Iterable[tuple[str, str]]:
-    """Return under what denials of `action` may be found."""
+    """Return the index keys under which denials of `action` may be found."""
     inner = action.command
     while inner is not None:
         yield from [("command", inner.argv[0].text)] if inner.argv else []

@@ -2,10 +2,10 @@
 
 1. A grant covers exactly the actions it was given for: its `members`, in order, all of them together. A compound's
    grant neither splits into its parts nor do grants of the parts add up to the compound.
-2. It dies by whichever of two clocks runs out first: the wall clock (survives a reboot) and the boot clock (does not
+2. It expires by whichever of two clocks runs out first: the wall clock (survives a reboot) and the boot clock (does not
    jump). One that claims to come from the future is void.
-3. A `session` grant holds only in the process (`run`) and ACP session it was given in, wherever it is written down; it
-   ends when that session is closed, also where one of the same id is opened later.
+3. A `session` grant holds only in the process (`run`) and ACP session it was given in, wherever it is stored; it
+   ends when that session is closed, even if one with the same id is opened later.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ SKEW = timedelta(seconds=1)
 
 
 class Clock(Struct, frozen=True):
-    """What time it is, by both clocks, as the rim reads them."""
+    """The time by both clocks, as read by the caller."""
 
     wall: datetime
     """Aware, UTC."""
     boot: float = 0.0
     """Seconds since the machine started, suspend included."""
     boot_id: str = ""
-    """Which start of the machine; empty = cannot be told, then only the wall clock counts."""
+    """Id of this boot of the machine; empty = unknown, then only the wall clock counts."""
 
 
 class Grant(Struct, frozen=True, gc=False):
@@ -54,7 +54,7 @@ class Grant(Struct, frozen=True, gc=False):
     created: datetime
     until: datetime
     boot: float | None = None
-    """Boot clock when it was made; None until the rim has stamped it."""
+    """Boot clock when it was made; None until storage has stamped it."""
     boot_id: str = ""
     session: str = ""
     """Of a session grant: the ACP session."""
@@ -65,10 +65,10 @@ class Grant(Struct, frozen=True, gc=False):
     client: str = ""
     """Name of the client the answer came through, for people."""
     project: str = ""
-    """Real path of the project it was given in: a file of grants says it once, for all of them."""
+    """Real path of the project it was given in, which a file of grants holds once for all of them."""
 
     def __eq__(self, other: object) -> bool:
-        """Compare what was granted: not where, which a file of grants says once."""
+        """Compare everything but the project, which a file of grants holds once."""
         return isinstance(other, Grant) and astuple(self)[:-1] == astuple(other)[:-1]
 
     def __hash__(self) -> int:
@@ -77,11 +77,11 @@ class Grant(Struct, frozen=True, gc=False):
 
     @property
     def name(self) -> tuple[str, str]:
-        """What tells it from others: sessions of two processes may be called the same, and cover the same."""
+        """Its identity: sessions of two processes may have the same id, and their grants cover the same."""
         return self.id, self.run
 
     def capped(self, longest: timedelta) -> Grant:
-        """Return the grant as it holds where none may last longer; one that lasts longer than any may stays void."""
+        """Return the grant with its life limited to `longest`; one beyond `LONGEST` stays void."""
         life = self.until - self.created
         return replace(self, until=self.created + longest) if longest < life <= LONGEST + SKEW else self
 

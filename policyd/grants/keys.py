@@ -1,10 +1,10 @@
-"""The key of a grant: what exactly an action was, so that the same action, and no other, is recognised later.
+"""The key of a grant: identifies an action exactly, so that the same action, and no other, is recognised later.
 
 1. A key holds what the action would do and where: kinds, resource, and for a command its words, assignments, working
    directory and wrappers. A path is known by every spelling it resolved to: a link that moves makes another key.
 2. What cannot be named exactly has no key, and so no grant: opaque, guarded, escalating and mode-changing actions,
    commands with words that are globs or unknown or run in an unknown directory, tools whose arguments are incomplete.
-3. A command that runs beside others is known by the whole text too: `a && b` is not `a || b`, nor `a; b`, nor `b && a`.
+3. A command that runs beside others is identified by the whole text too: `a && b` is not `a || b`, `a; b` or `b && a`.
 4. Directories and paths inside the project are relative to its root, so that both spellings of a root are one.
 5. The agent is no part of an action; it is a field of the grant.
 """
@@ -22,11 +22,11 @@ from policyd.model import Action, Agent, Reach, Role, SimpleCommand, Url, WordKi
 
 RESOURCES = ("command", "path", "url", "tool")
 UNNAMED = Agent().profile
-"""The profile of an agent that nothing is known of."""
+"""The profile of an unknown agent."""
 
 
 class Key(Struct, frozen=True, gc=False):
-    """What one action was."""
+    """The identity of one action."""
 
     kinds: tuple[str, ...]
     """Sorted; empty for a mention."""
@@ -70,7 +70,7 @@ class Key(Struct, frozen=True, gc=False):
 
     @property
     def mention(self) -> bool:
-        """Whether it names something beside the point."""
+        """Whether it is the key of a mention."""
         return not self.kinds
 
 
@@ -80,12 +80,12 @@ def agent_name(agent: Agent) -> str:
 
 
 def known(agent: Agent) -> bool:
-    """Say whether `agent` can be told from others in a later session."""
+    """Say whether `agent` can be identified in a later session."""
     return bool(agent.name) or agent.profile != UNNAMED
 
 
 def key(action: Action, roots: Iterable[str]) -> Key | None:
-    """Return the key of `action` in the project whose root is spelled `roots`, None where it has none."""
+    """Return the key of `action` in the project whose root has the spellings `roots`, None if it has none."""
     if action.opaque or action.guarded or action.escalate or action.mode or "switch_mode" in action.kinds:
         return None
     if not action.kinds and action.role is not Role.MENTION:
@@ -102,7 +102,7 @@ def key(action: Action, roots: Iterable[str]) -> Key | None:
 
 
 def significant(action: Action) -> bool:
-    """Say whether `action` belongs to what a person allows: not beside the point, and in need of an allow."""
+    """Say whether a person's answer is about `action`: it is no mention and needs an allow."""
     return action.role is not Role.MENTION and not action.idle
 
 
@@ -123,7 +123,7 @@ def digest(value: object) -> str:
 
 @lru_cache(4)
 def _digest_of(text: str) -> str:
-    """Return the digest of a text that the commands in it share."""
+    """Return the digest of a text, cached because its commands share it."""
     return digest(text)
 
 

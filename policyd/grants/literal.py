@@ -1,6 +1,6 @@
-"""Literal text in the policy language: every character escaped that a pattern could read, and back, strictly.
+"""Literal text in the policy language: every special character escaped, and strict parsing back.
 
-Text that would mean a pattern is refused when read: a grant never gets wider by what somebody wrote into its file.
+Text that is a pattern is refused by the parser: editing a file of grants never makes one wider.
 The one generalisation is the word `**` at the end of a command.
 """
 

@@ -1,4 +1,4 @@
-"""What an "always" may be offered for a request, and what each would cover, in words.
+"""Which "always" options may be offered for a request, and what each covers, in words.
 
 1. The exact action, in this session, then in this project; then at most one generalisation; then the same denial.
    For a compound only the exact set of its actions.
@@ -28,7 +28,7 @@ PLACES = {"session": "in this session", "project": "in this project", "user": "i
 VERBS = {"read": "reading", "edit": "editing", "delete": "deleting", "move": "moving", "search": "searching"}
 SHOWN = 200
 MOST_MEMBERS = 200
-"""Actions that one answer may be remembered for: more than anybody reads."""
+"""The maximum number of actions one answer may be remembered for; nobody reads more."""
 
 
 class Offer(Struct, frozen=True):
@@ -89,7 +89,7 @@ class Offer(Struct, frozen=True):
 def offers(
     request: Request, decision: Decision, context: Context, *, root: str, allows: bool = True
 ) -> tuple[Offer, ...]:
-    """Return what may be remembered of the answer to `request`, the narrowest first, denials last.
+    """Return the offers for `request`, the narrowest first, denials last.
 
     `root` is the project's real path; `allows=False` (the policy's lock refuses grants): only denials.
     """
@@ -110,7 +110,7 @@ def offers(
 
 
 def _is_few(request: Request) -> bool:
-    """Say whether a person may know what an answer is remembered for."""
+    """Say whether the actions are few enough for a person to read."""
     return sum(map(significant, request.actions)) <= MOST_MEMBERS
 
 
@@ -146,7 +146,7 @@ def _anywhere(member: Key) -> bool:
 
 
 def _words(actions: Sequence[Action], roots: tuple[str, ...]) -> str:
-    """Return what the exact set of `actions` is, in words; a command speaks for the files it names."""
+    """Describe the exact set of `actions`; a command stands for the files it names."""
     shown = [action for action in actions if significant(action)]
     if any(action.command for action in shown):
         shown = [action for action in shown if action.role is not Role.OPERAND]
@@ -156,7 +156,7 @@ def _words(actions: Sequence[Action], roots: tuple[str, ...]) -> str:
 
 
 def _whole(shown: Sequence[Action], roots: tuple[str, ...]) -> str:
-    """Return a compound as it is written, empty where its text does not say all that `shown` would do."""
+    """Return a compound as written, empty if its text does not show everything that `shown` would do."""
     found = [(action, key(action, roots)) for action in shown if action.command is not None]
     texts = {action.whole for action, _ in found}
     if len(texts) != 1 or texts == {""} or any(one.role is Role.PRIMARY and one.command is None for one in shown):

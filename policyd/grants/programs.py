@@ -1,4 +1,4 @@
-"""Which programs take a generalised "always", and whether further words stay within it. Data in `programs.toml`."""
+"""Programs that may have an open-ended "always", and the further words it covers. Data in `programs.toml`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 ANY_WORD = "*"
 RESPONSE_FILE = "@"
-"""Among what is never covered: a word `@file`, which stands for options written in that file."""
+"""In `never`: a word `@file`, which stands for options in that file."""
 
 
 class Program(Struct, frozen=True):
@@ -26,7 +26,7 @@ class Program(Struct, frozen=True):
         return all(_plain(got) if want == ANY_WORD else got == want for want, got in pairs)
 
     def covers(self, rest: tuple[str, ...]) -> bool:
-        """Say whether the further words `rest` stay what the leading words say."""
+        """Say whether an "always" for the leading words also covers the further words `rest`."""
         own = rest[: rest.index("--")] if self.dashes and "--" in rest else rest
         if self.dashes:
             return not any(word.startswith("-") for word in own)
@@ -34,7 +34,7 @@ class Program(Struct, frozen=True):
 
 
 def prefix(words: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the leading words of a command that an "always" may keep open, None where the program takes none."""
+    """Return the leading words of a command for an open-ended "always", None if it may have none."""
     row = _row(words)
     if row is None or not row.covers(words[len(row.words) :]):
         return None
@@ -42,7 +42,7 @@ def prefix(words: tuple[str, ...]) -> tuple[str, ...] | None:
 
 
 def covered(words: tuple[str, ...], lead: tuple[str, ...]) -> bool:
-    """Say whether a grant kept open behind `lead` covers a command of `words`."""
+    """Say whether an open-ended grant for `lead` covers the command `words`."""
     row = _row(words)
     return (
         row is not None

@@ -1,4 +1,4 @@
-"""Grants written as rules of a policy, where the policy language can say exactly what they cover."""
+"""Grants as rules of a policy, if the policy language can express exactly what they cover."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ HEAD = "version = 1\n"
 
 
 def unwritable(grant: Grant) -> str:
-    """Return why a grant cannot be a rule that covers no more than it, empty if it can."""
+    """Return why no rule covers exactly what a grant does, empty if one does."""
     member = grant.members[0]
     if len(grant.members) > 1:
         return "it covers several actions only together; a rule would allow each alone"
     if member.mention or member.via or member.fed or member.reach != "entry":
-        return "the policy language has no words for where the action was found"
+        return "the policy language cannot express where the action was found"
     if member.arguments:
         return "it covers one input of a tool; write a rule with `input`"
     if member.resource == "url" and any(set(word) & set("*[]{}") for word in member.words):
@@ -28,7 +28,7 @@ def unwritable(grant: Grant) -> str:
 
 
 def policy_text(grants: Iterable[Grant], *, head: bool = True) -> str:
-    """Return the grants as `[[rule]]` tables, those that can be; `head` adds what a new file begins with."""
+    """Return the grants that can be rules as `[[rule]]` tables; `head` adds the beginning of a new file."""
     import tomli_w
 
     rules = [_rule(grant) for grant in grants if not unwritable(grant)]
@@ -38,9 +38,9 @@ def policy_text(grants: Iterable[Grant], *, head: bool = True) -> str:
 
 def _rule(grant: Grant) -> dict[str, object]:
     member = grant.members[0]
-    told = dict(conditions(member))
+    table = dict(conditions(member))
     if member.resource == "url":
         # A URL pattern has no escapes: only `*` means something in it.
-        told["url"] = list(member.words)
+        table["url"] = list(member.words)
     named = {"id": grant.id, "effect": grant.effect.word, "agent": [grant.agent]}
-    return {**named, **told, "reason": f"remembered: {grant.covers}"}
+    return {**named, **table, "reason": f"remembered: {grant.covers}"}

@@ -1,10 +1,10 @@
-"""Grants as TOML, in the policy language with everything literal escaped; and back, strictly. Pure strings.
+"""Grants as TOML, in the policy language with everything literal escaped, and the strict parser. Pure strings.
 
-A file is a header (`version`, `[project]`, `[clock]`) and one `[[grant]]` a remembered answer; its `[[grant.rule]]`
-tables are conditions as a policy writes them, one an action covered. What does not read back as exactly a grant is
-damage: of a damaged file no allow counts, and every denial that can still be read does.
+A file is a header (`version`, `[project]`, `[clock]`) and a `[[grant]]` per remembered answer; its `[[grant.rule]]`
+tables are conditions as in a policy, one for each action. Anything that does not parse as exactly a grant is damage: in
+a damaged file no allow counts, but every denial that can still be parsed does.
 
-Files are read and written grant by grant, and each grant's text is read once a process: a change costs what changed.
+Files are parsed and written grant by grant, and each grant's text is cached: the cost is proportional to the change.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PLAIN_NUMBER = re.compile(r"\d{1,12}\.\d{1,17}")
 
 @cache
 def usual() -> re.Pattern[str]:
-    """Return what finds the parts of a grant in its usual shape; made when there is a grant to read."""
+    """Return the pattern of a grant in its usual shape, compiled on first use."""
     return re.compile(
         "".join(
             [
@@ -71,14 +71,14 @@ class Project(Struct, frozen=True):
 
 
 class Loaded(Struct, frozen=True):
-    """What a file held."""
+    """The contents of a file."""
 
     grants: tuple[Grant, ...] = ()
     project: Project = Project("")
     seen: datetime | None = None
-    """The latest wall-clock time any policyd process noted in it."""
+    """The latest wall-clock time that any policyd process has written to it."""
     damage: tuple[str, ...] = ()
-    """What could not be read, in words; if there is any, `grants` holds denials only."""
+    """What could not be parsed, in words; if anything, `grants` holds denials only."""
 
 
 def dump(grants: Iterable[Grant], project: Project, seen: datetime) -> str:
@@ -94,7 +94,7 @@ def dump(grants: Iterable[Grant], project: Project, seen: datetime) -> str:
 
 
 def load(text: str) -> Loaded:
-    """Return what `text` holds; never raises. See `Loaded.damage`."""
+    """Parse `text`; never raises. See `Loaded.damage`."""
     import tomllib
 
     if len(text) > LONGEST_TEXT:
@@ -107,7 +107,7 @@ def load(text: str) -> Loaded:
 
 
 def conditions(key: Key) -> dict[str, object]:
-    """Return a key as conditions of the policy language (what the language has no word for is left out)."""
+    """Return a key as conditions of the policy language, without what the language cannot express."""
     table: dict[str, object] = {"kind": list(key.kinds)} if key.kinds else {}
     if key.resource == "command":
         table["command"] = join(key.words, more=key.more)
@@ -159,19 +159,19 @@ def _any_text(table: Mapping[str, object]) -> str:
 
 
 def _usual_text(table: dict[str, object]) -> str:
-    """Return what `_any_text` returns for most grants, of which there may be thousands; empty for the others."""
+    """Return the same as `_any_text`, faster, for a grant of the usual shape; empty for any other."""
     (rule, *others) = _tables(table["rule"])
     if others or list(rule) != ["kind", "command", "cwd"]:
         return ""
     lines = [_line(name, value) for name, value in table.items() if name != "rule"]
-    said = [_line("kind", rule["kind"]), _line("command", rule["command"]), _line("cwd", rule["cwd"])]
-    if not all(lines) or not all(said):
+    rule_lines = [_line("kind", rule["kind"]), _line("command", rule["command"]), _line("cwd", rule["cwd"])]
+    if not all(lines) or not all(rule_lines):
         return ""
-    return "".join([BREAK, *lines, "\n[[grant.rule]]\n", *said])
+    return "".join([BREAK, *lines, "\n[[grant.rule]]\n", *rule_lines])
 
 
 def _line(name: str, value: object) -> str:
-    """Return one line of TOML, or a list of one text; empty for what is not so plain."""
+    """Return one value, or a list of one text, as TOML; empty if that needs quoting."""
     if type(value) is str and PLAIN_TEXT.fullmatch(value):
         return f'{name} = "{value}"\n'
     if type(value) is datetime:
@@ -200,7 +200,7 @@ def _read(piece: str) -> Grant | str:
 
 
 def _usual(*found: str) -> Grant:
-    """Return a grant as policyd writes most of them, read without a parser for the sake of speed."""
+    """Return a grant of the usual shape, parsed by a pattern for speed."""
     name, effect, scope, agent, covers, created, until, boot, *optional, kind, command, cwd = found
     words, more = (tuple(command.split(" ")), False) if SIMPLE.fullmatch(command) else split(command)
     place = unescape(cwd) if cwd != "." else cwd
@@ -247,12 +247,12 @@ def _loaded(head: Mapping[str, object], entries: Iterable[Grant | str]) -> Loade
 
 
 def _salvage(text: str) -> tuple[Grant, ...]:
-    """Return the denials of a text that is no TOML as a whole, read table by table."""
+    """Return the denials of a text that is not TOML as a whole, parsed table by table."""
     found: dict[tuple[str, str], Grant] = {}
     for piece in text.split("[[grant]]\n")[1:]:
         try:
             grant = _read(piece)
-        except (ValueError, RecursionError):  # the damage; that there is some is told with the whole file
+        except (ValueError, RecursionError):  # damage, which is reported for the whole file
             continue
         if isinstance(grant, Grant) and grant.effect is Effect.DENY:
             found[grant.name] = grant

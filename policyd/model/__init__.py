@@ -1,11 +1,11 @@
-"""The nouns every other room speaks in: effects, paths, commands, actions, decisions.
+"""The value types that all other packages share: effects, paths, commands, actions, decisions.
 
 Rules of this module:
 
 1. Values only. Nothing here opens a file, reads a clock or decides anything.
 2. Everything is frozen: an action that was judged is the action that is recorded.
-3. What is not known has a value of its own (`Truth.MAYBE`, `WordKind.UNKNOWN`, `Action.opaque`);
-   no field's default means "harmless".
+3. "Not known" has a value of its own (`Truth.MAYBE`, `WordKind.UNKNOWN`, `Action.opaque`); no field's default means
+   "harmless".
 """
 
 from __future__ import annotations

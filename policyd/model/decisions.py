@@ -1,4 +1,4 @@
-"""What was decided and everything it rests on."""
+"""Decisions, with everything they rest on."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ class RuleRef(Struct, frozen=True, cache_hash=True, gc=False):
 
     @property
     def place(self) -> str:
-        """Where it stands, to be put behind its name; empty where it stands in no file."""
+        """Its file and line, to append to its label; empty if it is in no file."""
         return f" ({self.file}:{self.line})" if self.file else ""
 
 
 class Judged(Struct, frozen=True, gc=False):
-    """One action with everything that spoke about it."""
+    """One action with everything that applies to it."""
 
     action: Action
     effect: Effect
     hits: tuple[RuleRef, ...] = ()
-    """Rules whose conditions hold (a match that rests on an unknown word: `effect` ASK)."""
+    """Rules whose conditions hold for certain."""
     possible: tuple[RuleRef, ...] = ()
-    """Strict rules that may match: each counts as ask."""
+    """Deny and ask rules that may match: each counts as ask."""
     defaults: tuple[RuleRef, ...] = ()
     floors: tuple[str, ...] = ()
     """Why it is at least ask whatever the rules say, in words."""
     granted: Effect | None = None
-    """What a remembered answer says of it."""
+    """The effect of a remembered answer to it, if any."""
 
     @property
     def memory(self) -> str:
-        """The longest memory that may settle it, if it asks: the least of what asks, none over a floor."""
+        """The longest memory that may settle it if it asks: the shortest of all that ask, `never` with a floor."""
         asking = [ref.remember for ref in (*self.hits, *self.possible, *self.defaults) if ref.remember]
         return "never" if self.floors else min(asking, key=MEMORY.__getitem__, default="project")
 
@@ -69,9 +69,9 @@ class Decision(Struct, frozen=True, gc=False):
     revision: str = ""
     """The policy revision that decided."""
     remember: str = "project"
-    """Of an ask: the longest memory that may settle it, the smallest of the rules asking now."""
+    """Of an ask: the longest memory that may settle it, the shortest of the asking rules."""
 
     @property
     def final(self) -> bool:
-        """Whether every deciding rule is a managed or user rule: then a refusal may be for always."""
+        """Whether every deciding rule is a managed or user rule: then a refusal may be permanent."""
         return bool(self.rules) and not [one for one in self.rules if one.layer is Layer.PROJECT or one.default]

@@ -1,4 +1,4 @@
-"""Paths in every spelling, workspaces, and the file system as an argument."""
+"""Paths in every spelling, workspaces, and the file-system interface."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 
 class Filesystem(Protocol):
-    """What the core may ask about files. The rim passes a real one; tests pass a dictionary."""
+    """What the core may ask about files. Production code passes a real one; tests pass a dictionary."""
 
     def resolve(self, path: str) -> str:
         """Return the absolute `path` as the kernel walks it, link by link, `..` after each link.
@@ -22,20 +22,20 @@ class Filesystem(Protocol):
         """
 
     def contains(self, directory: str, names: tuple[str, ...]) -> bool | None:
-        """Say whether a bounded look below `directory` finds an entry matching one of `names`.
+        """Say whether a bounded search below `directory` finds an entry matching one of `names`.
 
-        `names` are path patterns without a literal head, such as `.env` or `**/*.pem`. None: not
-        looked at, or more entries than the bound.
+        `names` are path patterns without a literal head, such as `.env` or `**/*.pem`. None: not searched, or more
+        entries than the bound.
         """
 
     def is_dir(self, path: str) -> bool | None:
-        """Say whether `path` is an existing directory; None where that cannot be told."""
+        """Say whether `path` is an existing directory; None if unknown."""
 
     def identity(self, path: str) -> tuple[int, int] | None:
         """Return device and inode of an existing file, None where there is none."""
 
     def listing(self, directory: str) -> tuple[str, ...] | None:
-        """Return the names in `directory` (bounded), None where that cannot be told."""
+        """Return the names in `directory` (bounded), None if unknown."""
 
     def identities(self, places: tuple[str, ...], most: int) -> frozenset[tuple[int, int]] | None:
         """Return device and inode of every file among and below `places`.
@@ -54,15 +54,15 @@ class Reach(StrEnum):
     CONTENT = "content"
     """Reads, copies, moves or removes what lies below (`grep -r`, `rm -r`, `tar`)."""
     FILES = "files"
-    """Reads a file, or the files of a directory (`diff`): `ENTRY` or `CONTENT` once it is looked at what is there."""
+    """Reads a file, or the files of a directory (`diff`): resolved to `ENTRY` or `CONTENT` by looking at the disk."""
     UNTOLD = "untold"
-    """Changes, makes or removes files below that no word names: a patch or an archive does."""
+    """Changes, creates or removes files below that no word names, as a patch or an archive does."""
     LINK = "link"
     """Makes a link of this name: what is put where it leads lies below the name as well."""
 
 
 BELOW = frozenset({Reach.CONTENT, Reach.UNTOLD})
-"""What concerns the files below a directory."""
+"""Operations that concern the files below a directory."""
 
 
 class PathRef(Struct, frozen=True, gc=False):
@@ -71,22 +71,22 @@ class PathRef(Struct, frozen=True, gc=False):
     text: str
     """As stated."""
     forms: tuple[str, ...]
-    """Absolute, folded, NFC; never empty. First as written, then as the kernel walks it, decoded, …"""
+    """Absolute, normalised, NFC; never empty. First as written, then as the kernel resolves it, decoded, …"""
     reach: Reach = Reach.ENTRY
     glob: bool = False
-    """The forms are shell globs (quoted characters backslashed): judged by what they can match."""
+    """The forms are shell globs (quoted characters escaped), judged by what they can match."""
     inside: bool = False
     """Every form lies in a root that is a workspace for allow."""
     folded: bool = False
-    """Compare without regard to case (macOS); only ever widens strict rules."""
+    """Ignore letter case (macOS); only ever widens strict rules."""
     skips_hidden: bool = False
-    """What lies below under a name with a leading dot is not reached (`rg` without `--hidden`)."""
+    """Entries below with a leading dot are not reached (`rg` without `--hidden`)."""
     endings: tuple[str, ...] = ()
-    """Of what lies below, only files whose names end so are reached (`black .`); empty = all."""
+    """Of the files below, only those with these endings are reached (`black .`); empty = all."""
     filled_from: tuple[str, ...] = ()
-    """The directories whose content is put here: of what lies below, only what they hold is reached."""
+    """The directories whose content is copied here: of the files below, only those in them are reached."""
     found: tuple[str, ...] | None = None
-    """The existing paths a shell expands the glob to, absolute, NFC; None: not looked at, none, or not all known."""
+    """The existing paths that a shell expands the glob to, absolute, NFC; None: not looked up, none, or incomplete."""
 
 
 class Workspace(Struct, frozen=True, gc=False):
@@ -95,13 +95,13 @@ class Workspace(Struct, frozen=True, gc=False):
     cwd: str | None
     """The session's working directory as written; None while no session has opened."""
     roots: tuple[str, ...]
-    """Every spelling of every root (as written, as resolved): what relative strict patterns start at."""
+    """Every spelling of every root (as written, as resolved): relative strict patterns start there."""
     sound: tuple[str, ...]
-    """The spellings that are a workspace for allow; `/`, home and their ancestors never are."""
+    """The spellings that are a workspace for allow rules; `/`, home and their ancestors never are."""
     home: str
     tmpdir: str = "/tmp"
     unsound: tuple[str, ...] = ()
-    """Why roots were refused as a workspace for allow, in words."""
+    """Why roots were refused as a workspace for allow rules, in words."""
     heads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Literal head of a relative pattern -> the absolute directories it stands for in this session."""
     fold_case: bool = False

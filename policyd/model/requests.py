@@ -1,4 +1,4 @@
-"""What an agent asks for, and what is true of its session while that is judged."""
+"""Requests as actions, and the context in which they are judged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from policyd.model.words import Role
 
 
 class Url(Struct, frozen=True, gc=False):
-    """A URL taken apart and normalised."""
+    """A URL, parsed and normalised."""
 
     text: str
     scheme: str
@@ -27,7 +27,7 @@ class Url(Struct, frozen=True, gc=False):
 
 
 class Tool(Struct, frozen=True, gc=False):
-    """A tool by name: a built-in one, or every server and tool a joined MCP name may mean."""
+    """A tool by name: a built-in one, or every server and tool that a joined MCP name may mean."""
 
     name: str
     splits: tuple[tuple[str, str], ...] = ()
@@ -52,7 +52,7 @@ class Action(Struct, frozen=True, gc=False):
     """One atomic thing a request would do: kinds and at most one resource."""
 
     kinds: frozenset[str]
-    """Every kind ever stated or found; empty for a mention of which nothing is said (any kind)."""
+    """Every kind ever stated or found; empty for a mention of unknown kind (any)."""
     role: Role = Role.PRIMARY
     path: PathRef | None = None
     command: SimpleCommand | None = None
@@ -60,37 +60,37 @@ class Action(Struct, frozen=True, gc=False):
     tool: Tool | None = None
     """The resource of an MCP call, or of a built-in call that has no other by nature."""
     opaque: str = ""
-    """Why its resource cannot be told; an opaque action has no resource."""
+    """Why its resource is not known; an opaque action has no resource."""
     name: Tool | None = None
     """The tool of the request, an attribute of every action."""
     args: Mapping[str, object] | None = None
-    """The call's arguments for `input`; None = missing or incomplete."""
+    """The call's arguments, for `input`; None = missing or incomplete."""
     cwd: tuple[str, ...] = ()
-    """Where it runs, every form of every possible directory, folded; empty = unknown."""
+    """Where it runs: every form of every possible directory, normalised; empty = unknown."""
     cwd_inside: bool = False
     """Every possible cwd lies in the workspace."""
     strays: tuple[str, ...] = ()
     """Words of a command that name a path outside the workspace, as written."""
     within: tuple[PathRef | None, ...] = ()
-    """Of a command: every file it names or writes (None = one that cannot be told)."""
+    """Of a command: every file it names or writes (None = one that is not known)."""
     carrier: int | None = None
     """Index in the request's actions of the command whose allow carries this operand."""
     escalate: str = ""
     """The field that widens the agent's reach (sandbox off, extra permissions)."""
     mode: Mode | None = None
-    """The mode a `switch_mode` leads to, where the wire tells."""
+    """The mode a `switch_mode` leads to, if known."""
     guarded: str = ""
-    """Which of policyd's own things it touches."""
+    """Which of policyd's own files it touches."""
     idle: bool = False
     """Needs no allow: only deny and ask rules judge it."""
     mcp: bool = False
     """Kind `other` for allow rules and defaults, whatever the agent says."""
     doubtful: bool = False
-    """It is in one of several readings only: a deny or ask rule that holds for it suspects."""
+    """Only some interpretations of the request contain it: deny and ask rules match it as uncertain."""
     origin: str = ""
     """Where in the evidence it was found: `rawInput.command`, `locations[0].path`, …"""
     whole: str = ""
-    """Of a command: the text it stands in, operators and all, where that runs others too."""
+    """Of a command: the whole text it is part of, with operators, if that runs others too."""
 
 
 class Option(Struct, frozen=True, gc=False, rename={"id": "optionId"}):
@@ -102,7 +102,7 @@ class Option(Struct, frozen=True, gc=False, rename={"id": "optionId"}):
 
 
 class Request(Struct, frozen=True, gc=False):
-    """One `session/request_permission` (or side-door call), understood."""
+    """One `session/request_permission` (or side-door call), as actions."""
 
     session_id: str
     call_id: str
@@ -118,11 +118,11 @@ class Request(Struct, frozen=True, gc=False):
     side_door: str = ""
     """The ACP method, where the request is not `session/request_permission`."""
     shown: tuple[tuple[str, ...], ...] = ()
-    """Path and texts of every diff that its calls show, whichever message brought it."""
+    """Path and texts of every diff that its calls show, from any message."""
 
 
 class Agent(Struct, frozen=True, gc=False):
-    """An agent as it names itself, or as `--agent` names it: a claim."""
+    """An agent as it, or `--agent`, names it: a claim."""
 
     name: str = ""
     """Wire name (`agentInfo.name`)."""
@@ -134,7 +134,7 @@ class Agent(Struct, frozen=True, gc=False):
 
 
 class Context(Struct, frozen=True, gc=False):
-    """What is true of the session while a request is judged. Time is a field, never read."""
+    """The facts about a session while a request is judged. Time is a field; no clock is read."""
 
     workspace: Workspace
     now: datetime

@@ -1,4 +1,4 @@
-"""What a shell text would run: words, simple commands, the files and URLs they name."""
+"""What a shell text would run: words, simple commands, and the files and URLs they name."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class WordKind(StrEnum):
 
 
 CONST, GLOB, UNKNOWN = WordKind.CONST, WordKind.GLOB, WordKind.UNKNOWN
-"""The kinds by names of their own: a member of an enumeration is looked up in three classes, many times a word."""
+"""Aliases: access to a member of an enumeration is slow, and happens many times for each word."""
 
 
 MOVERS = frozenset({"cd", "chdir", "pushd", "popd"})
-"""Builtins that take a shell to another directory: here, for a start loads nothing that reads commands."""
+"""Builtins that change a shell's directory; here, because `commands` is not loaded at start."""
 
 
 class Word(Struct, frozen=True, gc=False, cache_hash=True):
@@ -57,7 +57,7 @@ class SimpleCommand(Struct, frozen=True, gc=False, cache_hash=True):
     taint: tuple[Assignment, ...] = ()
     """Variables set earlier in the text that are not harmless: an allow rule must tolerate each."""
     tainted: str = ""
-    """Why nothing after this point can be trusted (`alias`, a function, `source`); no `env` lifts it."""
+    """Why nothing after this point can be trusted (`alias`, a function, `source`), whatever `env` a rule has."""
     cwd: tuple[str, ...] = ()
     """Every directory it may run in, absolute, links unresolved; empty = unknown."""
     inner: SimpleCommand | None = None
@@ -69,18 +69,18 @@ class SimpleCommand(Struct, frozen=True, gc=False, cache_hash=True):
     idle: bool = False
     """`true`, `pwd`, `:`, `set -e`: needs no allow of its own; strict rules still see it."""
     strict_only: bool = False
-    """One possible reading only (zsh text, argv joined to text): no allow rule ever holds."""
+    """One possible interpretation only (zsh text, argv joined to text): no allow rule ever holds."""
     fed: str = ""
-    """What it reads as input: `|` another command's output, else the source of its here-documents and here-strings.
+    """Its input: `|` for another command's output, else the source of its here-documents and here-strings, or empty.
 
-    A remembered answer is for the same words with the same input; empty = neither is written.
+    A remembered answer is for the same words with the same input.
     """
     behind: tuple[str, ...] = ()
-    """The words of the wrappers in front of it (`uv run`, `sudo -u kim`), where it and all of them stand as written."""
+    """The words of the wrappers in front of it (`uv run`, `sudo -u kim`), if it and they are written out literally."""
     texts: tuple[tuple[str, ...], ...] = ()
-    """All words of each wrapper that was given a text it stands in (`bash -c 'make test'`), innermost first."""
+    """All words of each wrapper whose text argument contains it (`bash -c 'make test'`), innermost first."""
     far: tuple[SimpleCommand, ...] = ()
-    """What it runs on another machine or in a container, as far as that is told: for deny and ask rules alone."""
+    """What it runs on another machine or in a container, as far as known; only deny and ask rules see it."""
 
 
 class FileUse(Struct, frozen=True, gc=False):
@@ -89,7 +89,7 @@ class FileUse(Struct, frozen=True, gc=False):
     kind: str
     """read, edit, delete, move, search, or execute for code from elsewhere; for a mention the likeliest.
 
-    Of a mention it is judged only where it is `known`, or the reach untold.
+    The kind of a mention counts only if it is `known`, or the reach is `UNTOLD`.
     """
     word: Word
     role: Role
@@ -100,13 +100,13 @@ class FileUse(Struct, frozen=True, gc=False):
     """An allow of the command carries it inside the workspace."""
     cwd: tuple[str, ...] = ()
     unknown: str = ""
-    """Why the operand cannot be told; it is then an opaque action of its kind."""
+    """Why the operand is not known; it is then an opaque action of its kind."""
     skips_hidden: bool = False
     """See `PathRef.skips_hidden`."""
     endings: tuple[str, ...] = ()
     """See `PathRef.endings`."""
     filled_from: tuple[str, ...] = ()
-    """What is copied or moved here, as written; empty = nothing, or it cannot be told."""
+    """What is copied or moved here, as written; empty = nothing, or not known."""
     known: bool = False
     """Of a mention: if it names a file, nothing but `kind` is done to it."""
 
@@ -120,12 +120,12 @@ class UrlUse(Struct, frozen=True, gc=False):
 
 
 class Reading(Struct, frozen=True, gc=False):
-    """Everything a command text would do, as far as it can be told."""
+    """Everything a command text would do, as far as known."""
 
     commands: tuple[SimpleCommand, ...] = ()
     files: tuple[FileUse, ...] = ()
     urls: tuple[UrlUse, ...] = ()
     opaque: tuple[str, ...] = ()
-    """Why a part could not be understood, in words; beside the parts that were."""
+    """Why some parts could not be understood, in words; the others are still included."""
     backs: tuple[str, ...] = ()
-    """Where `cd ../x` leads, as it is spelled from where the shell is: elsewhere, if links are on the way."""
+    """The lexical target of `cd ../x`, which is wrong if links are on the way."""

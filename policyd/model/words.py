@@ -1,4 +1,4 @@
-"""Effects, truths, layers and roles: the words that decisions are made of."""
+"""Effects, truth values, layers and roles."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ KINDS = (
     "other",
 )
 MEMORY = {"never": 0, "session": 1, "project": 2}
-"""How long an answer may be remembered, in the words of `remember`, ordered."""
+"""How long an answer may be remembered: the values of `remember`, ordered."""
 READ_KINDS = frozenset({"read", "search"})
 WRITE_KINDS = frozenset({"edit", "delete", "move"})
 EMPTY: Mapping[str, object] = MappingProxyType({})
 TABLE = (dict, Mapping)
-"""For `isinstance`: what JSON gives first, for an abstract class takes ten times as long to say no."""
+"""For `isinstance`: `dict` first, because the check against an abstract class is slow."""
 
 
 class Effect(IntEnum):
-    """What is answered, ordered so that the strictest of several is `max()`."""
+    """The effect of a rule or decision, ordered so that the strictest of several is `max()`."""
 
     ALLOW = 0
     ASK = 1
@@ -78,7 +78,7 @@ class Source(StrEnum):
 
 
 class Role(StrEnum):
-    """How an action stands in its request.
+    """The role of an action in its request.
 
     Primary, operand and redirect actions are judged by everything; a mention only by deny and ask rules.
     """

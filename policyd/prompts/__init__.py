@@ -1,12 +1,12 @@
 """Asking a person: the chain of steps, what is shown, client profiles, limits. Pure state; time is an argument.
 
-The door of this room. `now` is seconds of a clock that never jumps (`Moment.mono`), nonces are passed in.
+`now` is seconds of a monotonic clock (`Moment.mono`); nonces are passed in.
 
     profile = clients.find("Zed")                            # unknown or "": the careful default
     steps   = parse_chain(("client", "command:/abs/hook", "inbox"), timeouts={"client": 120.0})
-    chain   = usable(steps, profile)                         # without `client` where no person is behind it
+    chain   = usable(steps, profile)                         # without `client` if no person is behind it
     question = ask(request, decision, context, profile, root=…, tool_call=params["toolCall"])
-    desk = Desk((Limits(), shared))                          # one a session; `shared` by all of a connection
+    desk = Desk((Limits(), shared))                          # one per session; `shared` per connection
     match desk.admit(question, waiter, now):                 # waiter: any hashable, the request's id
         Refused(outcome)                                     # over a limit, or rejected thrice: answer it
         Joined(prompt)                                       # an identical one is open: wait for its outcome
@@ -22,13 +22,13 @@ The door of this room. `now` is seconds of a clock that never jumps (`Moment.mon
     prompt.outcome                                           # Outcome(effect, by, reason, option, offer) or None
     desk.close(prompt, now)                                  # -> the waiters to answer, each judged again first
 
-Each call returns the commands it leads to; what comes late or twice is ignored. An empty chain needs no question and
+Each call returns the commands it leads to; late or repeated calls are ignored. An empty chain needs no question and
 no desk: `unasked(decision.rules, decision.reason, profile)` is the rejection that says so.
 
-1. One road to yes: an explicit choice of an option that was offered, or a step's JSON object with the right nonce and
-   digest and an explicit decision. Everything else abstains or rejects, and the end of the chain is a rejection.
-2. The outcome's `effect` is an answer, not a decision: the caller judges again under the policy of that moment.
-3. An "always" that comes back faster than a person counts once, and its outcome carries no offer.
+1. A yes is only an explicit choice of an offered option, or a step's JSON object with the right nonce and digest and an
+   explicit decision. Everything else abstains or rejects, and the end of the chain is a rejection.
+2. The outcome's `effect` is an answer, not a decision: the caller judges again under the current policy.
+3. An "always" that comes back faster than a person can answer counts once, and its outcome carries no offer.
 """
 
 from __future__ import annotations

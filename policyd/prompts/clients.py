@@ -1,8 +1,8 @@
-"""Client profiles: what is behind a client's answers, and what its user gets to see. Data in `policyd/clients/*.toml`.
+"""Client profiles: whether a person answers, and what the user gets to see. Data in `policyd/clients/*.toml`.
 
-A client is known by `clientInfo.name`, or by the profile's short name where the person who starts policyd gives one.
-An unknown client, and one that names itself as nothing, gets the careful default: one option a kind, the exact
-action, remembered for the session at most.
+A client is identified by `clientInfo.name`, or by the profile's short name if the person who starts policyd gives one.
+An unknown or nameless client gets the careful default: one option of each kind, for the exact action, remembered for
+the session at most.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class Client(Struct, frozen=True, forbid_unknown_fields=True):
     option_kinds: tuple[Kind, ...] = get_args(Kind)
     """Which kinds of options its user gets to see at all."""
     title_beside_diff: bool = True
-    """Whether its user sees a call's title where the call carries a diff."""
+    """Whether its user sees the title of a call with a diff."""
     remember: Memory = "session"
     """The longest memory its answers may have; `never`: no "always" is offered."""
     modes_from: tuple[Mode, ...] = ("response",)
-    """From what it learns the session's mode."""
+    """The messages from which it learns the session's mode."""
     option_ids: Literal["agent", "kind"] = "agent"
-    """`kind`: it understands only ids that are spelled like the kind."""
+    """`kind`: it understands only ids that equal the kind."""
     verified: str = ""
     """How its behaviour is known."""
     behaviour: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ def shipped() -> Mapping[str, Client]:
     """Return the shipped profiles by short name.
 
     Raises:
-        ValueError: a profile does not keep the schema; tests keep that from being shipped.
+        ValueError: a profile does not fit the schema; tests keep that from being shipped.
     """
     import tomllib
     from importlib.resources import files

@@ -1,10 +1,10 @@
 """Bounded asking: identical open questions are one prompt, and a person is asked no more than they can read.
 
-1. A question identical to an open one waits for that one's answer; every waiter is answered and recorded by itself.
+1. A question identical to an open one waits for its answer; every waiter is answered and recorded by itself.
 2. At most `open_prompts` are open and `a_minute` begun within any 60 seconds; more are rejected.
-3. A question that whoever was asked rejected three times within ten minutes is rejected without asking again.
-4. Rules 2 and 3 hold for a session and for all sessions of its connection together: one person reads them all, and an
-   agent may open as many sessions as it likes.
+3. A question that was rejected three times within ten minutes is rejected without asking again.
+4. Rules 2 and 3 hold for each session and for all sessions of a connection together: one person reads them all, and
+   an agent may open any number of sessions.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Refused(Struct, frozen=True):
 
 
 class Limits(Struct):
-    """What was asked of one person lately, and how much that may be."""
+    """What one person was asked lately, and the limits."""
 
     open_prompts: int = 8
     a_minute: int = 20
@@ -74,7 +74,7 @@ class Limits(Struct):
         self._open -= 1
 
     def rejected(self, alike: str, now: float) -> None:
-        """Note that a person rejected a question."""
+        """Count a rejection of a question."""
         kept = [at for at in self._rejected.pop(alike, ()) if at > now - MEMORY]
         self._rejected[alike] = [*kept, now][-REJECTIONS:]
         while len(self._rejected) > REMEMBERED:
@@ -91,39 +91,39 @@ class Desk(Struct):
 
     def admit(self, question: Question, waiter: Hashable, now: float) -> Opened | Joined | Refused:
         """Say whether `question` is asked, waits for an identical one, or is rejected."""
-        print_ = question.fingerprint
-        if print_ in self._open:
-            self._waiting[print_].append(waiter)
-            return Joined(self._open[print_])
+        fingerprint = question.fingerprint
+        if fingerprint in self._open:
+            self._waiting[fingerprint].append(waiter)
+            return Joined(self._open[fingerprint])
         why = next(filter(None, (one.refusal(question.alike, now) for one in self.limits)), "")
         if why:
             return Refused(Outcome(Effect.DENY, "policyd", why))
         for one in self.limits:
             one.begin(now)
-        self._waiting[print_] = [waiter]
-        return Opened(print_)
+        self._waiting[fingerprint] = [waiter]
+        return Opened(fingerprint)
 
     def opened(self, fingerprint: str, prompt: Prompt) -> None:
         """Note that `prompt` was made for an `Opened`."""
         self._open[fingerprint] = prompt
 
     def close(self, prompt: Prompt, now: float) -> tuple[Hashable, ...]:
-        """Take an ended prompt off the desk; return who waits for its outcome, in order."""
-        print_ = prompt.question.fingerprint
-        if self._open.get(print_) is not prompt:
+        """Remove an ended prompt; return who waits for its outcome, in order."""
+        fingerprint = prompt.question.fingerprint
+        if self._open.get(fingerprint) is not prompt:
             return ()
-        del self._open[print_]
+        del self._open[fingerprint]
         outcome = prompt.outcome
         for one in self.limits:
             one.end()
             if outcome is not None and outcome.effect is Effect.DENY and outcome.by != "policyd":
                 one.rejected(prompt.question.alike, now)
-        return tuple(self._waiting.pop(print_, ()))
+        return tuple(self._waiting.pop(fingerprint, ()))
 
     def leave(self, waiter: Hashable) -> Prompt | None:
-        """Forget one waiter; return its prompt if nobody waits for it any more: it is to be withdrawn."""
-        for print_, waiters in self._waiting.items():
+        """Remove one waiter; return its prompt, to be withdrawn, if nobody waits for it any more."""
+        for fingerprint, waiters in self._waiting.items():
             if waiter in waiters:
                 waiters.remove(waiter)
-                return self._open.get(print_) if not waiters else None
+                return self._open.get(fingerprint) if not waiters else None
         return None

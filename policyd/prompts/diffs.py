@@ -1,4 +1,4 @@
-"""What a request carries beside its actions, made showable: diffs and texts, complete up to a limit that says itself.
+"""Diffs and texts of a request, made safe to show; what exceeds the limits is replaced by a note.
 
 A diff is shown in time linear in its size: common lines at both ends are left out and counted, then the old lines,
 then the new.
@@ -68,7 +68,7 @@ def _detail(item: Mapping[str, object]) -> Detail | None:
 
 
 def _lines(text: str) -> str:
-    """Make each line safe by itself, so that line breaks stay what they are; cut in the middle, saying how much."""
+    """Make each line safe by itself, which keeps line breaks; the middle of a long text is replaced by a note."""
     half = LONGEST // 2
     if len(text) <= LONGEST:
         return _cut(text, LONGEST)

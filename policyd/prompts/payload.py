@@ -1,8 +1,8 @@
-"""The JSON that steps of the chain read and write: schema 1, described by `hook.schema.json` beside this module.
+"""The JSON for steps of the chain: schema 1, described by `hook.schema.json` beside this module.
 
-Everything a step is given is safe to display as it is. An answer counts only if it is one object with this nonce and
-this digest and an explicit decision; `allow` and `reject` may name an option, which must be one that was offered and
-say the same. Unknown keys are refused: a misspelt `option` must not become a plain yes.
+Everything a step is given is safe to display. An answer counts only if it is one object with this nonce, this digest
+and an explicit decision; `allow` and `reject` may name an option, which must have been offered and have the same
+effect. Unknown keys are refused: a misspelt `option` must not become a plain yes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DECISIONS = {"allow": Effect.ALLOW, "reject": Effect.DENY}
 
 
 class AnswerError(ValueError):
-    """An answer that is no answer: it counts as a rejection."""
+    """An invalid answer, which counts as a rejection."""
 
 
 class Answer(Struct, frozen=True):
@@ -61,7 +61,7 @@ def read_answer(answer: Mapping[str, object], question: Question, *, nonce: str,
     """Return what `answer` decides.
 
     Raises:
-        AnswerError: wrong nonce or digest, no explicit decision, an option that was not offered or says otherwise.
+        AnswerError: wrong nonce or digest, no explicit decision, an option that was not offered or has another effect.
     """
     if strange := set(answer) - ANSWER_KEYS:
         raise AnswerError(f"it holds an unknown key `{min(map(str, strange))}`")

@@ -1,4 +1,4 @@
-"""One open question on its way through the chain. Pure state: what happened goes in, what is to be done comes out."""
+"""One open question on its way through the chain: a pure state machine of events and commands."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ToClient(Struct, frozen=True):
     """A menu: the request goes out as it came."""
     deadline: float
     alone: bool = False
-    """The title must be seen: no diff of an earlier update may take its place."""
+    """The title must be visible: no diff of an earlier update may replace it."""
 
 
 class ToStep(Struct, frozen=True):
@@ -59,7 +59,7 @@ class Outcome(Struct, frozen=True):
     reason: str
     """For the model and the record."""
     option: str = ""
-    """Id of the agent's option that was chosen; empty: a rejection finds its own."""
+    """Id of the agent's option that was chosen; empty: the caller picks one that rejects."""
     offer: Offer | None = None
     """What is to be remembered."""
 
@@ -90,7 +90,7 @@ class Prompt(Struct):
         return self._asked + self.chain[self._at].timeout if self._open else None
 
     def chosen(self, step: int, option_id: str, now: float, free: float = 0.0) -> tuple[PromptCommand, ...]:
-        """The client selected an option: one that was offered to it decides, any other is a rejection.
+        """Handle the client's selection: an offered option decides, any other is a rejection.
 
         `free`: since when its user had no other question to answer.
         """
@@ -102,31 +102,31 @@ class Prompt(Struct):
         return self._decide(named[0], now, free=free)
 
     def refused(self, step: int, why: str, now: float) -> tuple[PromptCommand, ...]:
-        """The client cancelled the question, or answered with an error or with nonsense."""
+        """Handle a question that the client cancelled or answered with an error or nonsense."""
         over = self._over(step, now)
-        return self._reject(why, by=self.chain[step].road) if over is None else over
+        return self._reject(why, by=self.chain[step].kind) if over is None else over
 
     def replied(self, step: int, answer: Mapping[str, object] | None, now: float) -> tuple[PromptCommand, ...]:
-        """Another step answered; None: it abstains."""
+        """Handle the answer of another step; None: it abstains."""
         if (over := self._over(step, now)) is not None:
             return over
         if answer is None:
             return self._pass_on("it abstained", now)
         try:
-            said = read_answer(answer, self.question, nonce=self._nonce, body_digest=self._digest)
+            reply = read_answer(answer, self.question, nonce=self._nonce, body_digest=self._digest)
         except AnswerError as error:
             return self._reject(f"the answer of {self._name} does not count: {error}")
-        if said.choice is None:
-            return self._pass_on(said.message or "it abstained", now)
-        return self._decide(said.choice, now, said.message)
+        if reply.choice is None:
+            return self._pass_on(reply.message or "it abstained", now)
+        return self._decide(reply.choice, now, reply.message)
 
     def failed(self, step: int, why: str, now: float) -> tuple[PromptCommand, ...]:
-        """A step could not be run, or died: it abstains, and the next is asked."""
+        """Handle a step that could not be run, or died: it abstains, and the next is asked."""
         over = self._over(step, now)
         return self._pass_on(why, now) if over is None else over
 
     def tick(self, now: float) -> tuple[PromptCommand, ...]:
-        """Time passed: a step that is silent for too long is a rejection."""
+        """Reject if the current step has been silent for too long."""
         deadline = self.deadline
         if deadline is None or now < deadline:
             return ()
@@ -135,7 +135,7 @@ class Prompt(Struct):
         return (Stop(step),)
 
     def withdraw(self, why: str) -> tuple[PromptCommand, ...]:
-        """The question is void (the turn was cancelled, a side is gone, a denial was added)."""
+        """End a void question (the turn was cancelled, a side is gone, a denial was added)."""
         if not self._open:
             return ()
         step = self._at
@@ -155,7 +155,7 @@ class Prompt(Struct):
         return f"{self.nonce}-{self._at}"
 
     def _over(self, step: int, now: float) -> tuple[PromptCommand, ...] | None:
-        """Return what is left to do where what a step says counts no more (it comes late); None where it counts."""
+        """Return the commands if an answer of a step comes too late; None if it counts."""
         if not (self._open and step == self._at):
             return ()
         return self.tick(now) or None
@@ -166,7 +166,7 @@ class Prompt(Struct):
             self._reject(self._nobody())
             return ()
         step, deadline = self.chain[self._at], now + self.chain[self._at].timeout
-        if step.road == "client":
+        if step.kind == "client":
             note = "" if self.client.shows_option_names else self.question.note
             alone = bool(note) and not self.client.title_beside_diff
             return (ToClient(self._at, self.question.choices, note, self.question.menu, deadline, alone),)
@@ -179,14 +179,14 @@ class Prompt(Struct):
         return self._next(now)
 
     def _decide(self, choice: Choice, now: float, message: str = "", *, free: float = 0.0) -> tuple[PromptCommand, ...]:
-        road = self.chain[self._at].road
+        kind = self.chain[self._at].kind
         fast = (now - max(self._asked, free)) * 1000 < self.human_ms
-        quick = choice.offer or (road == "client" and choice.effect is Effect.ALLOW)
-        by = "machine" if fast and quick else road
+        quick = choice.offer or (kind == "client" and choice.effect is Effect.ALLOW)
+        by = "machine" if fast and quick else kind
         offer = None if fast else choice.offer
-        said = f": {safe(message, limit=500)}" if message else ""
+        reply = f": {safe(message, limit=500)}" if message else ""
         verb = "allowed" if choice.effect is Effect.ALLOW else "rejected"
-        self.outcome = Outcome(choice.effect, by, f"{verb} by {_who(by)}{said}", choice.option, offer)
+        self.outcome = Outcome(choice.effect, by, f"{verb} by {_who(by)}{reply}", choice.option, offer)
         return ()
 
     def _reject(self, why: str, by: str = "policyd") -> tuple[PromptCommand, ...]:
@@ -211,9 +211,9 @@ def unasked(rules: Iterable[RuleRef], reason: str, client: Client) -> Outcome:
 def _must(rules: Iterable[RuleRef], reason: str) -> str:
     """Return that a person must be asked: which rules want it, and why, where that is more than that they do."""
     labels = [rule.label for rule in rules]
-    said = f"this must be asked ({', '.join(labels)})" if labels else "this must be asked"
+    reply = f"this must be asked ({', '.join(labels)})" if labels else "this must be asked"
     known = reason in ("", "; ".join(f"asked about by `{label}`" for label in labels))
-    return said if known else f"{said}: {reason.rstrip('.')}"
+    return reply if known else f"{reply}: {reason.rstrip('.')}"
 
 
 def _who(by: str) -> str:
