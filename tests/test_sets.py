@@ -303,12 +303,22 @@ def test_source_code_that_is_called_like_secrets_is_read(path: str) -> None:
 RUN_LATER = """
 babel.config.json web/babel.config.json webpack.config.babel.js jest.config.json vite.config.mts .eslintrc.json
 .git/config a/.git/hooks/pre-push rust-toolchain .yarn/releases/yarn.cjs HEAD conftest.py
+Cargo.toml crates/a/Cargo.toml settings.gradle.kts app/build.gradle composer.json mix.exs project/plugins.sbt
+Package.swift src/App/App.csproj Directory.Build.targets lib/BUILD.bazel turbo.json deno.jsonc
 """
+LATER_NEIGHBOURS = (
+    "Cargo.lock src/cargo.rs gradle.md composer.lock tsconfig.json src/project.json.ts App.cs bazel.md src/mix.ex"
+)
 
 
 @in_groups((path,) for path in RUN_LATER.split())
 def test_files_that_make_something_run_later_are_known(path: str) -> None:
     assert decide(SECRETS.replace("@secrets", "@auto-run"), f"cat {path}").effect.word == "deny"
+
+
+@in_groups((path,) for path in LATER_NEIGHBOURS.split())
+def test_files_beside_them_are_not_taken_for_such(path: str) -> None:
+    assert decide(SECRETS.replace("@secrets", "@auto-run"), f"cat {path}").effect.word == "allow"
 
 
 def test_an_exception_is_looked_for_only_among_commands_the_entry_is_about(monkeypatch: pytest.MonkeyPatch) -> None:
