@@ -482,7 +482,11 @@ LIARS = [
     ({"kind": "execute", "rawInput": {"command": 7}}, "execute opaque: the command is no text"),
     ({"kind": "search", "rawInput": {"pattern": "/etc/**"}}, "search /etc/**"),
     ({"kind": "read", "rawInput": {"path": "a\0b"}}, "read opaque"),
-    ({"kind": "execute", "rawInput": {"command": "ls", "commands": "rm -rf x"}}, "execute opaque: no profile says"),
+    ({"kind": "execute", "rawInput": {"command": "ls", "commands": "rm -rf x"}}, "execute $ rm -rf x"),
+    (
+        {"kind": "execute", "rawInput": {"command": "ls", "commands": {"run": "rm -rf x", "as": 7}}},
+        "execute opaque: no profile says",
+    ),
     ({"kind": "read", "rawInput": {"path": "a", "paths": "/etc/passwd"}}, "read opaque: no profile says"),
     ({"kind": "read", "rawInput": {"path": "a", "files": "/etc/passwd"}}, "any /etc/passwd (mention)"),
     ({"kind": "read", "rawInput": {"path": "a", "files": ["/etc/passwd"]}}, "read opaque: no profile says"),

@@ -41,6 +41,121 @@ def asked(talk: Conversation, options: list[dict[str, str]] = ONCE, **fields: An
 
 ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
     *(
+        ("antigravity-acp", {"title": title, "kind": kind, **rest}, lines)
+        for title, kind, rest, lines in (
+            (
+                "Trust the authors?",
+                "other",
+                {"toolCallId": "interaction_1"},
+                ["other opaque: it asks the person a question: nobody else can answer it"],
+            ),
+            (
+                "ls",
+                "execute",
+                {"toolCallId": "interaction_1", "rawInput": {"CommandLine": "ls"}},
+                [
+                    "execute opaque: it asks the person a question: nobody else can answer it",
+                    "execute opaque: no profile says what `rawInput.CommandLine` means",
+                ],
+            ),
+            (
+                "List",
+                "execute",
+                {"rawInput": {"CommandLine": "ls", "Cwd": "src"}},
+                ["execute $ ls (in /home/dev/project/src)", "search /home/dev/project/src to names"],
+            ),
+            *(
+                (title, "execute", {"rawInput": {"CommandLine": "make"}, **meta}, ["execute $ make"])
+                for title, meta in (
+                    ("Run search_web?", {}),
+                    ("notes_ping", {"_meta": {"mcp": {"server": "notes", "tool": "ping"}}}),
+                )
+            ),
+            ("make", "execute", {}, ["execute opaque: nothing announced this tool call"]),
+            (
+                "x",
+                "execute",
+                {"rawInput": {"CommandLine": "make", "BypassSandbox": True}},
+                ["execute $ make", "execute - (escalate BypassSandbox)"],
+            ),
+            (
+                "Run client_create_file?",
+                "edit",
+                {"rawInput": {"target_file": "a", "code_content": "x"}},
+                ["edit /home/dev/project/a"],
+            ),
+            ("Run search_web?", "search", {"rawInput": {"query": "x"}}, ["fetch tool search_web"]),
+            ("Run read_url_content?", "fetch", {"rawInput": {"Url": "https://x.org/"}}, ["fetch https://x.org/"]),
+            *(
+                (
+                    "notes_ping",
+                    "other",
+                    {"rawInput": raw, "_meta": {"mcp": {"server": "notes", "tool": "ping"}}},
+                    ['other tool notes/ping {"a": 1}'],
+                )
+                for raw in ({"arguments": {"a": 1}}, {"a": 1})
+            ),
+            (
+                "notes_ping",
+                "other",
+                {"rawInput": {"a": 1}},
+                ["other opaque: the MCP server and tool are not named on the wire"],
+            ),
+        )
+    ),
+    *(
+        ("stakpak", {"title": "x", "kind": kind, "rawInput": {"abs_path": "a", **raw}}, lines)
+        for kind, raw, lines in (
+            ("execute", {"command": "make"}, ["execute $ make"]),
+            (
+                "execute",
+                {"command": "make", "remote": "u@h"},
+                ["execute opaque: it runs on another machine", "execute $ make"],
+            ),
+            ("edit", {"path": "a", "old_string": "x", "new_string": "y"}, ["edit /home/dev/project/a"]),
+            (
+                "edit",
+                {"path": "u@h:/a", "abs_path": "u@h:/a", "file_text": "x"},
+                ["edit /home/dev/project/u@h:/a", "edit opaque: the path may be one of another machine"],
+            ),
+        )
+    ),
+    *(
+        ("dirac", {"title": title, "kind": kind, **rest}, lines)
+        for title, kind, rest, lines in (
+            (
+                "Execute: make",
+                "other",
+                {"rawInput": {"commands": [{"command": "make", "displayName": "rm x", "language": "bash"}]}},
+                ["execute $ make"],
+            ),
+            (
+                "Execute 2 commands?",
+                "other",
+                {"rawInput": {"commands": [{"command": "make"}, {"command": "rm a"}]}},
+                ["execute $ make", "execute $ rm a", "delete /home/dev/project/a"],
+            ),
+            ("Permission Request", "other", {"rawInput": {"path": "a", "content": "x"}}, ["edit /home/dev/project/a"]),
+            (
+                "Apply 1 edit(s) to file a?",
+                "other",
+                {"rawInput": {"body": "-x"}},
+                ["other opaque: no profile says what `rawInput.body` means"],
+            ),
+        )
+    ),
+    *(
+        ("nobody", {"title": "x", "kind": "execute", "rawInput": {"commands": commands}}, lines)
+        for commands, lines in (
+            ("make", ["execute $ make"]),
+            ([{"command": "make"}, "rm a"], ["execute $ rm a", "delete /home/dev/project/a", "execute $ make"]),
+            (
+                [{"command": "make", "language": "python"}],
+                ["execute $ make", "execute opaque: no profile says what `rawInput.commands` means"],
+            ),
+        )
+    ),
+    *(
         ("@factory/cli", {"title": title, "kind": kind, "rawInput": raw}, lines)
         for title, kind, raw, lines in (
             (
@@ -549,7 +664,7 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
     (
         "nobody",
         {"kind": "execute", "rawInput": {"commands": [{"command": "a", "args": ["b"]}]}},
-        ["execute opaque: the command is no text"],
+        ["execute $ a", "execute opaque: no profile says what `rawInput.commands` means"],
     ),
     (
         "cline",

@@ -48,6 +48,7 @@ CAPTURED = {
     "qoder": {"qoder"},
     "qwen": {"qwen"},
     "qwen-0.15": {"qwen"},
+    "sigit": {"sigit"},
     "vibe-2": {"vibe-2"},
     "vibe-2.19": {"vibe-2"},
 }
