@@ -373,6 +373,15 @@ def given(project: Path, scope: str = "project", effect: Effect = Effect.ALLOW) 
     return replace(found, boot=None, boot_id="", run="", project=str(project))
 
 
+def test_what_is_remembered_first_counts_at_once(project: Path) -> None:
+    """Where nothing was ever kept there is no directory; who makes it is another process."""
+    one, other = remembered(project, "one"), remembered(project, "other")
+    assert settled(one, project) is None and not one.changed()
+    other.remember([given(project, effect=Effect.DENY)])
+    assert one.changed()
+    assert settled(one, project) is Effect.DENY and not one.changed()
+
+
 def for_session(project: Path, session: str, run_id: str = "", effect: Effect = Effect.ALLOW) -> Grant:
     """A grant of `npm test` for one session."""
     found = given(project, "session", effect)

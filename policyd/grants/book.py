@@ -57,14 +57,14 @@ class GrantBook(Struct, frozen=True):
         `allows=False` (the policy's lock refuses grants): only denials count.
         """
         if not self.grants:
-            return _nothing
+            return nothing
         agents = dict.fromkeys((agent_name(context.agent), context.agent.profile))
         roots = spellings(self.root, context)
         denials = self._denying(request, [*agents], roots, clock) if self._denials else ()
         allowing = self._allowing(request, [*agents], roots, clock) if allows and not request.menu else ()
         denied = _denied(denials, request.actions, roots)
         if not denied and not allowing:
-            return _nothing
+            return nothing
 
         def settle(judged: Judged) -> Effect | None:
             if any(judged.action is action or judged.action == action for action in denied):
@@ -209,7 +209,7 @@ def _same_words(member: Key, command: SimpleCommand) -> bool:
     return words[: len(member.words)] == member.words if member.more else words == member.words
 
 
-def _nothing(_: Judged) -> Effect | None:
+def nothing(_: Judged) -> Effect | None:
     return None
 
 

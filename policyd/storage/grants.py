@@ -1,11 +1,11 @@
 """The grants of one policyd process: the book of each project, always of this moment, and what is added to it.
 
 `Remembered` is what the core asks through: `bind(request, context)` gives `engine.decide` its `grant` argument. Every
-look is at the files as they are now (two `lstat`s where nothing changed), so a denial added by another process, or
-`policyd grants revoke`, counts at the next decision. A session that is closed takes with it what was answered for it
-until then, also what is written later; opened again under its id it begins with nothing. What counts no more since its
-session was closed, or its connection has ended, is taken out of the files. Where a grant cannot be written, a session
-grant is still kept in memory; any other is not, and the caller is told.
+look is at the files as they are now (two `lstat`s where nothing changed, one where nothing was ever kept), so a denial
+added by another process, or `policyd grants revoke`, counts at the next decision. A session that is closed takes with
+it what was answered for it until then, also what is written later; opened again under its id it begins with nothing.
+What counts no more since its session was closed, or its connection has ended, is taken out of the files. Where a grant
+cannot be written, a session grant is still kept in memory; any other is not, and the caller is told.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from policyd.grants import LONGEST, Clock, Grant, GrantBook
-from policyd.grants.book import Settle
+from policyd.grants.book import Settle, nothing
 from policyd.grants.grant import SESSION_LIFE
 from policyd.model import Context, Effect, Judged, Request
 from policyd.storage import clock as clocks
@@ -53,6 +53,8 @@ class Remembered(Struct, weakref=True):
     """Session grants that could not be written, by project."""
     _closed: dict[str, datetime] = field(default_factory=dict)
     """Session -> when it was closed last: what was answered for it before counts no more."""
+    _absent: bool = False
+    """There was no directory of grants when one was looked for."""
     _written: set[str] = field(default_factory=set)
     """The projects for whose sessions something was written."""
 
@@ -69,11 +71,19 @@ class Remembered(Struct, weakref=True):
 
         def settle(judged: Judged) -> Effect | None:
             if not bound:
-                clock = self.clock()
-                bound.append(self.book(self.root(context), clock).bind(request, context, clock, allows=allows))
+                bound.append(nothing if self._none_kept() else self._bound(request, context, allows=allows))
             return bound[0](judged)
 
         return settle
+
+    def _bound(self, request: Request, context: Context, *, allows: bool) -> Settle:
+        clock = self.clock()
+        return self.book(self.root(context), clock).bind(request, context, clock, allows=allows)
+
+    def _none_kept(self) -> bool:
+        """Say whether nothing was ever remembered: there is no directory of grants."""
+        self._absent = not self._memory and _missing(self.directory)
+        return self._absent
 
     def root(self, context: Context) -> str:
         """Return the real path of the session's project as it is now; empty: no session yet.
@@ -162,6 +172,9 @@ class Remembered(Struct, weakref=True):
 
         Safe in a thread.
         """
+        if self._absent and not _missing(self.directory):
+            self._absent = False
+            return True
         return any(file.changed() for file in [*self._files.values()])
 
     def _file(self, root: str) -> GrantFile:
@@ -182,6 +195,17 @@ class Remembered(Struct, weakref=True):
 def grants_cache(directory: str) -> FileCache:
     """Return the cache of parsed grants below the user's cache directory (`Places.cache`)."""
     return FileCache(f"{directory}/grants", ROOMS)
+
+
+def _missing(directory: str) -> bool:
+    """Say whether it is certain that a directory is not there."""
+    try:
+        os.lstat(directory)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def merged(old: Iterable[Grant], new: Iterable[Grant]) -> tuple[Grant, ...]:
