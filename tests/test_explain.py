@@ -120,6 +120,44 @@ def test_no_rule_is_offered_where_an_administrator_lets_none_count(
     assert [part for part in expected if part not in said] == [] and "[[rule]]" not in said, said
 
 
+CLOSED = 'version = 1\n[defaults]\n"*" = "deny"\n[[rule]]\nid = "push"\neffect = "ask"\ncommand = "git push"\n'
+
+
+@pytest.mark.parametrize(
+    "text", ["execute make build", "execute echo x > out.txt", "read a.py", "fetch https://a.example/"]
+)
+@pytest.mark.parametrize("more", [(), ("--unattended",)], ids=["asked", "unattended"])
+def test_what_a_default_denies_has_a_way_out_that_holds_when_pasted(
+    text: str, more: tuple[str, ...], house: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy = house / "policy.toml"
+    policy.write_text(CLOSED if not more else CLOSED.replace('"deny"', '"ask"'))
+    said = explain(house, *more, "--example", text, capsys=capsys)
+    assert "decision deny" in said
+    with policy.open("a") as opened:
+        for line in said[said.index("[[rule]]") :].splitlines():
+            print(line.removeprefix("  way out").strip(), file=opened)
+    assert "decision allow" in explain(house, *more, "--example", text, capsys=capsys)
+
+
+def test_what_is_refused_because_nobody_is_there_says_which_rule_asks(
+    house: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = explain(house, "--unattended", "--example", "execute git push", capsys=capsys)
+    assert "decision deny" in said and "way out  an ask rule applies" in said
+
+
+def test_a_managed_default_that_denies_is_told_to_be_nobodys_to_lift(
+    house: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (house / "managed").mkdir()
+    (house / "managed/company.toml").write_text('version = 1\n[defaults]\n"*" = "deny"\n')
+    given = ["--policy", str(house / "policy.toml"), "--home", str(house / "home"), "--cwd", str(house / "app")]
+    assert main(["explain", "--managed", str(house / "managed"), *given, "--example", "execute make"]) == 0
+    said = capsys.readouterr().out
+    assert "way out  a managed default denies, and no rule of yours lifts it" in said and "[[rule]]" not in said
+
+
 def test_a_managed_default_that_delegates_leaves_a_way_out(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (house / "managed").mkdir()
     (house / "managed/company.toml").write_text('version = 1\n[defaults]\n"*" = "ask"\ndelegate = true\n')

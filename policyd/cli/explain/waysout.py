@@ -63,25 +63,24 @@ class Obstacles(Struct, frozen=True):
 def ways_out(
     decision: Decision, effect: Effect, roots: tuple[str, ...], obstacles: Obstacles | None = None
 ) -> Iterator[str]:
-    """Yield what would change a decision with this final `effect`."""
+    """Yield what would change a decision with this final `effect`; without a person an *ask* ends as a denial."""
     if effect is Effect.ALLOW:
         return
     obstacles = obstacles or Obstacles()
-    if effect is Effect.ASK and obstacles.broken:
+    if decision.effect is Effect.ASK and obstacles.broken:
         yield f"repair the project's policy: {safe(obstacles.broken, limit=2 * WIDTH)}"
         return
-    if effect is Effect.DENY:
-        for rule in decision.rules:
-            if not rule.default:
-                whose = ", which is your administrator's" if rule.layer is Layer.MANAGED else ""
-                yield f"add an `unless` to {safe(rule.label)}{whose}, or do it another way"
-        return
-    if obstacles.unsound:
+    for rule in decision.rules if decision.effect is Effect.DENY else ():
+        if not rule.default:
+            whose = ", which is your administrator's" if rule.layer is Layer.MANAGED else ""
+            yield f"add an `unless` to {safe(rule.label)}{whose}, or do it another way"
+    open_actions = [one for one in decision.actions if one.effect is decision.effect and not _denied_by_rule(one)]
+    if open_actions and obstacles.unsound:
         yield f"work in a directory of its own: {safe(' and '.join(obstacles.unsound), limit=2 * WIDTH)}"
         return
     shown_lines: set[str] = set()
-    for judged in decision.actions:
-        if judged.effect is Effect.ASK and not _comes_along(judged, decision):
+    for judged in open_actions:
+        if not _comes_along(judged, decision):
             line = way_of(judged, roots, obstacles)
             if line not in shown_lines:
                 shown_lines.add(line)
@@ -91,16 +90,17 @@ def ways_out(
 
 
 def way_of(judged: Judged, roots: tuple[str, ...], obstacles: Obstacles) -> str:
-    """Return what would allow one action that is asked about."""
+    """Return what would allow one action that is asked about, or denied by a default."""
     action, firm, denies = judged.action, obstacles.firm, _may_deny(judged)
+    first, said = ("answer it: ", "asks") if judged.effect is Effect.ASK else ("", "denies")
     reasons = {
         "only a managed rule can allow what touches policyd itself": bool(action.guarded),
         _beyond(action, "what is not understood", "opaque"): bool(action.opaque),
         _beyond(action, "what widens the agent's reach", "escalate"): bool(action.escalate),
         "an ask rule applies: answer it, or change that rule": _asked_by_rule(judged),
         _less(action, denies): bool(denies),
-        "answer it: a managed default asks, and no rule of yours lifts it": not firm.isdisjoint(judged.defaults),
-        "answer it: the managed policy refuses allow rules of users": bool(obstacles.refused),
+        f"{first}a managed default {said}, and no rule of yours lifts it": not firm.isdisjoint(judged.defaults),
+        f"{first}the managed policy refuses allow rules of users": bool(obstacles.refused),
     }
     found = next((reason for reason, holds in reasons.items() if holds), "")
     return found or written(rule(action, roots)) or _unwritable(action)
@@ -158,10 +158,14 @@ def _led_out(action: Action, roots: tuple[str, ...]) -> bool:
 
 
 def _comes_along(judged: Judged, decision: Decision) -> bool:
-    """Say whether allowing the command, which is asked about too, also allows this operand."""
+    """Say whether allowing the command, which is as open, also allows this operand."""
     at, path = judged.action.carrier, judged.action.path
-    asked = at is not None and decision.actions[at].effect is Effect.ASK
+    asked = at is not None and decision.actions[at].effect is decision.effect
     return asked and path is not None and path.inside and not _asked_by_rule(judged)
+
+
+def _denied_by_rule(judged: Judged) -> bool:
+    return any(ref.effect is Effect.DENY and not ref.default for ref in judged.hits)
 
 
 def _asked_by_rule(judged: Judged) -> bool:
