@@ -351,7 +351,7 @@ class Conversation:
         found = merge(call, {} if covered else asked, options)
         if self._races() and (late := self._late(call, merge(call, asked, options) if covered else found)):
             found = replace(found, missing=frozenset(late))
-        doubt = call.broken or ("" if covered else renamed(call, asked, self.profile))
+        doubt = call.broken or (renamed(call, asked, self.profile) if call.announced and not covered else "")
         return replace(found, fault=doubt) if doubt else found
 
     def request(self, params: Mapping[str, object]) -> Request:

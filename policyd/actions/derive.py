@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from policyd.actions import guard, resources
 from policyd.actions.builder import Builder, Surroundings
 from policyd.actions.evidence import KNOWN, Evidence
-from policyd.actions.identity import arguments, identify, mcp_tool
+from policyd.actions.identity import ambiguous, arguments, identify, mcp_tool
 from policyd.actions.profiles import Profile, ToolSpec
 from policyd.actions.unread import unread
 from policyd.model import TABLE, WRITE_KINDS, Action, Mode, Role, Tool
@@ -44,6 +44,8 @@ WIDE = (
 def derive(evidence: Evidence, profile: Profile, around: Surroundings) -> tuple[Action, ...]:
     """Return every action the call stands for; never empty, each with where it was found."""
     name, spec = identify(evidence, profile)
+    if not evidence.announced and (twofold := ambiguous(evidence, profile)):
+        evidence = replace(evidence, fault=twofold)
     unsaid = profile.data.vague or evidence.kinds == {"other"}
     if spec and spec.table.kind and (spec.table.resource or unsaid):
         evidence = replace(evidence, kinds=frozenset({spec.table.kind}))

@@ -61,7 +61,7 @@ def _stated(evidence: Evidence, profile: Profile) -> Iterator[tuple[str, str, To
 
 
 def renamed(call: Call, asked: Mapping[str, object], profile: Profile) -> str:
-    """Return why a request cannot be told: it, or it and the updates of its call, name two tools; `""` if not.
+    """Return why a request about an announced call cannot be told: they name two tools; `""` if they do not.
 
     A tool that calls another one (its table says where that is named) may be named so, or by the one it calls.
     """
@@ -72,8 +72,17 @@ def renamed(call: Call, asked: Mapping[str, object], profile: Profile) -> str:
     told = list(_stated(merge(call, EMPTY, ()), profile))
     if any(spec and spec.refs["tool"] for _, _, spec in told):
         return ""
-    fields = [tool for tool in (*stated, *told) if tool[0] not in PROSE]
-    return TWO_TOOLS if len({name for _, name, _ in (*stated[:1], *told[:1], *fields)}) > 1 else ""
+    return TWO_TOOLS if len({*_counting(stated), *_counting(told)}) > 1 else ""
+
+
+def ambiguous(evidence: Evidence, profile: Profile) -> str:
+    """Return why a call that nothing announced cannot be told: its request names two tools; `""` if it does not."""
+    return TWO_TOOLS if len(_counting(list(_stated(evidence, profile)))) > 1 else ""
+
+
+def _counting(stated: list[tuple[str, str, ToolSpec | None]]) -> set[str]:
+    """Return the names that count among those stated: the first, and all that stand in no prose."""
+    return {name for at, (place, name, _) in enumerate(stated) if at == 0 or place not in PROSE}
 
 
 def _fallback(evidence: Evidence, profile: Profile, name: str) -> ToolSpec | None:
