@@ -76,6 +76,12 @@ def test_nothing_wrong_is_all_well(home: Path) -> None:
     assert last == "all well"
 
 
+def test_a_settings_file_of_the_project_that_is_no_plain_one_keeps_nobody_waiting(home: Path) -> None:
+    os.mkfifo(home.parent / "work/.acpxrc.json")
+    (found,) = entries(home)
+    assert "it is a FIFO, not a plain file" in found.problem
+
+
 def test_a_broken_policy_is_to_mend(home: Path) -> None:
     path = home / ".config/policyd/policies.d/mine.toml"
     path.parent.mkdir(parents=True)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
@@ -18,7 +18,7 @@ from threading import Event
 import pytest
 
 from policyd import audit
-from policyd.storage import auditchain, locks
+from policyd.storage import auditchain, auditlog, locks
 from policyd.storage.auditchain import head_path, log_files, verify
 from policyd.storage.auditlog import AuditError, AuditLog
 from policyd.storage.auditsync import Syncer
@@ -27,6 +27,32 @@ from tests.audited import delete, edit, swap
 NOW = datetime(2026, 11, 29, tzinfo=UTC)
 LOCK = locks.lock
 ROOT = pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+
+
+PLACES = ("", "audit.jsonl", "audit.head")
+"""What of a log may be something else: its directory, the file, the note of its end."""
+
+
+def link_nowhere(path: Path) -> None:
+    path.symlink_to("/nowhere/at/all")
+
+
+def link_to_itself(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+def link_to_a_file(path: Path) -> None:
+    path.with_name("other").touch()
+    path.symlink_to(path.with_name("other"))
+
+
+def link_to_a_device(path: Path) -> None:
+    path.symlink_to("/dev/full")
+
+
+def for_all(path: Path) -> None:
+    path.touch()
+    path.chmod(0o666)
 
 
 def row(number: int) -> dict[str, object]:
@@ -66,6 +92,37 @@ def test_a_log_is_private_and_holds_what_was_appended(tmp_path: Path) -> None:
     made = (path, path.parent, path.parent.parent)
     assert [stat.S_IMODE(one.stat().st_mode) for one in made] == [0o600, 0o700, 0o700]
     assert faults(path) == []
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    "put", [Path.touch, Path.mkdir, link_nowhere, link_to_itself, link_to_a_file, link_to_a_device, for_all, None]
+)
+def test_what_takes_no_record_is_told_before_one_is_written(
+    tmp_path: Path, place: str, put: Callable[[Path], None] | None
+) -> None:
+    directory = tmp_path / "audit"
+    if place:
+        directory.mkdir()
+    if put:
+        put(directory / place if place else directory)
+    there = sorted(tmp_path.rglob("*"))
+    why = auditlog.unwritable(f"{directory}/")
+    assert sorted(tmp_path.rglob("*")) == there
+    with pytest.raises(AuditError) if why else nullcontext():
+        AuditLog(f"{directory}/").append(row(1), NOW)
+
+
+@ROOT
+@pytest.mark.parametrize("place", PLACES)
+def test_a_log_of_another_user_takes_no_record_and_that_is_told(tmp_path: Path, place: str) -> None:
+    directory = tmp_path / "audit"
+    written(directory / "audit.jsonl", 1)
+    if place:
+        os.chown(directory / place, 4321, 4321)
+        assert "it belongs to user 4321" in auditlog.unwritable(f"{directory}/")
+    else:
+        assert auditlog.unwritable(f"{directory}/") == ""
 
 
 def test_several_hands_share_one_chain(tmp_path: Path) -> None:

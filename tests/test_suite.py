@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -155,6 +156,16 @@ def test_a_mistake_in_a_suite_is_an_error_not_a_failure(folder: Path, name: str,
 def test_a_mistake_in_a_policy_is_an_error(folder: Path) -> None:
     (folder / "p.toml").write_text('[[rule]]\nefect = "deny"\n')
     assert main(["test", write(folder, '[[case]]\nrequest = "read a"\neffect = "deny"\n')]) == 2
+
+
+def test_what_is_no_plain_file_keeps_nobody_waiting(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(folder / "pipe_test.toml")
+    (folder / "zero.toml").symlink_to("/dev/zero")
+    case = '[[case]]\nrequest = "read a"\neffect = "deny"\n'
+    (folder / "zero_test.toml").write_text(f'policies = ["zero.toml"]\n{case}')
+    assert main(["test", str(folder)]) == 2
+    said = capsys.readouterr().err
+    assert "it is a FIFO, not a plain file" in said and "zero.toml: it is a device, not a plain file" in said
 
 
 def test_no_suite_at_all_is_an_error(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 
 from msgspec import Struct, field, to_builtins
@@ -16,7 +15,7 @@ from policyd.paths import open_workspace
 from policyd.policy import Diagnostic, Policy, PolicyError
 from policyd.service.book import stated
 from policyd.storage import grants, places, policies, settings
-from policyd.storage.auditlog import ELSEWHERE
+from policyd.storage.auditlog import ELSEWHERE, unwritable
 from policyd.storage.filesystem import RealFilesystem
 from policyd.storage.places import Places
 from policyd.storage.policies import Found
@@ -107,21 +106,10 @@ def load_settings(state: InForce) -> None:
     except SettingsError as error:
         state.problems += map(str, error.diagnostics)
         return
-    state.mute = unwritable(state.audit)
-
-
-def unwritable(path: str) -> str:
-    """Return why the audit log cannot be written, as far as that shows without writing."""
-    held = path = os.path.abspath(path)
-    while not os.path.lexists(held):
-        held = os.path.dirname(held)
-    file = held == path and not os.path.isdir(held)
-    why = ""
-    if not file and not os.path.isdir(held):
-        why = f"{held} is no directory"
-    elif not os.access(held, os.W_OK if file else os.W_OK | os.X_OK):
-        why = f"{held} does not let you"
-    return why and f"the audit log {path} cannot be written: {why}; every decision is refused ({ELSEWHERE})"
+    why = unwritable(state.audit)
+    state.mute = (
+        why and f"the audit log {state.audit} cannot be written: {why}; every decision is refused ({ELSEWHERE})"
+    )
 
 
 def look_at_trust(state: InForce) -> None:

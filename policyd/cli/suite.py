@@ -45,6 +45,7 @@ from policyd.policy.build import example_mistake
 from policyd.policy.file import as_several
 from policyd.policy.lines import Locator
 from policyd.policy.wording import in_words
+from policyd.storage.policies import read_plain
 
 ENDING = "_test.toml"
 HINTS = {
@@ -184,11 +185,10 @@ def read(path: str) -> Suite:
     """
     text = ""
     try:
-        with open(path, "rb") as file:
-            text = file.read().decode()
+        text = read_plain(path).decode()
         table = SuiteTable.model_validate(tomllib.loads(text))
     except OSError as error:
-        raise SuiteError([f"{path}: {error.strerror}"]) from error
+        raise SuiteError([f"{path}: {error.strerror}" if error.strerror else str(error)]) from error
     except ValidationError as error:
         lines = Locator(text)
         found = sorted(mistake(each, lines) for each in error.errors())
@@ -226,7 +226,8 @@ def compile_suite(path: str, table: SuiteTable) -> Suite:
     except PolicyError as error:
         wrong = list(error.diagnostics)
     except OSError as error:
-        raise SuiteError([f"{path}: {error.filename}: {error.strerror}"]) from error
+        why = f"{error.filename}: {error.strerror}" if error.strerror else error
+        raise SuiteError([f"{path}: {why}"]) from error
     if wrong:
         raise SuiteError([str(mistake) for mistake in wrong])
     problems = list(unreadable(path, table))
@@ -254,8 +255,7 @@ def sources(path: str, table: SuiteTable) -> Iterator[PolicySource]:
         for name in names:
             file = os.path.normpath(os.path.join(os.path.dirname(path), name))
             root = table.session.cwd if layer is Layer.PROJECT else None
-            with open(file, "rb") as opened:
-                yield PolicySource(file, opened.read(), layer, trusted=table.trusted, root=root)
+            yield PolicySource(file, read_plain(file), layer, trusted=table.trusted, root=root)
 
 
 def place(cwd: str, name: str) -> str:

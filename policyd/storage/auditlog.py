@@ -204,16 +204,10 @@ class AuditLog:
         if is_device(self.path):
             self._fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK)
             return self._fd
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        self._fd = os.open(self.path, flags | os.O_APPEND, 0o600)
+        self._fd = open_own(self.path, os.O_CREAT | os.O_APPEND)
         found = os.fstat(self._fd)
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "is neither a file nor a device")
         self._file = found.st_dev, found.st_ino
-        self._note = os.open(head_path(self.path), flags, 0o600)
-        for status in (found, os.fstat(self._note)):
-            if why := own_owners().fault(status):
-                raise OSError(errno.EPERM, why)
+        self._note = open_own(head_path(self.path), os.O_CREAT)
         return self._fd
 
     def _current_size(self) -> int | None:
@@ -237,6 +231,48 @@ class AuditLog:
         if self._note is None or (size == self._head.size and self._head.seq):
             return self._head
         return current_head(fd, size, self.path, read_note(self._note))
+
+
+def open_own(path: str, flags: int) -> int:
+    """Open a file of the log; OSError for one that is no plain file, is another's, or that others may write."""
+    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | flags, 0o600)
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "is neither a file nor a device")
+        if why := own_owners().fault(found):
+            raise OSError(errno.EPERM, why)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def unwritable(path: str) -> str:
+    """Return why no record can be appended to the log at `path`, as far as that shows without writing to it."""
+    path = log_path(os.path.abspath(path) + "/" * path.endswith("/"))
+    try:
+        if is_device(path):
+            return "" if os.access(path, os.W_OK) else f"{path} does not let you"
+        for each in (path, head_path(path)):
+            try:
+                os.close(open_own(each, 0))
+            except FileNotFoundError:
+                if why := unmakable(each):
+                    return why
+    except OSError as error:
+        return f"{path}: {error.strerror}"
+    return ""
+
+
+def unmakable(path: str) -> str:
+    """Return why a file that is not there cannot be made, with the directories above it."""
+    above = os.path.dirname(path)
+    while not os.path.lexists(above):
+        above = os.path.dirname(above)
+    if not os.path.isdir(above):
+        return f"{above} is no directory"
+    return "" if os.access(above, os.W_OK | os.X_OK) else f"{above} does not let you"
 
 
 def durable(fd: int) -> None:

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from policyd.cli import jsonc
 from policyd.proxy.options import Options, UsageError, parse
+from policyd.storage.policies import read_plain
 
 NOTES = {
     "zed": "agents of Zed's own that are not named in its settings are started without policyd",
@@ -72,8 +73,7 @@ def places(home: str, cwd: str, config: str) -> tuple[Place, ...]:
 def look(place: Place) -> list[Entry] | None:
     """Return the agents in a settings file, None if there is no such file."""
     try:
-        with open(place.path, encoding="utf-8-sig") as file:
-            value = place.read(file.read())
+        value = place.read(read_plain(place.path).decode("utf-8-sig"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
