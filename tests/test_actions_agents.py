@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from policyd.actions import Conversation, Machine
-from tests.told import MACHINE, told
+from policyd.actions import Conversation
+from tests.told import ONCE, asked, opened, told, update
 
-ONCE = [{"optionId": "yes", "kind": "allow_once"}, {"optionId": "no", "kind": "reject_once"}]
 DEEP = [
     {"optionId": "approve", "kind": "allow_once"},
     {"optionId": "reject", "kind": "reject_once"},
@@ -18,91 +17,89 @@ DEEP = [
 ]
 
 
-def opened(name: str, version: str = "1.0", servers: tuple[str, ...] = (), machine: Machine = MACHINE) -> Conversation:
-    talk = Conversation(machine)
-    info = {"agentInfo": {"name": name, "version": version}} if name else {}
-    talk.observe("c2a", {"id": 0, "method": "initialize", "params": {}})
-    talk.observe("a2c", {"id": 0, "result": {"protocolVersion": 1, **info}})
-    named = [{"name": server} for server in servers]
-    talk.observe("c2a", {"id": 1, "method": "session/new", "params": {"cwd": "/home/dev/project", "mcpServers": named}})
-    talk.observe("a2c", {"id": 1, "result": {"sessionId": "s"}})
-    return talk
-
-
-def update(talk: Conversation, **fields: Any) -> None:
-    fields = {"sessionUpdate": "tool_call", "toolCallId": "c", **fields}
-    talk.observe("a2c", {"method": "session/update", "params": {"sessionId": "s", "update": fields}})
-
-
-def asked(talk: Conversation, options: list[dict[str, str]] = ONCE, **fields: Any) -> list[str]:
-    params = {"sessionId": "s", "toolCall": {"toolCallId": "c", **fields}, "options": options}
-    return [told(action) for action in talk.request(params).actions]
-
-
-ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
+ANTIGRAVITY: list[tuple[str, str, dict[str, Any], list[str]]] = [
+    (
+        "Trust the authors?",
+        "other",
+        {"toolCallId": "interaction_1"},
+        ["other opaque: it asks the person a question: nobody else can answer it"],
+    ),
+    (
+        "ls",
+        "execute",
+        {"toolCallId": "interaction_1", "rawInput": {"CommandLine": "ls"}},
+        [
+            "execute opaque: it asks the person a question: nobody else can answer it",
+            "execute opaque: no profile says what `rawInput.CommandLine` means",
+        ],
+    ),
+    (
+        "List",
+        "execute",
+        {"rawInput": {"CommandLine": "ls", "Cwd": "src"}},
+        ["execute $ ls (in /home/dev/project/src)", "search /home/dev/project/src to names"],
+    ),
     *(
-        ("antigravity-acp", {"title": title, "kind": kind, **rest}, lines)
-        for title, kind, rest, lines in (
-            (
-                "Trust the authors?",
-                "other",
-                {"toolCallId": "interaction_1"},
-                ["other opaque: it asks the person a question: nobody else can answer it"],
-            ),
-            (
-                "ls",
-                "execute",
-                {"toolCallId": "interaction_1", "rawInput": {"CommandLine": "ls"}},
-                [
-                    "execute opaque: it asks the person a question: nobody else can answer it",
-                    "execute opaque: no profile says what `rawInput.CommandLine` means",
-                ],
-            ),
-            (
-                "List",
-                "execute",
-                {"rawInput": {"CommandLine": "ls", "Cwd": "src"}},
-                ["execute $ ls (in /home/dev/project/src)", "search /home/dev/project/src to names"],
-            ),
-            *(
-                (title, "execute", {"rawInput": {"CommandLine": "make"}, **meta}, ["execute $ make"])
-                for title, meta in (
-                    ("Run search_web?", {}),
-                    ("notes_ping", {"_meta": {"mcp": {"server": "notes", "tool": "ping"}}}),
-                )
-            ),
-            ("make", "execute", {}, ["execute opaque: nothing announced this tool call"]),
-            (
-                "x",
-                "execute",
-                {"rawInput": {"CommandLine": "make", "BypassSandbox": True}},
-                ["execute $ make", "execute - (escalate BypassSandbox)"],
-            ),
-            (
-                "Run client_create_file?",
-                "edit",
-                {"rawInput": {"target_file": "a", "code_content": "x"}},
-                ["edit /home/dev/project/a"],
-            ),
-            ("Run search_web?", "search", {"rawInput": {"query": "x"}}, ["fetch tool search_web"]),
-            ("Run read_url_content?", "fetch", {"rawInput": {"Url": "https://x.org/"}}, ["fetch https://x.org/"]),
-            *(
-                (
-                    "notes_ping",
-                    "other",
-                    {"rawInput": raw, "_meta": {"mcp": {"server": "notes", "tool": "ping"}}},
-                    ['other tool notes/ping {"a": 1}'],
-                )
-                for raw in ({"arguments": {"a": 1}}, {"a": 1})
-            ),
-            (
-                "notes_ping",
-                "other",
-                {"rawInput": {"a": 1}},
-                ["other opaque: the MCP server and tool are not named on the wire"],
-            ),
+        (title, "execute", {"rawInput": {"CommandLine": "make"}, **meta}, ["execute $ make"])
+        for title, meta in (
+            ("Run search_web?", {}),
+            ("notes_ping", {"_meta": {"mcp": {"server": "notes", "tool": "ping"}}}),
         )
     ),
+    ("make", "execute", {}, ["execute opaque: nothing announced this tool call"]),
+    (
+        "x",
+        "execute",
+        {"rawInput": {"CommandLine": "make", "BypassSandbox": True}},
+        ["execute $ make", "execute - (escalate BypassSandbox)"],
+    ),
+    (
+        "Run client_create_file?",
+        "edit",
+        {"rawInput": {"target_file": "a", "code_content": "x"}},
+        ["edit /home/dev/project/a"],
+    ),
+    ("Run search_web?", "search", {"rawInput": {"query": "x"}}, ["fetch tool search_web"]),
+    ("Run read_url_content?", "fetch", {"rawInput": {"Url": "https://x.org/"}}, ["fetch https://x.org/"]),
+    *(
+        (
+            "notes_ping",
+            "other",
+            {"rawInput": raw, "_meta": {"mcp": {"server": "notes", "tool": "ping"}}},
+            ['other tool notes/ping {"a": 1}'],
+        )
+        for raw in ({"arguments": {"a": 1}}, {"a": 1})
+    ),
+    (
+        "notes_ping",
+        "other",
+        {"rawInput": {"a": 1}},
+        ["other opaque: the MCP server and tool are not named on the wire"],
+    ),
+]
+DIRAC: list[tuple[str, str, dict[str, Any], list[str]]] = [
+    (
+        "Execute: make",
+        "other",
+        {"rawInput": {"commands": [{"command": "make", "displayName": "rm x", "language": "bash"}]}},
+        ["execute $ make"],
+    ),
+    (
+        "Execute 2 commands?",
+        "other",
+        {"rawInput": {"commands": [{"command": "make"}, {"command": "rm a"}]}},
+        ["execute $ make", "execute $ rm a", "delete /home/dev/project/a"],
+    ),
+    ("Permission Request", "other", {"rawInput": {"path": "a", "content": "x"}}, ["edit /home/dev/project/a"]),
+    (
+        "Apply 1 edit(s) to file a?",
+        "other",
+        {"rawInput": {"body": "-x"}},
+        ["other opaque: no profile says what `rawInput.body` means"],
+    ),
+]
+ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
+    *(("antigravity-acp", {"title": title, "kind": kind, **rest}, lines) for title, kind, rest, lines in ANTIGRAVITY),
     *(
         ("stakpak", {"title": "x", "kind": kind, "rawInput": {"abs_path": "a", **raw}}, lines)
         for kind, raw, lines in (
@@ -120,30 +117,7 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
             ),
         )
     ),
-    *(
-        ("dirac", {"title": title, "kind": kind, **rest}, lines)
-        for title, kind, rest, lines in (
-            (
-                "Execute: make",
-                "other",
-                {"rawInput": {"commands": [{"command": "make", "displayName": "rm x", "language": "bash"}]}},
-                ["execute $ make"],
-            ),
-            (
-                "Execute 2 commands?",
-                "other",
-                {"rawInput": {"commands": [{"command": "make"}, {"command": "rm a"}]}},
-                ["execute $ make", "execute $ rm a", "delete /home/dev/project/a"],
-            ),
-            ("Permission Request", "other", {"rawInput": {"path": "a", "content": "x"}}, ["edit /home/dev/project/a"]),
-            (
-                "Apply 1 edit(s) to file a?",
-                "other",
-                {"rawInput": {"body": "-x"}},
-                ["other opaque: no profile says what `rawInput.body` means"],
-            ),
-        )
-    ),
+    *(("dirac", {"title": title, "kind": kind, **rest}, lines) for title, kind, rest, lines in DIRAC),
     *(
         ("nobody", {"title": "x", "kind": "execute", "rawInput": {"commands": commands}}, lines)
         for commands, lines in (
@@ -778,6 +752,42 @@ def test_older_vibe_sends_its_arguments_as_json_text() -> None:
     update(talk, toolCallId="d", kind="edit", rawInput=json.dumps({"path": "n.txt", "content": "x", "overwrite": True}))
     assert asked(talk, toolCallId="d") == ["edit /home/dev/project/n.txt"]
     assert opened("@mistralai/mistral-vibe", "3.0.2").agent.profile == "vibe"
+
+
+AWAY = "search opaque: a part of a glob pattern may lead elsewhere"
+HERE = "search /home/dev/project to names"
+GLOBS = [
+    ("src/{a,b}/*.{ts,tsx}", [HERE]),
+    ("foo|\\bbar", [HERE]),
+    ("{/etc/*,src}/*.conf", ["search /etc/*/*.conf to names", "search /home/dev/project/src/*.conf to names"]),
+    ("{a,../../b}", ["search /home/dev/project/a to names", "search /home/b to names"]),
+    ("{~/x}", [AWAY, HERE]),
+    ("@(/etc|src)/*", [AWAY, HERE]),
+    ("(src|/etc)/**", [AWAY, HERE]),
+    ("+(../a)", [AWAY, HERE]),
+    ("a,/etc/*", [AWAY, HERE]),
+    ("file:///etc/*", ["search /etc/*|/etc/hostname to names"]),
+]
+
+
+@pytest.mark.parametrize(("pattern", "expected"), GLOBS, ids=lambda value: str(value)[:40])
+def test_a_part_of_a_glob_that_leads_away_is_a_place_of_its_own(pattern: str, expected: list[str]) -> None:
+    found = asked(opened("@factory/cli"), title="Glob", kind="other", rawInput={"patterns": [pattern]})
+    assert found == expected
+
+
+@pytest.mark.parametrize("spelled", ["file:///etc/hostname", "FILE:///etc/hostname", "/etc/hostname"])
+def test_a_place_spelled_as_a_uri_is_the_file_it_names(spelled: str) -> None:
+    place, diff = [{"path": spelled}], [{"type": "diff", "path": spelled, "oldText": "a", "newText": "b"}]
+    assert asked(opened("nobody"), kind="edit", locations=place, content=diff) == ["edit /etc/hostname"]
+    changed = [{"type": "diff", "changes": [{"operation": "modify", "path": spelled}]}]
+    assert asked(opened("nobody"), kind="edit", locations=place, content=changed) == ["edit /etc/hostname"]
+
+
+def test_a_place_whose_uri_may_mean_two_files_is_both() -> None:
+    place = [{"path": "file:///etc/a%20b#c"}]
+    found = asked(opened("nobody"), kind="read", locations=place)
+    assert found == ["read /etc/a%20b#c|/etc/a b#c|/etc/a%20b|/etc/a b"]
 
 
 def test_newer_vibe_edits_one_text_of_a_file() -> None:

@@ -16,6 +16,7 @@ from policyd.actions.fields import Found, each
 from policyd.actions.profiles import Profile, ToolSpec
 from policyd.actions.readers import Fault, PatchFile, apply_patch, diff_files, prompt_urls
 from policyd.model import TABLE, WRITE_KINDS, Action, Reach, Role
+from policyd.paths.syntax import expand
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 EDIT = frozenset({"edit"})
@@ -282,16 +283,31 @@ class Target(Struct, frozen=True):
 
 
 Targets = dict[str, Target]
+_AWAY = re.compile(r"[/~\\]|.:[/\\]|file:", re.IGNORECASE)
+"""How a glob begins that leads away from where the search starts, beside one with `..` in it."""
+_AWAY_INSIDE = re.compile(r"[{,](?:[/~\\]|\.\.|file:)|[(|](?:~?/|\.\./|file:)", re.IGNORECASE)
+"""A part of a glob that does, where parts are told apart by other signs than braces around commas."""
 
 
 def _globs(build: Builder, spec: ToolSpec, targets: Targets) -> None:
-    """Add a glob that leads away from where the search starts as a place of its own."""
+    """Add a glob that leads away from where the search starts as a place of its own, with what it names beside that."""
     for found in build.said.get("glob", ()):
-        text = found.value
-        if not isinstance(text, str):
+        if not isinstance(found.value, str):
             build.opaque("a glob pattern is no text", build.kinds, found.origin)
-        elif text and (text[0] in "/~\\" or ".." in text or text[1:3] in (":/", ":\\")):
-            targets.setdefault(text, Target(path_kinds(build.kinds, spec.table.kind), found.origin, glob=True))
+            continue
+        parts = _alternatives(found.value)
+        if any(map(_AWAY_INSIDE.search, parts)):
+            build.opaque("a part of a glob pattern may lead elsewhere", build.kinds, found.origin)
+        elif any(_AWAY.match(part) or ".." in part for part in parts):
+            target = Target(path_kinds(build.kinds, spec.table.kind), found.origin, glob=True)
+            targets.update({part: target for part in parts if part and part not in targets})
+
+
+def _alternatives(text: str) -> list[str]:
+    try:
+        return expand(text) if "{" in text else [text]
+    except paths.PatternError:  # as one text, in which a part that leads elsewhere is seen
+        return [text]
 
 
 def _changed(build: Builder, targets: Targets) -> None:

@@ -111,7 +111,14 @@ def location_paths(value: object) -> tuple[str, ...]:
     if not value or not isinstance(value, list):
         return ()
     paths = [item.get("path") for item in value if isinstance(item, TABLE)]
-    return tuple([path for path in paths if isinstance(path, str) and path])
+    return tuple([plain(path) for path in paths if isinstance(path, str) and path])
+
+
+def plain(path: str) -> str:
+    """Return a path out of a `file:` URI that can mean nothing else, any other text as it is."""
+    if path[:8].lower() != "file:///" or any(sign in path for sign in "%?#"):
+        return path
+    return path[7:]
 
 
 def content_texts(value: object) -> tuple[str, ...]:
@@ -140,11 +147,11 @@ def _diff(block: Mapping[str, object]) -> list[Diff]:
     texts = tuple(text for text in (block.get("oldText"), block.get("newText")) if isinstance(text, str))
     found = []
     if isinstance(path, str) and path:
-        found.append(Diff(path, kind if isinstance(kind, str) else "", texts))
+        found.append(Diff(plain(path), kind if isinstance(kind, str) else "", texts))
     changes = block.get("changes")
     for change in changes if isinstance(changes, list) else []:
         found += [
-            Diff(change[key], str(change.get("operation", "")))
+            Diff(plain(change[key]), str(change.get("operation", "")))
             for key in CHANGED
             if isinstance(change, TABLE) and isinstance(change.get(key), str) and change[key]
         ]
