@@ -21,7 +21,9 @@ from acp.transports import default_environment
 
 from policyd.cli import advice
 from policyd.cli.init.recipes import CLIENTS
-from policyd.policy import Diagnostic
+from policyd.model import Layer
+from policyd.policy import Diagnostic, PolicySource, load
+from policyd.service.book import stated
 from policyd.storage import settings
 from policyd.storage.places import Places
 from tests.agents.launch import MODULES, node
@@ -339,6 +341,16 @@ def test_the_company_policy_loads_as_the_managed_layer(laid_out: Path, house: Ho
     line = json.dumps({**request, "options": options})
     said = shell(house, f"policyd decide --managed {managed} --cwd {house.work} <<'E'\n{line}\nE")
     assert json.loads(said.stdout)["rules"] == ["managed:no-root"]
+
+
+def test_the_fleet_tells_the_companys_policy_from_a_users_file_of_the_same_name(laid_out: Path) -> None:
+    text = (EXAMPLES / "enterprise/README.md").read_text()
+    query = text.partition("policyd status --json | ")[2].partition("\n")[0]
+    company = (laid_out / "policyd/policies.d/10-company.toml").read_bytes()
+    for layer, code in ((Layer.MANAGED, 0), (Layer.USER, 1)):
+        data = company if layer is Layer.MANAGED else b'version = 1\nname = "company"\nrevision = "2099-01-01"\n'
+        facts = stated(load([PolicySource("a.toml", data, layer)], home="/h", tmpdir="/tmp", version="0.1.0"))
+        assert subprocess.run(["bash", "-c", query], input=json.dumps(facts), text=True, check=False).returncode == code
 
 
 @pytest.mark.parametrize(

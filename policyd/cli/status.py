@@ -56,8 +56,11 @@ def lines(state: InForce) -> list[str]:
     policy = state.policy
     rules = counted(len(policy.rules) if policy else 0, "rule")
     said = [f"policyd {policyd.__version__}, revision {policy.revision if policy else 'none'}, {rules}"]
-    said += [f"  {row['layer']:<8} {row['file']}{trust_words(row, state)}" for row in inforce.layer_facts(state)]
-    said += [f"  named    {name}, its revision {own}" for name, own in (policy.names if policy else ()) if own]
+    names = {(one.layer, one.file): one for one in (policy.names if policy else ()) if one.revision}
+    for row in inforce.layer_facts(state):
+        said.append(f"  {row['layer']:<8} {row['file']}{trust_words(row, state)}")
+        if own := names.get((str(row["layer"]), str(row["file"]))):
+            said.append(f"  named    {own.name}, its revision {own.revision}")
     if not state.found.sources and not state.errors:
         said.append("  no policy file: everything asks (`policyd init default --write` writes a starter)")
     if policy and policy.lock.refuse:

@@ -25,7 +25,7 @@ from policyd.policy.compile import Compiler
 from policyd.policy.errors import Mistake, PolicyError, listed
 from policyd.policy.layers import Entry, LayerDefaults, Lock, merged
 from policyd.policy.parsed import Parsed
-from policyd.policy.policy import Policy
+from policyd.policy.policy import Named, Policy
 from policyd.policy.rules import Compiled, Example, Rule
 from policyd.policy.sets import NAME, RESERVED, Sets, shipped
 from policyd.policy.source import PolicySource
@@ -96,9 +96,17 @@ def merged_lock(parsed: Iterable[Parsed]) -> Lock:
     )
 
 
-def named(parsed: Iterable[Parsed]) -> tuple[tuple[str, str], ...]:
+def named(parsed: Iterable[Parsed]) -> tuple[Named, ...]:
     """Return name and revision of each file as it states them."""
-    return tuple((one.file.name or posixpath.basename(one.source.name), one.file.revision or "") for one in parsed)
+    return tuple(
+        Named(
+            one.source.layer.word,
+            one.source.name,
+            one.file.name or posixpath.basename(one.source.name),
+            one.file.revision or "",
+        )
+        for one in parsed
+    )
 
 
 def revision(sources: Iterable[PolicySource], version: str) -> str:
@@ -261,7 +269,7 @@ class Builder(Struct, dict=True):
             found[name] = Entry(ref, effect, delegate, outside=name == "outside")
         self.entries[key] = merged(self.entries.get(key, {}), found)
 
-    def policy(self, name: str, names: tuple[tuple[str, str], ...]) -> Policy:
+    def policy(self, name: str, names: tuple[Named, ...]) -> Policy:
         """Return the policy."""
         groups = dict.fromkeys([*self.entries, *(key for key, _ in self.defaults)])
         return Policy(

@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from policyd.policy.index import Index
 
 
+class Named(Struct, frozen=True, gc=False):
+    """What a policy file calls itself: a claim of whoever wrote the file, so its layer and path stand beside it."""
+
+    layer: str
+    file: str
+    name: str
+    revision: str
+
+
 class Policy(Struct, frozen=True, eq=False, dict=True):
     """All policy files of a session, compiled; one object is one revision and never changes."""
 
@@ -25,8 +34,8 @@ class Policy(Struct, frozen=True, eq=False, dict=True):
     """One for each group of files: managed, user, projects."""
     lock: Lock = field(default_factory=Lock)
     revision: str = ""
-    names: tuple[tuple[str, str], ...] = ()
-    """Name and revision each file states."""
+    names: tuple[Named, ...] = ()
+    """What each file calls itself."""
     heads: tuple[str, ...] = ()
     """Literal heads of relative path patterns: `open_workspace` resolves them once a session."""
     examples: tuple[Example, ...] = ()

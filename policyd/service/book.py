@@ -18,7 +18,7 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
-from msgspec import Struct, field
+from msgspec import Struct, field, to_builtins
 from msgspec.structs import replace
 
 from policyd.authorizer import broken_by
@@ -307,5 +307,5 @@ def last_good(found: Found, old: Found) -> Found:
 
 
 def stated(policy: Policy) -> dict[str, object]:
-    """Return what records say of a policy: its revision, and how its files call themselves and theirs."""
-    return {"revision": policy.revision, "names": [{"name": name, "revision": own} for name, own in policy.names]}
+    """Return what records say of a policy: its revision, and by layer and path what its files call themselves."""
+    return {"revision": policy.revision, "names": [to_builtins(one) for one in policy.names]}
