@@ -42,6 +42,8 @@ env = "*"
         ("cat mix/*", "deny"),
         ("grep -r foo m*", "ask"),
         ("cat mix/[a-j]*", "ask"),
+        ("cat .[[=e=]]nv", "deny"),
+        ("cat src/[[=a=]].py", "allow"),
         ("cat nodir/*", "ask"),
         ("cat new*", "ask"),
         ("cat src/**", "allow"),

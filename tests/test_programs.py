@@ -534,6 +534,24 @@ def test_a_file_that_a_glob_makes_an_option_is_not_overlooked(text: str, becomes
 
 
 @pytest.mark.parametrize(
+    ("text", "more"),
+    [
+        ("shopt -s dotglob; cat *", True),
+        ("bash -c 'shopt -s dotglob; cat src/*'", True),
+        ("GLOBIGNORE=x; cat *", True),
+        ("BASHOPTS=dotglob bash -c 'cat *'", True),
+        ("set -o globdots; cat *", True),
+        ("shopt -s dotglob; cat a", False),
+        ("set -e; cat *", False),
+        ("x=1; cat *", False),
+    ],
+)
+def test_a_glob_behind_options_of_the_shell_finds_more_than_it_says(text: str, more: bool) -> None:
+    found = read(text, cwd=("/w",), home="/h").opaque
+    assert bool([reason for reason in found if "may find other names" in reason]) == more
+
+
+@pytest.mark.parametrize(
     ("text", "taken"),
     [
         ("git -C evil status", True),

@@ -1,6 +1,7 @@
 """Shell globs in a request: read leniently, the way a shell does, never refused.
 
-Quoted characters are backslashed; braces and everything else are literal. An unclosed `[` is itself.
+Quoted characters are backslashed; braces and everything else are literal. An unclosed `[` is itself. Where a class
+that holds `[=` or `[.` ends, shells do not agree: it stands, with all that follows in the segment, for anything.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from functools import lru_cache
 from policyd.paths.segments import DEEP, CharClass, Segment, Token, Wild, escape
 
 _RANGE = re.compile(r"(.)(?:-(.))?", re.S)
+_UNNAMED = re.compile(r"\[:(?![a-z]+:\])").search
+"""What begins as a POSIX class and is none."""
 ANYWHERE = "/**"
 """The glob form that stands for a path which may lead anywhere: no allow rule but `/**` covers it."""
 
@@ -61,12 +64,14 @@ def _token(name: str, here: int) -> tuple[Token, int]:
 
 
 def _class(name: str, here: int) -> tuple[Token, int]:
-    """A class becomes its ranges; an odd one (quotes, POSIX classes, reversed ranges) stands for any character."""
+    """A class becomes its ranges; an odd one (quotes, POSIX classes, reversed ranges) is any character, or any text."""
     first = here + 2 if name[here + 1 : here + 2] in {"!", "^"} else here + 1
     end = _class_end(name, first)
     if end < 0:
         return "[", here + 1
     body = name[first:end]
+    if "[=" in body or "[." in body or _UNNAMED(body):
+        return Wild.STAR, len(name)
     ranges = tuple((found[1], found[2] or found[1]) for found in _RANGE.finditer(body))
     if "\\" in body or "[" in body or any(high < low for low, high in ranges):
         return Wild.ONE, end + 1

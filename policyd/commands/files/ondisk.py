@@ -25,12 +25,21 @@ from policyd.commands.lexing.patternwords import can_match
 from policyd.commands.state import Cwd
 from policyd.model import Filesystem, Reading, SimpleCommand, Word, WordKind
 
+_GLOBBING = frozenset({"BASHOPTS", "GLOBIGNORE"})
+"""Variables by which a glob finds hidden names."""
 _INSTALLED = "node_modules/.bin"
 _NAME = re.compile(r"[a-z][a-z0-9-]*").fullmatch
 """A program as `npx` may find it here: no option, no path, no version."""
 
 
-def lying(program: Program | None, command: SimpleCommand, fs: Filesystem) -> Iterator[str]:
+def odd(program: Program | None, command: SimpleCommand, fs: Filesystem | None) -> Iterator[str]:
+    """Yield why a command is more than its words say."""
+    yield from _widened(command)
+    if fs is not None:
+        yield from _lying(program, command, fs)
+
+
+def _lying(program: Program | None, command: SimpleCommand, fs: Filesystem) -> Iterator[str]:
     """Yield what there is that a command would take for an option of its own, or for code."""
     if program is None or not (program.words or program.inert):
         for name in islice(_options(command.argv, command.cwd, fs), 1):
@@ -38,6 +47,13 @@ def lying(program: Program | None, command: SimpleCommand, fs: Filesystem) -> It
     if gitplaces.is_git(command.argv):
         for place in gitplaces.embedded(command.argv, command.cwd, fs):
             yield f"`{place}` is a repository inside another one, and git runs what its configuration names"
+
+
+def _widened(command: SimpleCommand) -> Iterator[str]:
+    """Yield a glob that may find more than it says, hidden names among it: options of the shell may be set."""
+    told = command.tainted or any(one.name in _GLOBBING for one in (*command.taint, *command.env))
+    if told and (glob := next((word for word in command.argv if word.kind is WordKind.GLOB), None)) is not None:
+        yield f"`{glob.text}` may find other names than it says, for options of the shell may be set"
 
 
 def _options(words: tuple[Word, ...], cwd: Cwd, fs: Filesystem) -> Iterator[str]:

@@ -186,7 +186,7 @@ def uses(command: SimpleCommand, index: int, *, home: str = "", fs: Filesystem |
     if found.changed is not None:
         below = untold.below(found.changed, inner, found.carries("edit"), fs)
         placed += [replace(use, command=index) for use in below]
-    opaque = [*found.opaque, *(ondisk.lying(found.program, inner, fs) if fs is not None else ())]
+    opaque = [*found.opaque, *ondisk.odd(found.program, inner, fs)]
     return placed, [replace(url, command=index) for url in urls] if index else urls, opaque
 
 

@@ -269,7 +269,7 @@ def _skip(states: set[int], units: list[tuple[str, bool]]) -> set[int]:
 
 
 def can_match(shell_glob: str, text: str) -> bool:
-    """Say whether a shell glob may stand for `text`; classes count as any character."""
+    """Say whether a shell glob may stand for `text`; classes count as any text, nested ones with all behind them."""
     units: list[tuple[str, bool]] = []
     position = 0
     while position < len(shell_glob):
@@ -281,7 +281,8 @@ def can_match(shell_glob: str, text: str) -> bool:
         elif char in "*?[":
             units.append((STARS, True))
             closing = shell_glob.find("]", position + 1) if char == "[" else -1
-            position = closing + 1 if closing > 0 else position
+            nested = closing > 0 and "[" in shell_glob[position:closing]
+            position = len(shell_glob) if nested else closing + 1 if closing > 0 else position
         else:
             units.append((char, False))
     return glob(tuple(units), text)
