@@ -33,7 +33,7 @@ def kind_truth(value: object, action: Action, place: str) -> int:
     if action.role is Role.MENTION:
         return YES if named("read") else MAYBE
     kinds |= {"read"} if "search" in kinds else set()
-    kinds |= {"delete", "edit"} if "move" in kinds else set()
+    kinds |= {"delete", "edit", "read"} if "move" in kinds else set()
     kinds |= {"other"} if action.mcp or not kinds else set()
     return YES if any(map(named, kinds)) else NO
 

@@ -233,6 +233,7 @@ def test_a_match_that_rests_on_an_unknown_word_asks_and_displaces_nothing() -> N
         ('read="deny"\n"*"="allow"', read("src", "search"), "deny"),
         ('delete="deny"\n"*"="allow"', read("src/a.py", "move"), "deny"),
         ('delete="deny"\nmove="allow"', read("src/a.py", "move"), "allow"),
+        ('read="deny"\n"*"="allow"', read("src/a.py", "move"), "allow"),
         ('execute="allow"', run("ls", cwd="/etc"), "ask"),
         ('execute="allow"\noutside="allow"', run("ls", cwd="/etc"), "ask"),
         ("think='allow'", Action(frozenset({"think"})), "allow"),
@@ -640,6 +641,12 @@ def test_the_exception_of_a_strict_rule_does_not_ask_where_a_command_runs() -> N
 )
 def test_the_exception_of_an_allow_rule_holds_where_it_may(rule: str, action: Action, want: str) -> None:
     assert effect(load(f'[[rule]]\neffect="allow"\n{rule}'), action) == want
+
+
+def test_a_rule_on_reads_is_about_what_is_moved_too() -> None:
+    loaded = load('[defaults]\nread="allow"\nmove="allow"\n[[rule]]\neffect="deny"\nkind="read"\npath="src/a.py"')
+    assert effect(loaded, read("src/a.py", "move")) == "deny"
+    assert effect(loaded, read("src/b.py", "move")) == "allow"
 
 
 # ---- conditions on session and person --------------------------------------------------------------

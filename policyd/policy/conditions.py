@@ -106,10 +106,13 @@ class Condition(Protocol):
 
 
 def wide_kinds(action: Action) -> frozenset[str]:
-    """Return every kind that a tightening condition takes the action for."""
+    """Return every kind that a tightening condition takes the action for.
+
+    What is moved is read as well: under its new name, of which no rule knows.
+    """
     kinds = action.kinds
     if "search" in kinds or "move" in kinds:
-        kinds = kinds.union(*(IMPLIED.get(kind, ()) for kind in kinds))
+        kinds = kinds.union({"read"}, *(IMPLIED.get(kind, ()) for kind in kinds))
     return kinds | OTHER if action.mcp or not kinds else kinds
 
 

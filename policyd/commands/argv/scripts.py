@@ -64,8 +64,9 @@ def _sed(called: Called, parsed: Parsed) -> Finding:
     if in_file:
         harm = harm or "a script in a file"
     in_place = parsed.has("-i")
-    uses += [Use("read", word) for word in parsed.values("-f")]
-    uses += [Use("edit" if in_place else "read", word) for word in files]
+    uses += [Use("read", word) for word in (*parsed.values("-f"), *files)]
+    if in_place:
+        uses += [Use("edit", word) for word in (*files, *sedscript.copies(parsed.values("-i"), files))]
     if in_place and files and files[0].kind is WordKind.CONST:  # to BSD's `-i` the script is its ending, and this it
         uses += [Use(kind, Word(name)) for kind, name in sedscript.read(files[0].text).files if kind == "edit"]
     why = found.harm if found.harm == sedscript.TOO_LONG else "a `sed` script runs a program"

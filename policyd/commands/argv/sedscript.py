@@ -11,10 +11,14 @@ Rules of this module:
 
 from __future__ import annotations
 
+import posixpath
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
 from msgspec import Struct, field
+
+from policyd.model import Word, WordKind
 
 PLAIN = frozenset("=dDgGhHnNpPxzF")
 BLANK = " \t"
@@ -234,3 +238,15 @@ def read(script: str) -> SedScript:
         found.runs = found.runs or reading.runs
         found.harm = found.harm or reading.harm
     return found
+
+
+def copies(endings: Iterable[Word], files: Sequence[Word]) -> Iterator[Word]:
+    """Yield the names under which `sed -i` keeps what it edits: a `*` in an ending stands for the file's own."""
+    for ending in endings:
+        for word in files if ending.text else ():
+            if word.kind is WordKind.CONST and ending.kind is WordKind.CONST:
+                place, name = posixpath.split(word.text)
+                kept = ending.text.replace("*", name) if "*" in ending.text else name + ending.text
+                yield Word(kept if "/" in kept else posixpath.join(place, kept))
+            else:
+                yield Word(word.text + ending.text, WordKind.UNKNOWN)
