@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from policyd.grants import Clock
+from policyd.grants import Clock, Grant, Offer, Project, offers
 from policyd.model import (
     Action,
     Agent,
@@ -90,3 +90,45 @@ def decision(asking: Request, rule: RuleRef = ASKS, **more: object) -> Decision:
     actions = tuple(asked(action, rule) for action in asking.actions)
     found = Decision(Effect.ASK, Source.RULE, "user:asks asks", (rule,), (rule,), actions, remember=rule.remember)
     return replace(found, **more)
+
+
+RUN = "this-process"
+
+
+def offered(asking: Request, where: Context | None = None, **more: object) -> tuple[Offer, ...]:
+    """What may be remembered of `asking`, asked about by one rule."""
+    return offers(asking, decision(asking), where or context(), root=ROOT, **more)  # type: ignore[arg-type]
+
+
+def grant(asking: Request, *, scope: str = "project", effect: Effect = Effect.ALLOW, general: bool = False) -> Grant:
+    """The grant a person would give by the offer of this kind."""
+    found = [one for one in offered(asking) if (one.effect, one.general) == (effect, general) and one.scope == scope]
+    assert len(found) == 1, offered(asking)
+    return found[0].grant(clock=CLOCK, session=asking.session_id, run=RUN, by="client", client="zed")
+
+
+ASKED = {
+    "a command": request(run("npm", "test")),
+    "a command elsewhere": request(run("make", cwd=f"{ROOT}/sub")),
+    "a command with assignments": request(run("make", env={"CI": "1", "A": ""})),
+    "an odd word": request(run("echo", "it's $HOME * \n ✓", "")),
+    "a compound": request(run("a"), run("b"), touch("edit", f"{ROOT}/out", role=Role.REDIRECT)),
+    "an edit": request(touch("edit", f"{ROOT}/src/a.py")),
+    "an outside path": request(touch("read", "/usr/share/dict/words")),
+    "a URL": request(fetch("docs.python.org", "/3/library")),
+    "a tool": request(call("jira", "get", {"key": "A-1", "deep": {"b": [1, None, "x"]}})),
+    "a mention": request(run("grep", "x"), touch("", f"{ROOT}/.env", role=Role.MENTION)),
+    "two kinds": request(replace(touch("edit", f"{ROOT}/a"), kinds=frozenset({"edit", "other"}))),
+}
+
+
+PROJECT = Project(ROOT, 2049, 77)
+
+
+GRANTS = tuple(
+    dict.fromkeys(
+        grant(asking, scope=scope, effect=effect)
+        for asking in ASKED.values()
+        for scope, effect in (("session", Effect.ALLOW), ("project", Effect.ALLOW), ("project", Effect.DENY))
+    )
+)

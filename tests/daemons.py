@@ -7,8 +7,10 @@ import os
 import select
 import socket
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -170,3 +172,66 @@ def scene(root: Path) -> Scene:
     made = Scene(root)
     (root / "run").mkdir(mode=0o700)
     return made
+
+
+ACTIVATE = """
+import os, socket, sys
+os.environ["LISTEN_PID"], os.environ["LISTEN_FDS"] = str(os.getpid()), "1"
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+@contextmanager
+def activated(daemon: Daemon, listener: socket.socket) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a daemon as systemd would, with a listening socket as descriptor 3; end it in order."""
+    words = [sys.executable, "-c", ACTIVATE, *daemon.command()]
+
+    def hand() -> None:
+        os.dup2(listener.fileno(), 3)
+
+    with (daemon.scene.root / "daemon.log").open("ab") as log:
+        process = subprocess.Popen(
+            words, env=daemon.scene.environ, pass_fds=(3,), preexec_fn=hand, stdout=log, stderr=log
+        )
+    try:
+        yield process
+        process.terminate()
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def started(daemon: Daemon, *agent: str) -> subprocess.Popen[bytes]:
+    """Start a proxy whose daemon this is."""
+    words = daemon.scene.command(*agent)
+    at = words.index("--policy")
+    words[at : at + 2] = [f"--connect={daemon.path}"]
+    with (daemon.scene.root / "proxy.log").open("ab") as log:
+        pipe = subprocess.PIPE
+        return subprocess.Popen(words, env=daemon.scene.environ, bufsize=0, stdin=pipe, stdout=pipe, stderr=log)
+
+
+def said(daemon: Daemon) -> str:
+    """Return what the proxy wrote to standard error."""
+    return (daemon.scene.root / "proxy.log").read_text()
+
+
+class Manager:
+    """A service manager that listens to notifications."""
+
+    def __init__(self, place: Path) -> None:
+        self.path = str(place / "notify")
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(self.path)
+        self.socket.settimeout(20)
+
+    def told(self) -> dict[str, str]:
+        """Return the next notification."""
+        return dict(line.split("=", 1) for line in self.socket.recv(4096).decode().splitlines())
+
+    def until(self, name: str) -> dict[str, str]:
+        """Return the next notification that has this member."""
+        while name not in (said := self.told()):
+            pass
+        return said

@@ -566,3 +566,13 @@ def _set(line: str, decider: ScriptedDecider, settings: Settings) -> Settings:
     else:
         decider.memory = False
     return settings
+
+
+def frame(connection: Connection, side: Side, message: dict[str, object], at: float = 0.0) -> list[Command]:
+    line = json.dumps({"jsonrpc": "2.0", **message}).encode()
+    return connection.handle(Frame(side, line), moment(at))
+
+
+def sent(commands: list[Command], side: Side) -> list[dict[str, object]]:
+    lines = [line for one in commands if isinstance(one, Send) and one.side is side for line in one.data.splitlines()]
+    return [json.loads(line) for line in lines]

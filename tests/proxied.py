@@ -7,6 +7,7 @@ import os
 import select
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -136,3 +137,17 @@ class Client(Listener):
         if self.process.stderr:
             self.process.stderr.close()
         return status
+
+
+def gone(pid: int) -> bool:
+    """Say whether a process ends within a few seconds."""
+    for _ in range(500):
+        try:
+            os.kill(pid, 0)
+            with open(f"/proc/{pid}/stat") as state:
+                if state.read().rpartition(") ")[2][0] == "Z":
+                    return True
+        except (ProcessLookupError, FileNotFoundError):
+            return True
+        time.sleep(0.01)
+    return False

@@ -4,15 +4,37 @@ from __future__ import annotations
 
 import json
 
+from policyd.actions import Machine
+from policyd.authorizer import Authorizer
+from policyd.model import Layer
+from policyd.policy import PolicySource, load
 from policyd.session import Command, Connection, Frame, Send, Settings, Side
+from policyd.session.judge import Judge
 from tests.fakes import FakeFilesystem
 from tests.playbook import moment
-from tests.test_session_judge import ASK_ALL, judge
 
+ASK_ALL = '[defaults]\n"*" = "ask"\n'
+HOME = "/home/dev"
+CLAUDE, CODEX, VIBE = (
+    "@agentclientprotocol/claude-agent-acp",
+    "@agentclientprotocol/codex-acp",
+    "@mistralai/mistral-vibe",
+)
 ONCE = (
     {"optionId": "y", "name": "Allow", "kind": "allow_once"},
     {"optionId": "n", "name": "No", "kind": "reject_once"},
 )
+
+
+def judge(policy: str = ASK_ALL, agent: str = "", version: str = "1", files: FakeFilesystem | None = None) -> Judge:
+    """A decider under one user policy, its agent already named."""
+    source = PolicySource("policy.toml", f"version = 1\n{policy}".encode(), Layer.USER)
+    rules = load([source], home=HOME, tmpdir="/tmp", fs=None, version="0.1.0")
+    found = Judge(Authorizer(rules, machine=Machine(home=HOME, fs=files or FakeFilesystem())))
+    if agent:
+        found.observe(Side.CLIENT, {"id": 0, "method": "initialize", "params": {"protocolVersion": 1}})
+        found.observe(Side.AGENT, {"id": 0, "result": {"agentInfo": {"name": agent, "version": version}}})
+    return found
 
 
 class Wire:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from policyd.actions import Conversation
-from tests.test_actions_agents import ONCE, asked, opened, update
+from tests.told import ONCE, asked, opened, update
 
 KIMI_ASKS = "Requesting approval to perform:"
 HERE = "/home/dev/project"

@@ -12,7 +12,7 @@ from policyd.actions import Conversation, profiles
 from policyd.actions.evidence import Evidence
 from policyd.actions.fields import each
 from policyd.actions.readers import Fault, Template, prompt_urls
-from tests.test_actions_agents import asked, opened, update
+from tests.told import asked, opened, update
 
 HERE = "/home/dev/project"
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.test_actions_agents import asked, opened, update
-from tests.told import MACHINE
+from tests.told import MACHINE, asked, opened, update
 
 HERE = "/home/dev/project"
 AWAY = "opaque: the path may be one of another machine"

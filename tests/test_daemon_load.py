@@ -18,8 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.daemons import Daemon, Peer, chosen, params, scene, until
-from tests.test_daemon_socket import activated
+from tests.daemons import Daemon, Peer, activated, chosen, params, scene, until
 
 pytestmark = pytest.mark.slow
 PERMISSION = "session/request_permission"

@@ -21,7 +21,7 @@ from policyd.proxy.link import Link, LostError, check_hello
 from policyd.proxy.options import UsageError, parse
 from policyd.session import Side
 from policyd.storage import places
-from tests.daemons import Daemon, answers, scene, until
+from tests.daemons import Daemon, answers, said, scene, started, until
 from tests.proxied import POLICYD, Client
 
 
@@ -32,26 +32,11 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
         yield running
 
 
-def started(daemon: Daemon, *agent: str) -> subprocess.Popen[bytes]:
-    """Start a proxy whose daemon this is."""
-    words = daemon.scene.command(*agent)
-    at = words.index("--policy")
-    words[at : at + 2] = [f"--connect={daemon.path}"]
-    with (daemon.scene.root / "proxy.log").open("ab") as log:
-        pipe = subprocess.PIPE
-        return subprocess.Popen(words, env=daemon.scene.environ, bufsize=0, stdin=pipe, stdout=pipe, stderr=log)
-
-
 def connected(daemon: Daemon, *agent: str) -> Client:
     """Return a client of a proxy whose daemon this is, its session open; default: of an agent that asks once."""
     client = Client(started(daemon, *(agent or ("ask", "1"))))
     client.open(daemon.scene.work)
     return client
-
-
-def said(daemon: Daemon) -> str:
-    """Return what the proxy wrote to standard error."""
-    return (daemon.scene.root / "proxy.log").read_text()
 
 
 def decisions(daemon: Daemon) -> list[tuple[str, str]]:

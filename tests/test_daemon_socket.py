@@ -11,7 +11,6 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,7 @@ from policyd.daemon.systemd import Notifier, handed_over
 from policyd.storage import places, sockets
 from policyd.storage.processes import runs_agent
 from policyd.storage.sockets import SocketError
-from tests.daemons import Daemon, chosen, scene, until
+from tests.daemons import Daemon, Manager, activated, chosen, scene, until
 
 OTHER = "policyd-other"
 
@@ -435,26 +434,6 @@ def test_a_policyd_with_an_agent_below_it_is_known_by_its_words(words: list[str]
 # ---- systemd ------------------------------------------------------------------------------------------
 
 
-class Manager:
-    """A service manager that listens to notifications."""
-
-    def __init__(self, place: Path) -> None:
-        self.path = str(place / "notify")
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.socket.bind(self.path)
-        self.socket.settimeout(20)
-
-    def told(self) -> dict[str, str]:
-        """Return the next notification."""
-        return dict(line.split("=", 1) for line in self.socket.recv(4096).decode().splitlines())
-
-    def until(self, name: str) -> dict[str, str]:
-        """Return the next notification that has this member."""
-        while name not in (said := self.told()):
-            pass
-        return said
-
-
 def test_a_daemon_tells_readiness_reload_heartbeat_and_its_end(tmp_path: Path) -> None:
     here = scene(tmp_path)
     manager = Manager(tmp_path)
@@ -490,34 +469,6 @@ def test_the_watchdog_of_another_process_is_not_fed(monkeypatch: pytest.MonkeyPa
         monkeypatch.setenv(name, value)
     assert Notifier().interval is None and handed_over() == []
     assert "LISTEN_FDS" not in os.environ and "WATCHDOG_USEC" not in os.environ
-
-
-ACTIVATE = """
-import os, socket, sys
-os.environ["LISTEN_PID"], os.environ["LISTEN_FDS"] = str(os.getpid()), "1"
-os.execvp(sys.argv[1], sys.argv[1:])
-"""
-
-
-@contextmanager
-def activated(daemon: Daemon, listener: socket.socket) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a daemon as systemd would, with a listening socket as descriptor 3; end it in order."""
-    words = [sys.executable, "-c", ACTIVATE, *daemon.command()]
-
-    def hand() -> None:
-        os.dup2(listener.fileno(), 3)
-
-    with (daemon.scene.root / "daemon.log").open("ab") as log:
-        process = subprocess.Popen(
-            words, env=daemon.scene.environ, pass_fds=(3,), preexec_fn=hand, stdout=log, stderr=log
-        )
-    try:
-        yield process
-        process.terminate()
-        assert process.wait(20) == 0
-    finally:
-        process.kill()
-        process.wait()
 
 
 @pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.slow)])

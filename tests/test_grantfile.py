@@ -25,8 +25,7 @@ from policyd.storage import grantfile, locks, private, processes
 from policyd.storage.filecache import FileCache
 from policyd.storage.grantfile import GrantFile, GrantFileError, name_of
 from policyd.storage.grants import Remembered, files, grants_cache
-from tests.asking import CLOCK, NOW, asked, context, request, run
-from tests.test_grants import ASKED, grant
+from tests.asking import ASKED, CLOCK, NOW, asked, context, grant, request, run
 
 ALLOW = grant(ASKED["a command"])
 DENY = grant(ASKED["an edit"], effect=Effect.DENY)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from policyd.grants import Clock, Grant, GrantBook, Offer, key, offers
+from policyd.grants import Clock, Grant, GrantBook, key, offers
 from policyd.grants.literal import escape, join, split, unescape
 from policyd.grants.offers import MOST_MEMBERS
 from policyd.grants.programs import covered, prefix
@@ -32,21 +32,24 @@ from policyd.model import (
     Word,
     WordKind,
 )
-from tests.asking import ASKS, CLOCK, NOW, ROOT, asked, call, context, decision, fetch, request, run, touch
-
-RUN = "this-process"
-
-
-def offered(asking: Request, where: Context | None = None, **more: object) -> tuple[Offer, ...]:
-    """What may be remembered of `asking`, asked about by one rule."""
-    return offers(asking, decision(asking), where or context(), root=ROOT, **more)  # type: ignore[arg-type]
-
-
-def grant(asking: Request, *, scope: str = "project", effect: Effect = Effect.ALLOW, general: bool = False) -> Grant:
-    """The grant a person would give by the offer of this kind."""
-    found = [one for one in offered(asking) if (one.effect, one.general) == (effect, general) and one.scope == scope]
-    assert len(found) == 1, offered(asking)
-    return found[0].grant(clock=CLOCK, session=asking.session_id, run=RUN, by="client", client="zed")
+from tests.asking import (
+    ASKED,
+    ASKS,
+    CLOCK,
+    NOW,
+    ROOT,
+    RUN,
+    asked,
+    call,
+    context,
+    decision,
+    fetch,
+    grant,
+    offered,
+    request,
+    run,
+    touch,
+)
 
 
 def settled(
@@ -64,21 +67,6 @@ def settled(
 def book(*grants: Grant, root: str = ROOT, run_id: str = RUN) -> GrantBook:
     """A book of these grants."""
     return GrantBook(root, grants, run_id)
-
-
-ASKED = {
-    "a command": request(run("npm", "test")),
-    "a command elsewhere": request(run("make", cwd=f"{ROOT}/sub")),
-    "a command with assignments": request(run("make", env={"CI": "1", "A": ""})),
-    "an odd word": request(run("echo", "it's $HOME * \n ✓", "")),
-    "a compound": request(run("a"), run("b"), touch("edit", f"{ROOT}/out", role=Role.REDIRECT)),
-    "an edit": request(touch("edit", f"{ROOT}/src/a.py")),
-    "an outside path": request(touch("read", "/usr/share/dict/words")),
-    "a URL": request(fetch("docs.python.org", "/3/library")),
-    "a tool": request(call("jira", "get", {"key": "A-1", "deep": {"b": [1, None, "x"]}})),
-    "a mention": request(run("grep", "x"), touch("", f"{ROOT}/.env", role=Role.MENTION)),
-    "two kinds": request(replace(touch("edit", f"{ROOT}/a"), kinds=frozenset({"edit", "other"}))),
-}
 
 
 @pytest.mark.parametrize("name", ASKED)

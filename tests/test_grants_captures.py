@@ -9,25 +9,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from policyd import engine
 from policyd.actions import Machine
 from policyd.authorizer import Authorizer
 from policyd.cli.replay import Replay
-from policyd.grants import GrantBook, Offer, offers
 from policyd.grants.keys import significant
-from policyd.model import Action, Agent, Assignment, Context, Decision, Effect, Layer, PathRef, Request, Word
-from policyd.policy import Policy, PolicySource, load
-from tests.asking import CLOCK, NOW
-from tests.fakes import FakeFilesystem
+from policyd.model import Action, Agent, Assignment, Context, Decision, Effect, PathRef, Request, Word
+from tests.asking import NOW
+from tests.grantcaptures import CAPTURES, FILES, POLICY, decided, exact, root
 
-CAPTURES = sorted((Path(__file__).parent / "data" / "captures").glob("*.jsonl"))
-POLICY: Policy = load(
-    [PolicySource("user.toml", b'version = 1\n[defaults]\n"*" = "ask"\n', Layer.USER)],
-    home="/home/dev",
-    tmpdir="/tmp",
-    version="0.1.0",
-)
-FILES = FakeFilesystem()
 NOTHING_OFFERED = {"deepagents", "pi"}
 """An agent that gives no name, and one that asks in words only: for neither is anything remembered."""
 
@@ -40,24 +29,6 @@ def asked(path: Path) -> Iterator[tuple[str, Request, Decision, Context]]:
         for found in Replay(point, now=NOW).run(json.dumps(line).encode() + b"\n" for line in case["lines"]):
             if not found.error and found.decision.effect is Effect.ASK:
                 yield case["case"], found.request, found.decision, point.context(found.request.session_id, NOW)
-
-
-def exact(request: Request, decision: Decision, context: Context) -> Offer | None:
-    """The exact "always" of the project, where there is one."""
-    for offer in offers(request, decision, context, root=root(context)):
-        if (offer.effect, offer.scope, offer.general) == (Effect.ALLOW, "project", False):
-            return offer
-    return None
-
-
-def root(context: Context) -> str:
-    return context.workspace.cwd or ""
-
-
-def decided(offer: Offer, request: Request, context: Context, project: str) -> Effect:
-    """What is decided of a request once the offer was taken."""
-    book = GrantBook(project, (offer.grant(clock=CLOCK),), "run")
-    return engine.decide(request, POLICY, context, FILES, book.bind(request, context, CLOCK)).effect
 
 
 def elsewhere(action: Action) -> Action:

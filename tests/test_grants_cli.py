@@ -26,9 +26,8 @@ from policyd.policy import load as load_policy
 from policyd.storage import clock as clocks
 from policyd.storage import places, policies, processes, sockets
 from policyd.storage.grants import Remembered, files
-from tests.asking import fetch, request
+from tests.asking import ASKED, fetch, grant, request
 from tests.daemons import Daemon, scene
-from tests.test_grants import ASKED, grant
 
 
 @pytest.fixture

@@ -11,22 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyd.grants import Grant, Key, Loaded, Project, dump, load
+from policyd.grants import Grant, Key, Loaded, dump, load
 from policyd.grants import text as grants_text
 from policyd.grants.grant import grant_id
 from policyd.model import Effect
-from tests.asking import CLOCK, NOW, ROOT
-from tests.test_grants import ASKED, grant
+from tests.asking import ASKED, CLOCK, GRANTS, NOW, PROJECT, grant
 
-PROJECT = Project(ROOT, 2049, 77)
-ALL = tuple(
-    dict.fromkeys(
-        grant(asking, scope=scope, effect=effect)
-        for asking in ASKED.values()
-        for scope, effect in (("session", Effect.ALLOW), ("project", Effect.ALLOW), ("project", Effect.DENY))
-    )
-)
-DENIALS = tuple(one for one in ALL if one.effect is Effect.DENY)
+DENIALS = tuple(one for one in GRANTS if one.effect is Effect.DENY)
 
 EFFECTS = (Effect.ALLOW, Effect.DENY)
 any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -103,19 +94,19 @@ def test_the_quick_writer_writes_what_the_other_one_writes(one: Grant) -> None:
 
 
 def test_the_quick_writer_is_for_usual_grants() -> None:
-    told = [both_texts(one) for one in ALL]
+    told = [both_texts(one) for one in GRANTS]
     assert sum(bool(quick) for quick, _ in told) >= 6
     assert all(quick in ("", other) for quick, other in told)
 
 
 def test_the_quick_reader_reads_what_the_parser_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = dump(ALL, PROJECT, NOW)
+    text = dump(GRANTS, PROJECT, NOW)
     quick = sum(grants_text.usual().fullmatch(piece) is not None for piece in text.split(grants_text.BREAK)[1:])
     assert quick >= 6
     found = load(text)
     monkeypatch.setattr(grants_text, "usual", lambda: re.compile(r"(?!)"))
     grants_text._read.cache_clear()
-    assert load(text) == found == Loaded(ALL, PROJECT, NOW)
+    assert load(text) == found == Loaded(GRANTS, PROJECT, NOW)
 
 
 def test_a_file_is_conditions_of_the_policy_language_with_everything_literal() -> None:
@@ -183,7 +174,7 @@ def test_a_tool_needs_its_arguments_or_the_word() -> None:
 
 
 def test_one_damaged_allow_voids_every_allow_and_no_denial() -> None:
-    text = dump(ALL, PROJECT, NOW)
+    text = dump(GRANTS, PROJECT, NOW)
     broken = text.replace('effect = "allow"', 'effect = "maybe"', 1)
     assert load(broken).grants == DENIALS
 
@@ -204,7 +195,7 @@ def test_of_a_truncated_file_denials_before_the_cut_stay(cut: float) -> None:
 
 def test_no_damage_ever_makes_or_changes_an_allow() -> None:
     dice = random.Random(4)  # noqa: S311 - a repeatable table
-    text, known = dump(ALL, PROJECT, NOW), {(one.id, one.agent, one.members) for one in ALL}
+    text, known = dump(GRANTS, PROJECT, NOW), {(one.id, one.agent, one.members) for one in GRANTS}
     for _ in range(400):
         at, to = sorted(dice.randrange(len(text)) for _ in range(2))
         piece = dice.choice(["", "\0" * 8, "x", '"', "\n[[grant]]\n", "[", "= 1\n", text[at : to + 3], "💥"])

@@ -19,7 +19,7 @@ from policyd.cli.replay import Replay
 from policyd.grants import Offer
 from policyd.model import Context, Decision, Effect, Request
 from tests.asking import NOW
-from tests.test_grants_captures import CAPTURES, POLICY, decided, exact, root
+from tests.grantcaptures import CAPTURES, POLICY, decided, exact, root
 from tests.told import MACHINE
 
 HERE = "/home/dev/project"

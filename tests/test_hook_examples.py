@@ -22,7 +22,7 @@ import pytest
 from policyd.model import Effect
 from policyd.prompts import Outcome
 from policyd.service.hooks import Hooks
-from tests.test_hooks import put_to, write
+from tests.hookscripts import put_to, write
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "hooks"
 SECRET = "s" * 40
@@ -30,7 +30,7 @@ DRIVER = """
 import fcntl, queue, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 from policyd.service.hooks import Hooks
-from tests.test_hooks import put_to
+from tests.hookscripts import put_to
 answers = queue.Queue()
 hooks = Hooks(replied=lambda n, a: answers.put((n, a)), failed=lambda n, a: answers.put((n, a)))
 outcome = put_to((hooks, answers), sys.argv[1], float(sys.argv[3]))

@@ -8,9 +8,8 @@ import queue
 import resource
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +17,12 @@ import jsonschema
 import pytest
 
 from policyd.model import Effect
-from policyd.prompts import Outcome, Prompt, Stop, ToStep, ask, find, parse_chain
+from policyd.prompts import parse_chain
 from policyd.service.hooks import AT_ONCE, HookError, Hooks, answer_of, at_once, check, limited
-from tests.asking import ROOT, context, decision, request, run
+from tests.hookscripts import HEAD, Running, put_to, write
+from tests.proxied import gone
 
 SCHEMA = json.loads(Path("policyd/prompts/hook.schema.json").read_text("utf-8"))
-HEAD = f"""#!{sys.executable} -IS
-import json, os, signal, subprocess, sys, time
-q = json.load(sys.stdin)
-a = {{"nonce": q["nonce"], "digest": q["digest"], "decision": "allow"}}
-say = lambda value: print(json.dumps(value))
-"""
 
 GOOD = {
     "plain allow": ("say(a)", Effect.ALLOW),
@@ -112,39 +106,6 @@ def hooks() -> Iterator[tuple[Hooks, queue.Queue[tuple[int, object]]]]:
     )
     yield runner, answers
     runner.close()
-
-
-Running = tuple[Hooks, "queue.Queue[tuple[int, object]]"]
-
-
-def write(path: Path, text: str, mode: int = 0o755) -> str:
-    """Make an executable file."""
-    path.write_text(text, "utf-8")
-    path.chmod(mode)
-    return str(path)
-
-
-def put_to(hooks: Running, path: str, seconds: float = 30.0) -> Outcome:
-    """Put one question to the hook at `path` as a session does, to its end."""
-    runner, answers = hooks
-    asking = request(run("npm", "test"))
-    question = ask(asking, decision(asking), context(), find("zed"), root=ROOT)
-    prompt = Prompt(parse_chain([f"command:{path}"], {"command": seconds}), question, find("zed"), "n0nce")
-    for command in prompt.start(time.monotonic()):
-        assert isinstance(command, ToStep)
-        runner.start(7, command.name.removeprefix("command:"), command.payload, seconds)
-    while prompt.outcome is None:
-        try:
-            _, answer = answers.get(timeout=0.05)
-        except queue.Empty:
-            assert all(isinstance(command, Stop) for command in prompt.tick(time.monotonic()))
-            continue
-        if isinstance(answer, Mapping):
-            prompt.replied(0, answer, time.monotonic())
-        else:
-            prompt.failed(0, str(answer), time.monotonic())
-    runner.stop(7)
-    return prompt.outcome
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -338,19 +299,6 @@ def test_more_than_a_thousand_waiting_hooks_fail_at_once(tmp_path: Path) -> None
         runner.start(number, path, {"nonce": "n", "digest": "d"}, 60.0)
     runner.close(10)
     assert len(failed) >= 1100 - 1000 - AT_ONCE
-
-
-def gone(pid: int) -> bool:
-    """Say whether a process is over, within five seconds."""
-    for _ in range(500):
-        try:
-            with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-                if file.read().rsplit(")", 1)[1].split()[0] == "Z":
-                    return True
-        except OSError:
-            return True
-        time.sleep(0.01)
-    return False
 
 
 def test_an_answer_is_one_object() -> None:

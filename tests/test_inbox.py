@@ -22,10 +22,9 @@ from policyd.service.inbox import InboxStep
 from policyd.storage import clock as clocks
 from policyd.storage.grantfile import GrantFile
 from policyd.storage.inbox import Inbox, InboxError, answer_to
-from tests.asking import request, run
+from tests.asking import grant, request, run
 from tests.daemons import Daemon, chosen, params, scene, until
 from tests.proxied import Client
-from tests.test_grants import grant
 
 QUESTION = {"nonce": "n", "digest": "d", "agent": "claude", "project": "/work", "actions": ["run ls"], "options": []}
 

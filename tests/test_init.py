@@ -205,9 +205,7 @@ def test_what_is_there_is_never_changed(text: str, home: Path, agent: Path) -> N
     said = init(home, "--client", "acpx", "--agent", "claude", "--write", "--", str(agent))
     assert said.returncode == 2
     assert "not written" in said.stderr
-    assert ("add the text above yourself" in said.stderr) is (
-        text in {"", "nonsense"} or "}," in text or "//" in text
-    )
+    assert ("add the text above yourself" in said.stderr) is (text in {"", "nonsense"} or "}," in text or "//" in text)
     assert path.read_text() == text
     assert sorted(each.name for each in path.parent.iterdir()) == ["config.json"]
 

@@ -1,4 +1,4 @@
-"""The house keeps its shape: layers, one test file a room, everything documented."""
+"""The layout of the repository: layers, tests for each package, everything documented."""
 
 from __future__ import annotations
 
@@ -57,6 +57,12 @@ def test_each_room_has_tests_of_its_own() -> None:
         if room != "model" and not any(name.startswith(f"test_{room.rstrip('s')}") for name in names)
     ]
     assert bare == []
+
+
+def test_no_test_module_is_imported() -> None:
+    imports = re.compile(r"^\s*(?:from|import) tests\.test_", re.MULTILINE)
+    python = [ROOT / name for name in tracked() if name.startswith("tests/") and name.endswith(".py")]
+    assert [path.name for path in python if path.exists() and imports.search(path.read_text())] == []
 
 
 def test_the_map_of_the_tests_names_everything_they_share() -> None:

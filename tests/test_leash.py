@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.proxied import Client, Scene
-from tests.test_hooks import HEAD, write
-from tests.test_proxy import gone
+from tests.hookscripts import HEAD, write
+from tests.proxied import Client, Scene, gone
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux alone kills an orphan")
 

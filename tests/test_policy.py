@@ -21,16 +21,9 @@ from policyd.policy import Policy, PolicyError, PolicySource
 from policyd.policy.conditions import PathCondition
 from policyd.policy.file import RuleBlock
 from tests.fakes import FakeFilesystem
+from tests.policytext import load, source
 
 CASES = tomllib.loads((Path(__file__).parent / "data/policies/mistakes.toml").read_text())["case"]
-
-
-def source(text: str, layer: Layer = Layer.USER, name: str = "mistakes.toml", *, trusted: bool = False) -> PolicySource:
-    return PolicySource(name, text.encode(), layer, trusted)
-
-
-def load(*sources: PolicySource) -> Policy:
-    return policy.load(sources, home="/home/dev", tmpdir="/tmp", version="0.1.0")
 
 
 def mistakes(*sources: PolicySource) -> list[str]:

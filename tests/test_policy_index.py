@@ -18,7 +18,7 @@ from policyd.policy.commandindex import merge_aliases, representative, synonyms
 from policyd.policy.conditions import CommandCondition
 from policyd.service.passing import free
 from tests.fakes import FakeFilesystem
-from tests.test_policy import load, source
+from tests.policytext import load, source
 
 PROGRAMS = (
     "git",

@@ -281,20 +281,6 @@ def test_only_what_the_kernel_sends_to_a_group_has_reached_the_agent(
     assert not any(origin.to_all(number, code) for number in FORWARDED for code in (0, -1, -6))
 
 
-def gone(pid: int) -> bool:
-    """Say whether a process ends within a few seconds."""
-    for _ in range(500):
-        try:
-            os.kill(pid, 0)
-            with open(f"/proc/{pid}/stat") as state:
-                if state.read().rpartition(") ")[2][0] == "Z":
-                    return True
-        except (ProcessLookupError, FileNotFoundError):
-            return True
-        time.sleep(0.01)
-    return False
-
-
 def test_an_agent_that_was_killed_leaves_no_zombie_and_ends_policyd(scene: Scene) -> None:
     client = Client(scene.start("stubborn"))
     pid = client.until(method="pid")["params"]["pid"]

@@ -17,9 +17,8 @@ from policyd.proxy import journal
 from policyd.proxy.journal import Journal
 from policyd.session import Side
 from policyd.session.judge import Judge
-from tests.daemons import Daemon, scene, until
+from tests.daemons import Daemon, said, scene, started, until
 from tests.proxied import Client
-from tests.test_daemon_relay import said, started
 
 TELLING = """
 import json, sys

@@ -25,8 +25,8 @@ from policyd.prompts.chain import TIMEOUTS
 from policyd.proxy import options as proxy_options
 from policyd.service import relayed
 from policyd.storage import settings
+from tests.clienthouse import ROOT
 
-ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 PROTOCOL = (ROOT / "examples/PROTOCOL.md").read_text()
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_readme import README, ROOT
+from tests.clienthouse import ROOT
 
+README = (ROOT / "README.md").read_text()
 SECTION = README[README.index("## Five minutes") : README.index("A suite beside a policy")]
 SHOWN = re.findall(r"^```text\n(.*?)^```$", SECTION, re.MULTILINE | re.DOTALL)
 STEP = re.compile(r"^\$ (.*?(?:'[^']*'.*?)?)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)

@@ -272,7 +272,7 @@ def test_a_storm_of_changes_is_few_reloads_and_its_end_counts(tmp_path: Path) ->
 
 
 def test_the_service_manager_and_status_hear_of_a_bad_edit(tmp_path: Path) -> None:
-    from tests.test_daemon_socket import Manager
+    from tests.daemons import Manager
 
     one, manager = Served(tmp_path), Manager(tmp_path)
     one.scene.environ["NOTIFY_SOCKET"] = manager.path

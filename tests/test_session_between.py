@@ -14,10 +14,8 @@ from policyd.model import Decision, Effect, Layer
 from policyd.policy import Policy, PolicySource, load
 from policyd.session import Reloaded, Remember, Settings, Side
 from policyd.session.judge import Judge
-from tests.playbook import MACROS, Play, ScriptedDecider, moment
-from tests.realwire import ONCE, Wire
-from tests.test_session_bounds import sent
-from tests.test_session_judge import CLAUDE, CODEX, HOME
+from tests.playbook import MACROS, Play, ScriptedDecider, moment, sent
+from tests.realwire import CLAUDE, CODEX, HOME, ONCE, Wire
 
 ROOT = "/home/dev/app"
 PATHS = tuple(f"{ROOT}/{name}" for name in ("a/x", "b/y", "link", "secrets/key"))

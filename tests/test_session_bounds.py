@@ -8,19 +8,9 @@ from collections import Counter
 
 import pytest
 
-from policyd.session import Command, Connection, Frame, Note, Record, Send, Settings, Side, Tick
+from policyd.session import Connection, Frame, Note, Record, Send, Settings, Side, Tick
 from policyd.session.connection import MOST_LISTED
-from tests.playbook import MACROS, Play, ScriptedDecider, moment
-
-
-def frame(connection: Connection, side: Side, message: dict[str, object], at: float = 0.0) -> list[Command]:
-    line = json.dumps({"jsonrpc": "2.0", **message}).encode()
-    return connection.handle(Frame(side, line), moment(at))
-
-
-def sent(commands: list[Command], side: Side) -> list[dict[str, object]]:
-    lines = [line for one in commands if isinstance(one, Send) and one.side is side for line in one.data.splitlines()]
-    return [json.loads(line) for line in lines]
+from tests.playbook import MACROS, Play, ScriptedDecider, frame, moment, sent
 
 
 @pytest.mark.slow

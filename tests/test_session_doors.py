@@ -13,8 +13,7 @@ from policyd.session import Record, Settings, Side
 from policyd.session.doors import passes_unasked
 from policyd.session.ports import Verdict
 from tests.playbook import Play, ScriptedDecider, moment
-from tests.realwire import Wire, methods
-from tests.test_session_judge import ASK_ALL
+from tests.realwire import ASK_ALL, Wire, methods
 
 TERMINAL, WRITE = "terminal/create", "fs/write_text_file"
 RULE = RuleRef(Layer.USER, "r", Effect.ASK)

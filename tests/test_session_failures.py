@@ -12,8 +12,7 @@ import pytest
 
 from policyd.session import Closed, Connection, Failed, Frame, Note, Record, Send, Settings, Side, Tick
 from policyd.session.core import Core
-from tests.playbook import MACROS, Play, ScriptedDecider, moment
-from tests.test_session_bounds import sent
+from tests.playbook import MACROS, Play, ScriptedDecider, moment, sent
 
 METHODS = [
     *("observe", "refused", "names", "client", "context", "project", "remembers", "person", "late"),

@@ -8,39 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from policyd.actions import Machine
-from policyd.authorizer import Authorizer
-from policyd.model import Effect, Layer
-from policyd.policy import PolicySource, load
+from policyd.model import Effect
 from policyd.session import Closed, Command, Connection, Frame, Note, Record, Send, Settings, Side, Tick
 from policyd.session.judge import Judge, means_no_asking
 from policyd.session.ports import Asking
 from tests.fakes import FakeFilesystem
 from tests.playbook import moment
+from tests.realwire import ASK_ALL, CLAUDE, CODEX, HOME, VIBE, judge
 
 DATA = Path(__file__).parent / "data"
-ASK_ALL = '[defaults]\n"*" = "ask"\n'
-HOME = "/home/dev"
-
-
-def judge(policy: str = ASK_ALL, agent: str = "", version: str = "1", files: FakeFilesystem | None = None) -> Judge:
-    """A decider under one user policy, its agent already named."""
-    source = PolicySource("policy.toml", f"version = 1\n{policy}".encode(), Layer.USER)
-    rules = load([source], home=HOME, tmpdir="/tmp", fs=None, version="0.1.0")
-    found = Judge(Authorizer(rules, machine=Machine(home=HOME, fs=files or FakeFilesystem())))
-    if agent:
-        found.observe(Side.CLIENT, {"id": 0, "method": "initialize", "params": {"protocolVersion": 1}})
-        found.observe(Side.AGENT, {"id": 0, "result": {"agentInfo": {"name": agent, "version": version}}})
-    return found
 
 
 # ---- the asking mode of each agent ---------------------------------------------------------------------
 
-CLAUDE, CODEX, VIBE = (
-    "@agentclientprotocol/claude-agent-acp",
-    "@agentclientprotocol/codex-acp",
-    "@mistralai/mistral-vibe",
-)
 COPILOT_MODE = "https://agentclientprotocol.com/protocol/session-modes#"
 
 

@@ -8,10 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from policyd.session import Connection, Note, Settings, Side
-from tests.playbook import Play
-from tests.realwire import ONCE, Wire, called, methods
-from tests.test_session_bounds import sent
-from tests.test_session_judge import judge
+from tests.playbook import Play, sent
+from tests.realwire import ONCE, Wire, called, judge, methods
 
 CLAUDE = "@agentclientprotocol/claude-agent-acp"
 MODES = "https://agentclientprotocol.com/protocol/session-modes#"

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from policyd.acp import Lines
 from policyd.session import Command, Connection, Frame, Send, Settings, Side
-from tests.playbook import MACROS, Play, ScriptedDecider, moment
-from tests.test_session_bounds import sent
+from tests.playbook import MACROS, Play, ScriptedDecider, moment, sent
 
 SPELLINGS: list[Callable[[object], str]] = [
     lambda value: json.dumps(value, separators=(",", ":"), ensure_ascii=False),

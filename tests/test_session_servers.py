@@ -9,7 +9,7 @@ import pytest
 
 from policyd.session import Command, Connection, Frame, Note, Record, Send, Settings, Side
 from tests.playbook import ScriptedDecider, moment
-from tests.test_session_judge import HOME, judge
+from tests.realwire import HOME, judge
 
 DENY = '[defaults]\n"*" = "deny"\n[[rule]]\nid = "no"\neffect = "deny"\n'
 NPX = {"name": "notes", "command": "npx", "args": ["-y", "@evil/notes"], "env": [{"name": "TOKEN", "value": "x"}]}

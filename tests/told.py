@@ -80,3 +80,27 @@ def replay(lines: Iterable[Mapping[str, Any]], conversation: Conversation | None
 
 def is_update(message: Mapping[str, Any], session: object) -> bool:
     return message.get("method") == "session/update" and message["params"].get("sessionId") == session
+
+
+ONCE = [{"optionId": "yes", "kind": "allow_once"}, {"optionId": "no", "kind": "reject_once"}]
+
+
+def opened(name: str, version: str = "1.0", servers: tuple[str, ...] = (), machine: Machine = MACHINE) -> Conversation:
+    talk = Conversation(machine)
+    info = {"agentInfo": {"name": name, "version": version}} if name else {}
+    talk.observe("c2a", {"id": 0, "method": "initialize", "params": {}})
+    talk.observe("a2c", {"id": 0, "result": {"protocolVersion": 1, **info}})
+    named = [{"name": server} for server in servers]
+    talk.observe("c2a", {"id": 1, "method": "session/new", "params": {"cwd": "/home/dev/project", "mcpServers": named}})
+    talk.observe("a2c", {"id": 1, "result": {"sessionId": "s"}})
+    return talk
+
+
+def update(talk: Conversation, **fields: Any) -> None:
+    fields = {"sessionUpdate": "tool_call", "toolCallId": "c", **fields}
+    talk.observe("a2c", {"method": "session/update", "params": {"sessionId": "s", "update": fields}})
+
+
+def asked(talk: Conversation, options: list[dict[str, str]] = ONCE, **fields: Any) -> list[str]:
+    params = {"sessionId": "s", "toolCall": {"toolCallId": "c", **fields}, "options": options}
+    return [told(action) for action in talk.request(params).actions]

@@ -11,9 +11,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from policyd.grants import dump
-from tests.asking import NOW
+from tests.asking import GRANTS, NOW, PROJECT
 from tests.playbook import Play
-from tests.test_grants_text import ALL, PROJECT
 
 TESTS = Path(__file__).parent.parent
 DATA = TESTS / "data"
@@ -48,7 +47,7 @@ def policies() -> list[bytes]:
 
 def grants() -> list[bytes]:
     """Grants files as policyd writes them."""
-    return [dump(ALL[at : at + 2], PROJECT, NOW).encode() for at in range(0, len(ALL), 2)]
+    return [dump(GRANTS[at : at + 2], PROJECT, NOW).encode() for at in range(0, len(GRANTS), 2)]
 
 
 def hooks() -> list[bytes]:
