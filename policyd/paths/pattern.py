@@ -8,7 +8,8 @@ Rules of this module:
    at any depth on the machine, one that begins with `**` holds everywhere, and what is below a match matches.
    Inside `unless` nothing is widened, but `**…` still holds everywhere: it reads so, and there it tightens.
 3. An operation that reaches content below a directory also reaches a pattern *below* it. At or above the literal
-   head of a pattern that is a match; a pattern that floats is reached as MAYBE, unless a look says there is nothing.
+   head of a pattern that is a match, but for what only reads where nothing lies at that head; a pattern that floats is
+   reached as MAYBE, unless a look says there is nothing.
    An operation that skips hidden names reaches nothing behind a leading dot that it does not name, unless a list of
    what to pass over, of its own kind, may bring some back; one that works on files whose names end in one of a few
    ways reaches no other. A name with an ending is taken for a file's, and so is
@@ -182,12 +183,18 @@ class PathPattern(Struct, frozen=True):
             return _matched(ref.forms[0], places)
         return all(_matched(form, places) for form in ref.forms)
 
-    def maybe(self, ref: PathRef, workspace: Workspace, fs: Filesystem | None, *, widen: bool) -> Truth:
-        """Say whether some form matches (deny and ask rules: `widen`; `unless` of allow rules: not)."""
-        truth = _some(ref, ref.forms, self._places("wide" if widen else "plain", workspace), fs)
+    def maybe(
+        self, ref: PathRef, workspace: Workspace, fs: Filesystem | None, *, widen: bool, only_read: bool = False
+    ) -> Truth:
+        """Say whether some form matches (deny and ask rules: `widen`; `unless` of allow rules: not).
+
+        `only_read`: what is not there is not reached.
+        """
+        look = fs if only_read and ref.reach is Reach.CONTENT and not ref.glob else None
+        truth = _some(ref, ref.forms, _there(self._places("wide" if widen else "plain", workspace), ref, look), fs)
         if truth is Truth.YES or not ref.folded:
             return truth
-        folded = self._places("wide folded" if widen else "plain folded", workspace)
+        folded = _there(self._places("wide folded" if widen else "plain folded", workspace), ref, look)
         return max(truth, _some(ref, tuple(map(caseless, ref.forms)), folded, fs))
 
     def _places(self, view: str, workspace: Workspace) -> tuple[Place, ...]:
@@ -205,6 +212,21 @@ def _seen(alternative: Alternative, view: str, workspace: Workspace) -> Iterable
         return alternative.sure(workspace)
     places = alternative.strict(workspace, widen=view.startswith("wide"))
     return (place.fold() for place in places) if view.endswith("folded") else places
+
+
+def _there(places: tuple[Place, ...], ref: PathRef, fs: Filesystem | None) -> tuple[Place, ...]:
+    """Return the places without those below `ref` at which nothing lies, as far as that can be seen."""
+    if fs is None or not all(fs.is_dir(form) for form in ref.forms):
+        return places
+    return tuple(place for place in places if not (place.anchored and _empty(place, ref, fs)))
+
+
+def _empty(place: Place, ref: PathRef, fs: Filesystem) -> bool:
+    if any(place.below(form) for form in ref.forms) or not any(map(place.above, ref.forms)):
+        return False
+    if fs.is_dir(place.directory):
+        return bool(names := place.tail.below("")) and fs.contains(place.directory, names) is False
+    return fs.is_dir(place.directory) is False and fs.identity(place.directory) is None
 
 
 # ---- one form against the places -------------------------------------------------------------------

@@ -23,7 +23,19 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from policyd.model import Action, Context, Filesystem, PathRef, Role, SimpleCommand, Tool, Truth, Url, Workspace
+from policyd.model import (
+    READ_KINDS,
+    Action,
+    Context,
+    Filesystem,
+    PathRef,
+    Role,
+    SimpleCommand,
+    Tool,
+    Truth,
+    Url,
+    Workspace,
+)
 from policyd.paths import PathPattern
 from policyd.tools import InputPattern, ToolPattern
 from policyd.urls import UrlPattern
@@ -174,8 +186,9 @@ class PathCondition(Struct, frozen=True):
         if self.outside and not ref.inside:
             return YES
         best, workspace, widen = NO, context.workspace, self.place.widen
+        only_read = bool(action.kinds) and action.kinds <= READ_KINDS
         for pattern in self.patterns:
-            truth = pattern.maybe(ref, workspace, fs, widen=widen)
+            truth = pattern.maybe(ref, workspace, fs, widen=widen, only_read=only_read)
             if truth is YES:
                 return YES
             best = max(best, truth)
