@@ -185,7 +185,7 @@ def test_names_agents_really_use_are_not_flagged() -> None:
     }
     for kind, names in usual.items():
         for name in names:
-            assert not mislabelled([Option("x", name, kind)]), name
+            assert not mislabelled((Option("x", name, kind),)), name
 
 
 def test_unsound_options_are_cancelled_whatever_was_decided() -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 from msgspec import Struct
 
@@ -28,6 +28,8 @@ MOST_OPTIONS = 32
 LONGEST_ID = 256
 SURE = LONGEST_ID // 4
 """Characters that are never more bytes than that."""
+KNOWN_SETS = 16
+"""Sets of options whose answers are kept: an agent offers the same ones again and again."""
 
 
 class Answer(Struct, frozen=True, gc=False):
@@ -70,15 +72,17 @@ def _opposites() -> dict[str, re.Pattern[str]]:
     return {**dict.fromkeys(ALLOW_KINDS, refusals), **dict.fromkeys(REJECT_KINDS, consents)}
 
 
-def mislabelled(options: Sequence[Option]) -> tuple[Option, ...]:
+@lru_cache(KNOWN_SETS)
+def mislabelled(options: tuple[Option, ...]) -> tuple[Option, ...]:
     """Return the options whose name says the opposite of their kind, for the person and the record."""
     opposites = _opposites()
     return tuple([one for one in options if one.kind in opposites and opposites[one.kind].match(one.name)])
 
 
+@lru_cache(KNOWN_SETS)
 def answer(
     effect: Effect,
-    options: Sequence[Option],
+    options: tuple[Option, ...],
     *,
     final: bool = False,
     plain: str | None = None,
