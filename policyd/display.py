@@ -24,7 +24,7 @@ MARKS = 4
 SHORTEST = 64
 """The least limit: below it nothing could be announced."""
 
-_PLAIN = re.compile(rf"[!-~]+(?: {{1,{RUN}}}[!-~]+)*")
+_TOO_WIDE = " " * (RUN + 1)
 _ASCII = re.compile(rf" {{{RUN + 1},}}|[ -~]")
 _NAMED = {"\n": "⏎", "\t": "⇥"}
 _SIGNS = frozenset("⟨⟩⏎⇥")
@@ -48,7 +48,7 @@ def safe(text: str, *, limit: int | None = None) -> str:
 
     With `limit`, at most that many characters (at least `SHORTEST`); the middle gives way.
     """
-    if (limit is None or len(text) <= limit) and _PLAIN.fullmatch(text):
+    if (limit is None or len(text) <= limit) and _plain(text):
         return text
     if limit is None:
         return _joined(_pieces(text))
@@ -58,6 +58,11 @@ def safe(text: str, *, limit: int | None = None) -> str:
         shown = _joined(pieces)
         return shown if len(shown) <= room else _ends(pieces, pieces[::-1], len(text), room)
     return _ends(list(_pieces(text[:room])), list(_pieces(text[-room:]))[::-1], len(text), room)
+
+
+def _plain(text: str) -> bool:
+    """Say whether a text is printable ASCII without blanks at its ends or many in a row."""
+    return text.isascii() and text.isprintable() and _TOO_WIDE not in text and " " not in (text[:1], text[-1:])
 
 
 def inert(line: str) -> str:

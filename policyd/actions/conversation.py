@@ -15,6 +15,7 @@ file but through the `Filesystem` handed in.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -68,9 +69,10 @@ class Conversation:
         """About how many bytes are kept of all calls."""
         self._forgot = False
         """Some session was forgotten, for there are too many: one that was not seen to open may be it."""
-        self._known = profiles.named(agent) if agent else None
-        """None: `generic`, which is read when it is first asked about."""
-        short, family = (self._known.short, self._known.family) if self._known else (profiles.GENERIC, profiles.GENERIC)
+        known = profiles.named(agent) if agent else None
+        if known:
+            self.profile = known
+        short, family = (known.short, known.family) if known else (profiles.GENERIC, profiles.GENERIC)
         self._agent = Agent(agent, "", short, family)
 
     @property
@@ -78,12 +80,10 @@ class Conversation:
         """The agent as it names itself, or as it was named from outside."""
         return self._agent
 
-    @property
+    @cached_property
     def profile(self) -> Profile:
-        """The profile in force."""
-        if self._known is None:
-            self._known = profiles.generic()
-        return self._known
+        """The profile in force; `generic`, if it is nobody's, is read when it is first asked for."""
+        return profiles.generic()
 
     # ---- observing -------------------------------------------------------------------------------
 
@@ -135,12 +135,12 @@ class Conversation:
         if not name:
             profile = profiles.unnamed(methods) if methods else profiles.generic()
             if profile.short != profiles.GENERIC and (not self._given or profile.same_agent(self.profile)):
-                self._known, self._agent = profile, Agent(self._given, "", profile.short, profile.family)
+                self.profile, self._agent = profile, Agent(self._given, "", profile.short, profile.family)
             return
         profile = profiles.find(name, version)
         if self._given and self.profile.short != profiles.GENERIC and not profile.same_agent(self.profile):
             self.contradiction = f"the agent calls itself `{name}`, not `{self._given}`"
-        self._known, self._agent = profile, Agent(name, version, profile.short, profile.family)
+        self.profile, self._agent = profile, Agent(name, version, profile.short, profile.family)
 
     def _opened(self, asked: _Waiting, result: object) -> None:
         fields = result if isinstance(result, TABLE) else {}

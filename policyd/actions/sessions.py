@@ -12,6 +12,7 @@ says stands elsewhere stands nobody knows where, and its roots stay those that t
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, field
@@ -73,7 +74,7 @@ class Session(Struct):
     workspace: Workspace | None = None
     stale: bool = False
     """Its heads are those of another policy."""
-    calls: dict[str, Call] = field(default_factory=dict)
+    calls: OrderedDict[str, Call] = field(default_factory=OrderedDict)
     replaying: bool = False
     before: Place | None = None
     """Where it worked before the load that is under way."""
@@ -181,7 +182,7 @@ class Session(Struct):
 
     def forget_one(self) -> int:
         """Forget the oldest call; return how many bytes that is."""
-        gone = self.calls.pop(next(iter(self.calls)))
+        _, gone = self.calls.popitem(last=False)
         self.forgetful = self.forgetful or gone.announced or gone.broken != ""
         self.bereft = self.bereft or (gone.open and not gone.settled)
         self.size -= gone.size
