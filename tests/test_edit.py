@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -78,9 +79,11 @@ class House:
         code = main(["edit", "--home", str(self.home), *words])
         return code, "".join(self.capsys.readouterr())
 
-    def left(self) -> list[str]:
-        """What lies in the directory of policies beside the policies."""
-        return sorted(one.name for one in self.policies.iterdir() if not one.name.endswith(".toml"))
+    def left(self) -> list[Path]:
+        """What was left of copies, and in the directory of policies beside the policies."""
+        edits = Path(places.find(home=str(self.home)).edits)
+        beside = [one for one in self.policies.iterdir() if not one.name.endswith(".toml")]
+        return [*beside, *(edits.iterdir() if edits.exists() else ())]
 
 
 @pytest.fixture
@@ -179,9 +182,8 @@ def test_what_somebody_else_changed_meanwhile_stays_and_so_does_the_text(
 def test_a_file_that_somebody_else_made_meanwhile_stays(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     new = house.policies / "more.toml"
     house.editor(NEW.replace('"push"', '"other"'))
-    monkeypatch.setattr(edit, "flush_directory", lambda *_: None)
     link = os.link
-    monkeypatch.setattr(os, "link", lambda *names: (new.write_text(OLD), link(*names)))  # at the last moment
+    monkeypatch.setattr(os, "link", lambda *names, **more: (new.write_text(OLD), link(*names, **more)))  # at last
     assert house.edit("more.toml")[0] == 2 and new.read_text() == OLD
 
 
@@ -193,7 +195,7 @@ def test_a_mistake_that_a_change_brings_to_another_file_counts(house: House) -> 
 
 
 def test_a_file_that_cannot_be_put_there_leaves_the_text(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     house.editor(NEW)
@@ -244,7 +246,8 @@ def test_what_an_editor_that_died_left_beside_the_copy_stays(house: House) -> No
 
 def test_a_file_that_is_in_its_place_was_saved(house: House) -> None:
     house.editor(NEW)
-    house.monkeypatch.setattr(edit, "flush_directory", torn)
+    fsync = os.fsync
+    house.monkeypatch.setattr(os, "fsync", lambda each: torn() if stat.S_ISDIR(os.fstat(each).st_mode) else fsync(each))
     code, said = house.edit()
     assert code == 0 and house.mine.read_text() == NEW and house.left() == []
     assert "mine.toml: saved" in said and "the disk may not keep it through a crash: Input/output error" in said
@@ -282,25 +285,39 @@ def test_an_access_list_stays_or_the_mode_would_say_more(house: House) -> None:
     assert house.edit()[0] == 2 and house.mine.read_text() == NEW
 
 
-def test_owner_and_mode_are_given_to_the_file_that_was_written(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_done_to_what_somebody_puts_in_the_place_of_names(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
     other = house.write(house.home / "other", "")
     other.chmod(0o600)
-    dressed: list[int] = []
+    dressed = list[int]()
 
-    def swapped(path: str, data: bytes, dress: Callable[[int], None] = lambda descriptor: None) -> None:
-        """Put a link in the place of what was written, as whoever may write the directory can."""
-        write_whole(path, data, lambda descriptor: swap(descriptor, path, dress))
+    def swapped(path: str, data: bytes, dress: Callable[[int], None] = lambda descriptor: None, **more: Any) -> None:
+        """Put links in the place of the directory and of what was written, as whoever may write above can."""
+        write_whole(path, data, lambda descriptor: swap(descriptor, dress), **more)
 
-    def swap(descriptor: int, path: str, dress: Callable[[int], None]) -> None:
-        os.rename(path, f"{path}.away")
-        os.symlink(other, path)
+    def swap(descriptor: int, dress: Callable[[int], None]) -> None:
+        away = house.policies.rename(house.home / "away")
+        house.policies.symlink_to(house.home / "elsewhere")
+        for one in away.glob(".mine.toml.*"):
+            one.rename(away / "gone")
+            one.symlink_to(other)
         dress(descriptor)
         dressed.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
 
+    (house.home / "elsewhere").mkdir()
     house.editor(NEW)
-    monkeypatch.setattr(edit, "write_whole", swapped)
-    house.edit()
-    assert dressed[-1] == 0o640 and stat.S_IMODE(other.stat().st_mode) == 0o600
+    monkeypatch.setattr(edit, "write_whole", lambda *words, **more: (swapped if more else write_whole)(*words, **more))
+    assert house.edit()[0] == 2
+    assert dressed == [0o640] and stat.S_IMODE(other.stat().st_mode) == 0o600 and other.read_text() == ""
+    assert [*(house.home / "elsewhere").iterdir()] == []
+
+
+def test_the_copy_lies_where_nobody_else_can_put_anything(house: House) -> None:
+    house.editor(NEW, more=f'echo "$1" > {house.home}/seen; ls -A {house.policies} >> {house.home}/seen')
+    assert house.edit()[0] == 0
+    copy, *beside = (house.home / "seen").read_text().splitlines()
+    assert copy.startswith(f"{house.home}/.local/state/policyd/edits/") and beside == ["mine.toml", "mine_test.toml"]
 
 
 def test_a_link_to_a_policy_of_another_place_is_not_followed(house: House) -> None:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import secrets
 import shlex
 import shutil
 import signal
@@ -51,9 +52,9 @@ from policyd.policy import Diagnostic, PolicyError, PolicySource
 from policyd.storage import locks, places, policies
 from policyd.storage.places import Places
 from policyd.storage.policies import Found
-from policyd.storage.private import flush_directory, make_directory, write_whole
+from policyd.storage.private import make_directory, write_whole
 from policyd.storage.settings import SettingsError
-from policyd.storage.strictfile import check_name
+from policyd.storage.strictfile import check_name, read_all
 from policyd.storage.trust import FOLDER, TrustStore, read_project
 
 RECENT = 1_000
@@ -61,8 +62,6 @@ RECENT = 1_000
 DRAFTED = 1_000
 NEW = b"version = 1\n"
 """What a file that is not there yet begins with."""
-WRITTEN = ".new"
-"""What is about to take the place of the file, beside the copy."""
 ACCESS = "system.posix_acl_access"
 USUAL = "vi"
 
@@ -86,30 +85,31 @@ def run(args: argparse.Namespace) -> int:
     folder = os.path.dirname(target.real)
     if target.layer is Layer.USER:
         make_directory(folder)
-    with locked(folder):
+    with locked(folder) as place:
         target = aim(target.path, where)  # whoever held the lock may have changed it
-        with copied(target) as copy:
-            return attempts(args, target, copy, where)
+        with copied(target, where) as copy:
+            return attempts(args, target, copy, place, where)
 
 
 @contextmanager
-def locked(folder: str) -> Iterator[None]:
-    """Keep others from editing policies in a directory."""
+def locked(folder: str) -> Iterator[int]:
+    """Keep others from editing policies in a directory, and keep it open."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         try:
             locks.lock(descriptor, brief=True)
         except BlockingIOError:
             raise UsageError(f"somebody else edits a policy in {folder}; try again when they are done") from None
-        yield
+        yield descriptor
     finally:
         os.close(descriptor)
 
 
 @contextmanager
-def copied(target: Target) -> Iterator[str]:
-    """Make a copy beside the file that is the person's alone; where what they wrote was not saved, it stays."""
-    beside, keep = tempfile.mkdtemp(prefix=".edit-", dir=os.path.dirname(target.real)), False
+def copied(target: Target, where: Places) -> Iterator[str]:
+    """Make a copy that is the person's alone; where what they wrote was not saved, it stays."""
+    make_directory(where.edits)
+    beside, keep = tempfile.mkdtemp(dir=where.edits), False
     copy = os.path.join(beside, os.path.basename(target.real))
     try:
         write_whole(copy, target.content)
@@ -130,7 +130,7 @@ def is_unsaved(copy: str, target: Target) -> bool:
         written = content(copy)
         if written not in (None, target.content):
             return written != content(target.real)
-        return bool({*os.listdir(os.path.dirname(copy))} - {os.path.basename(copy), WRITTEN})
+        return bool({*os.listdir(os.path.dirname(copy))} - {os.path.basename(copy)})
     except OSError:
         return True
 
@@ -176,51 +176,70 @@ class Target(Struct, frozen=True):
             sources[self.path] = PolicySource(self.path, data, self.layer, root=self.root or None)
         return Found((*sources.values(),)), faults
 
-    def check(self) -> None:
+    @property
+    def name(self) -> str:
+        """Its name in its directory."""
+        return os.path.basename(self.real)
+
+    def check(self, place: int) -> None:
         """Raise FileExistsError where the file is not as it was found."""
-        if (os.path.realpath(self.path), content(self.real)) != (self.real, self.before):
+        if os.path.realpath(self.path) != self.real or self.now(place) != self.before:
             raise FileExistsError(errno.EEXIST, "somebody else changed it meanwhile", self.path)
 
-    def save(self, data: bytes, beside: str) -> str:
+    def now(self, place: int) -> bytes | None:
+        """Return what the file holds in its open directory, None where it is not there."""
+        try:
+            descriptor = self.open(place)
+        except FileNotFoundError:
+            return None
+        with os.fdopen(descriptor, "rb"):
+            return read_all(descriptor, self.real)
+
+    def open(self, place: int) -> int:
+        """Open the file in its open directory."""
+        return os.open(self.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=place)
+
+    def save(self, data: bytes, place: int) -> str:
         """Put `data` in the place of the file; return why a crash may undo that, empty where it may not.
+
+        All by descriptors, and by names in the directory that was opened at first: whoever may write above it may put
+        a link in the place of any name.
 
         Raises:
             OSError: the file is not as it was found, or another cannot be put there.
         """
-        new = os.path.join(beside, WRITTEN)
-        with suppress(FileNotFoundError):
-            os.unlink(new)
-        self.check()
-        write_whole(new, data, lambda descriptor: dress(descriptor, self))
-        self.check()
-        if self.before is None:
-            os.link(new, self.real)  # fails where somebody made one
-        else:
-            os.rename(new, self.real)
+        self.check(place)
+        new = f".{self.name}.{secrets.token_hex(8)}"
         try:
-            flush_directory(os.path.dirname(self.real))
+            write_whole(new, data, lambda descriptor: self.dress(descriptor, place), folder=place)
+            self.check(place)
+            if self.before is None:
+                os.link(new, self.name, src_dir_fd=place, dst_dir_fd=place)  # fails where somebody made one
+            else:
+                os.rename(new, self.name, src_dir_fd=place, dst_dir_fd=place)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(new, dir_fd=place)
+        try:
+            os.fsync(place)
         except OSError as error:
             return str(error.strerror)
         return ""
 
-
-def dress(descriptor: int, target: Target) -> None:
-    """Give an open file what the one it replaces has; a new one is the user's alone, or for all to read.
-
-    By descriptors: whoever may write the directory may put a link in the place of any name.
-    """
-    if target.before is None:
-        os.fchmod(descriptor, 0o600 if target.layer is Layer.USER else 0o644)
-        return
-    old = os.open(target.real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        status = os.fstat(old)
-        os.fchown(descriptor, status.st_uid, status.st_gid)
-        os.fchmod(descriptor, status.st_mode & 0o7777)
-        if access := access_list(old):  # without it the mode says something else
-            os.setxattr(descriptor, ACCESS, access)
-    finally:
-        os.close(old)
+    def dress(self, descriptor: int, place: int) -> None:
+        """Give an open file what the one it replaces has; a new one is the user's alone, or for all to read."""
+        if self.before is None:
+            os.fchmod(descriptor, 0o600 if self.layer is Layer.USER else 0o644)
+            return
+        old = self.open(place)
+        try:
+            status = os.fstat(old)
+            os.fchown(descriptor, status.st_uid, status.st_gid)
+            os.fchmod(descriptor, status.st_mode & 0o7777)
+            if access := access_list(old):  # without it the mode says something else
+                os.setxattr(descriptor, ACCESS, access)
+        finally:
+            os.close(old)
 
 
 def access_list(descriptor: int) -> bytes:
@@ -288,7 +307,7 @@ def content(path: str) -> bytes | None:
 # ---- editing ---------------------------------------------------------------------------------------
 
 
-def attempts(args: argparse.Namespace, target: Target, copy: str, where: Places) -> int:
+def attempts(args: argparse.Namespace, target: Target, copy: str, place: int, where: Places) -> int:
     """Let the person edit the copy until it is saved or left; return the exit code."""
     while True:
         open_editor(copy)
@@ -302,7 +321,7 @@ def attempts(args: argparse.Namespace, target: Target, copy: str, where: Places)
             say(*difference(target, data, where, recent_log(args, where)))
         answer = asked(valid=not report.mistakes)
         if answer == "save":
-            why = target.save(data, os.path.dirname(copy))
+            why = target.save(data, place)
             say(f"{target.path}: saved", *trust_lost(target, where))
             if why:
                 complain("edit", f"the disk may not keep it through a crash: {why}")

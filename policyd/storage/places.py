@@ -76,6 +76,11 @@ class Places(Struct, frozen=True):
         return f"{self.state}/trust"
 
     @property
+    def edits(self) -> str:
+        """The directory of the copies that `policyd edit` gives to editors."""
+        return f"{self.state}/edits"
+
+    @property
     def inbox(self) -> str:
         """The directory of questions that wait for `policyd prompts answer`."""
         return f"{self.state}/inbox"

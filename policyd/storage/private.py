@@ -15,9 +15,18 @@ def make_directory(path: str) -> None:
             os.mkdir(path, 0o700)
 
 
-def write_whole(path: str, data: bytes, dress: Callable[[int], None] = lambda descriptor: None) -> None:
-    """Write a new file and flush it to the disk; `dress` is called with its descriptor, before it is flushed."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+def write_whole(
+    path: str, data: bytes, dress: Callable[[int], None] = lambda descriptor: None, *, folder: int | None = None
+) -> None:
+    """Write a new file and flush it to the disk.
+
+    Args:
+        path: relative to `folder`, an open directory, where that is given.
+        data: what it holds.
+        dress: called with its descriptor, before it is flushed.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o600, dir_fd=folder)
     with open(descriptor, "wb", buffering=0) as file:
         view = memoryview(data)
         while view:
