@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyd.cli import advice, main
+from policyd.cli import advice, jsonc, main
 from policyd.cli.doctor import wrapped
 from policyd.cli.init import merging, programs, recipes
 from policyd.cli.init.merging import MergeError
@@ -208,6 +208,63 @@ def test_what_is_there_is_never_changed(text: str, home: Path, agent: Path) -> N
     assert ("add the text above yourself" in said.stderr) is (text in {"", "nonsense"} or "}," in text or "//" in text)
     assert path.read_text() == text
     assert sorted(each.name for each in path.parent.iterdir()) == ["config.json"]
+
+
+ZED = """// Zed settings, as it writes them
+{
+  "theme": "One", // no "agent_servers": {
+  "lsp": [{"agent_servers": {}}, "//"],
+  /* { */ "agent_servers": {
+    // mine
+    "mine": { "command": "/opt/mine", },
+  },
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [ZED, "{} // empty", '{"agent_servers": {/* none */}, }', '// x\n{"a": 1}', '\ufeff{ // x\r\n "a": "\\"{",\r\n}'],
+)
+def test_an_entry_is_added_to_settings_with_comments_and_nothing_else_changes(
+    text: str, home: Path, agent: Path
+) -> None:
+    path = home / ".config/zed/settings.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(text.encode())
+    for name in ("claude", "codex"):
+        assert init(home, "--client", "zed", "--agent", name, "--write", "--", str(agent)).returncode == 0
+    said = init(home, "--client", "zed", "--agent", "codex", "--write", "--", str(agent))
+    assert "has these settings already" in said.stdout
+    new = path.read_bytes().decode()
+    added = iter(new)
+    assert all(char in added for char in text)
+    table: Any = jsonc.loads(new.removeprefix("\ufeff"))
+    assert {"Claude (policyd)", "Codex (policyd)"} <= table["agent_servers"].keys()
+    for name in ("Claude (policyd)", "Codex (policyd)"):
+        del table["agent_servers"][name]
+    before: Any = jsonc.loads(text.removeprefix("\ufeff"))
+    assert {"agent_servers": {}} | before == table
+    assert (home / ".config/zed/settings.json.before-policyd").read_bytes() == text.encode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"agent_servers": {"Claude (policyd)": {"command": "/opt/mine"}}} // mine',
+        '{"agent_servers": []} // none',
+        '{"agent_servers": {}, "agent_servers": {}} // twice',
+        '{"a": 1 // open',
+        "[] // none",
+    ],
+)
+def test_settings_with_comments_that_would_have_to_change_stay(text: str, home: Path, agent: Path) -> None:
+    path = home / ".config/zed/settings.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    said = init(home, "--client", "zed", "--agent", "claude", "--write", "--", str(agent))
+    assert said.returncode == 2 and "not written" in said.stderr
+    assert path.read_text() == text
 
 
 def test_other_entries_stay_and_the_old_file_is_kept(home: Path, agent: Path) -> None:

@@ -128,7 +128,7 @@ def write_recipe(found: Recipe, where: Places, missing: str) -> int:
         give(found.text)
         advise(found.notes, f"not written: {why}")
         return 2
-    code = merge(advice.place(found.file, where), found.table, found.text)
+    code = merge(advice.place(found.file, where), found.table, found.text, comments=found.comments)
     advise(found.notes)
     return code
 
@@ -151,15 +151,16 @@ def settle(file: File, where: Places, *, write: bool) -> int:
     path = advice.place(file.path, where)
     if write and file.path.startswith("~/"):
         return merge(path, file.wanted, file.text)
-    advise([f"goes into {path}: {file.why}"], "not written, it is root's" if write else "")
+    unwritten = ", which is root's and was not written" if write else ""
+    advise([f"goes into {path}{unwritten}: {file.why}"])
     give(file.text.strip() + "\n\n")
     return 2 if write else 0
 
 
-def merge(path: str, wanted: dict[str, object], text: str) -> int:
+def merge(path: str, wanted: dict[str, object], text: str, *, comments: bool = False) -> int:
     """Merge settings into a file; if that is not safe, say why and print them."""
     try:
-        kept = merging.merge_file(path, wanted)
+        kept = merging.merge_file(path, wanted, comments=comments)
     except MergeError as error:
         give(text.strip() + "\n")
         return failed("init", f"not written: {error}")

@@ -2,7 +2,8 @@
 
 Rules of this module:
 
-1. A file with comments, duplicate keys or anything else that strict JSON would lose is not written.
+1. A file with comments, duplicate keys or anything else that strict JSON would lose is not written. Where its program
+   reads comments, new keys are added as text, and the result is read again before it is written.
 2. A different value is somebody's choice: then nothing is written at all. Missing items are appended to lists.
 3. A backup of the old file is kept beside it; the new one replaces it atomically, with the same mode. A link stays a
    link.
@@ -14,9 +15,12 @@ import json
 import os
 import stat
 import tempfile
+from codecs import BOM_UTF8 as BOM
 from contextlib import suppress
 from pathlib import Path
 
+from policyd.cli import jsonc
+from policyd.cli.init import commented
 from policyd.cli.init.recipes import dumped
 from policyd.storage.private import make_directory, write_whole
 
@@ -25,11 +29,16 @@ class MergeError(Exception):
     """The file cannot be changed safely; the text says why."""
 
 
-def merge_file(path: str, wanted: dict[str, object]) -> str | None:
+def merge_file(path: str, wanted: dict[str, object], *, comments: bool = False) -> str | None:
     """Add `wanted` to the JSON file at `path`; return the path of the backup, None if there was nothing to do.
 
+    Args:
+        path: the file, which need not exist.
+        wanted: the settings it shall have.
+        comments: whether its program reads JSON with comments.
+
     Raises:
-        MergeError: the file is not strict JSON, or has a different value.
+        MergeError: the file is neither JSON nor JSON with comments, has a different value, or cannot be added to.
         OSError: it cannot be read or written.
     """
     target = os.path.realpath(path)
@@ -41,24 +50,33 @@ def merge_file(path: str, wanted: dict[str, object]) -> str | None:
         make_directory(os.path.dirname(target))
         replace(target, dumped(wanted), 0o600)
         return ""
-    current = strict(path, old)
-    merged = merge(current, wanted)
-    if merged == current:
-        return None
+    try:
+        mark, text = ("\ufeff", old[3:].decode()) if old.startswith(BOM) else ("", old.decode())
+        current, plain = read(path, text, comments=comments)
+        merged = merge(current, wanted)
+        if merged == current:
+            return None
+        new = dumped(merged) if plain else mark + commented.added(text, current, wanted)
+        if read(path, new.removeprefix(mark), comments=comments)[0] != merged:
+            raise ValueError("more than new keys would have to be written")
+    except (ValueError, IndexError, RecursionError) as error:
+        raise MergeError(f"{path} has comments or is not JSON: add the text above yourself ({error})") from error
     kept = keep(target, old)
-    replace(target, dumped(merged), stat.S_IMODE(os.stat(target).st_mode))
+    replace(target, new, stat.S_IMODE(os.stat(target).st_mode))
     return kept
 
 
-def strict(path: str, data: bytes) -> dict[str, object]:
-    """Return the table in `data`; MergeError if writing it back would lose something."""
+def read(path: str, text: str, *, comments: bool) -> tuple[dict[str, object], bool]:
+    """Return the table in `text`, and whether that is plain JSON; ValueError for text that is neither."""
     try:
-        value = json.loads(data, object_pairs_hook=once)
-    except (ValueError, RecursionError) as error:
-        raise MergeError(f"{path} has comments or is not JSON: add the text above yourself ({error})") from error
+        value, plain = json.loads(text, object_pairs_hook=once), True
+    except json.JSONDecodeError:
+        if not comments:
+            raise
+        value, plain = jsonc.loads(text, once), False
     if not isinstance(value, dict):
         raise MergeError(f"{path} holds no table")
-    return value
+    return value, plain
 
 
 def once(pairs: list[tuple[str, object]]) -> dict[str, object]:

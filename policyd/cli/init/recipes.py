@@ -37,6 +37,8 @@ class Recipe(Struct, frozen=True):
     why_not: str = ""
     """Why `--write` does not write it."""
     notes: tuple[str, ...] = ()
+    comments: bool = False
+    """Whether the client reads comments in `file`."""
 
 
 def proxied(policyd: list[str], agent: list[str], *options: str) -> list[str]:
@@ -54,7 +56,8 @@ def zed(advice: Advice, short: str, policyd: list[str], agent: list[str]) -> Rec
     ]
     if advice.zed:
         notes.append(f"keep the key `{advice.zed}`: Zed treats it specially")
-    return json_recipe({"agent_servers": {advice.zed or labelled(advice): entry}}, "~/.config/zed/settings.json", notes)
+    table = {"agent_servers": {advice.zed or labelled(advice): entry}}
+    return json_recipe(table, "~/.config/zed/settings.json", notes, comments=True)
 
 
 def jetbrains(advice: Advice, short: str, policyd: list[str], agent: list[str]) -> Recipe:
@@ -149,9 +152,9 @@ def labelled(advice: Advice) -> str:
     return f"{advice.title} (policyd)"
 
 
-def json_recipe(table: Mapping[str, object], file: str, notes: list[str]) -> Recipe:
+def json_recipe(table: Mapping[str, object], file: str, notes: list[str], *, comments: bool = False) -> Recipe:
     """Return a recipe that is merged into a JSON file."""
-    return Recipe(dumped(table), file, dict(table), notes=tuple(notes))
+    return Recipe(dumped(table), file, dict(table), notes=tuple(notes), comments=comments)
 
 
 def dumped(table: Mapping[str, object]) -> str:
