@@ -1,4 +1,4 @@
-"""The decision point: what was observed, a policy and people's answers in, one decision out.
+"""The decision point: from observed messages, a policy and remembered answers to one decision.
 
     authorizer = Authorizer(load(["policy.toml"]), resolve=filesystem, home="/home/dev")
     authorizer.observe("c2a", message)                 # every message of both sides, in order
@@ -6,10 +6,10 @@
 
 Rules of this module:
 
-1. It composes and decides nothing itself: `actions` says what a request stands for, `engine` what follows.
-2. An exception anywhere is a denial with source `error`; a request that cannot be read is one too.
+1. It only composes: `actions` turns a request into actions, `engine` decides them.
+2. An exception anywhere is a denial with source `error`; so is a request that cannot be parsed.
 3. Without a time the decision holds at any time: the strictest of "every rule still holds" and "every `until` is past".
-4. Without a resolver no rule with `path` and no default allows; what is then asked about says so.
+4. Without a resolver no rule with `path` and no default allows; the reason of the ask says so.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ NARROW = {
     "command": " (an allow takes these words and no more; `**` at its end takes any)",
     "path": " (an allow takes this path alone; `dir/**` is all below `dir`)",
 }
-"""What people expect otherwise of an allow rule that does not hold."""
+"""Notes on a common misunderstanding of allow rules, for examples that do not match."""
 Grants = Callable[[Request, Context], Callable[[Judged], Effect | None]]
-"""What people's remembered answers say of the actions of a request (`GrantBook.bind`, with a clock)."""
+"""Looks up remembered answers to the actions of a request (`GrantBook.bind`, with a clock)."""
 Policies = Callable[[Session], tuple[Policy, str]]
-"""The policy of a session, and why everything in it is at least ask (empty: it is not)."""
+"""Returns the policy of a session, and why everything in it is at least ask (empty if not)."""
 
 
 class Claims(Struct, frozen=True):
-    """What policies may ask about the process and the person, beside what the wire tells."""
+    """Facts about the process and the person that rules may name and that are not on the wire."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
     managed_labels: Mapping[str, str] = field(default_factory=dict)
@@ -71,17 +71,17 @@ class Authorizer:
         cwd: str | None = None,
         launched: str | None = None,
     ) -> None:
-        """Begin with nothing observed.
+        """Start without observed messages.
 
         Args:
             policy: the rules in force; `reload` replaces them.
-            policies: the rules of each session, where projects have some of their own.
-            resolve: how files are looked at; None: not at all.
+            policies: the rules of each session, if projects have rules of their own.
+            resolve: access to files; None: none.
             home: the home directory `~/` stands for; needed with a resolver.
             machine: the same and more, instead of `resolve`, `home` and `launched`.
             claims: labels, person, and whether there is a prompt.
-            grants: what was remembered.
-            end_grants: told of each session that is closed: what was remembered for it alone has ended.
+            grants: remembered answers.
+            end_grants: called for each session that is closed, whose session grants end.
             agent: profile or wire name to assume until the agent names itself.
             cwd: of sessions that were never seen to open.
             launched: where the agent was started. Some work there, whatever their session's directory is: while this
@@ -102,7 +102,7 @@ class Authorizer:
         self.conversation = Conversation(replace(machine, heads=policy.heads), agent=agent, cwd=cwd)
 
     def observe(self, direction: str, message: Mapping[str, object]) -> None:
-        """Take in one message; `direction` is `a2c` (agent to client) or `c2a`."""
+        """Observe one message; `direction` is `a2c` (agent to client) or `c2a`."""
         self.conversation.observe(direction, message)
 
     def reload(self, policy: Policy) -> None:
@@ -121,7 +121,7 @@ class Authorizer:
         return policy, broken
 
     def context(self, session_id: str, now: datetime) -> Context:
-        """Return what is true of a session at `now`."""
+        """Return the context of a session at `now`."""
         return self._context(session_id, now, self.in_force(session_id)[1])
 
     def _context(self, session_id: str, now: datetime, broken: str) -> Context:
@@ -141,24 +141,24 @@ class Authorizer:
         )
 
     def request(self, params: Mapping[str, object]) -> Request:
-        """Return what a `session/request_permission` stands for."""
+        """Return a `session/request_permission` as actions."""
         self.in_force(str(params.get("sessionId", "")))
         return self.conversation.request(params)
 
     def side_door(self, method: str, params: Mapping[str, object]) -> Request:
-        """Return what a call of the client's `fs/*` or `terminal/create` stands for."""
+        """Return a call of the client's `fs/*` or `terminal/create` as actions."""
         self.in_force(str(params.get("sessionId", "")))
         return self.conversation.side_door(method, params)
 
     def decide(self, params: Mapping[str, object], *, now: datetime | None = None) -> Decision:
-        """Decide a `session/request_permission` whose params these are; never raises for what they hold."""
+        """Decide a `session/request_permission` with these params; never raises, whatever they hold."""
         try:
             return self.settle(self.request(params), now=now)
         except Exception as error:
             return engine.failed(error, self.policy)
 
     def settle(self, request: Request, *, now: datetime | None = None) -> Decision:
-        """Decide a request that is understood; never raises."""
+        """Decide a request given as actions; never raises."""
         try:
             if now is not None:
                 return self.settle_at(request, now)[0]
@@ -168,7 +168,7 @@ class Authorizer:
         return max(found, key=lambda decision: decision.effect)
 
     def settle_at(self, request: Request, now: datetime) -> tuple[Decision, Context]:
-        """Decide a request at one moment; return the decision and what it was decided in.
+        """Decide a request at one moment; return the decision and its context.
 
         Raises what finding the policy or the context raises; a failure to decide is a denial.
         """
@@ -183,7 +183,7 @@ class Authorizer:
 
 
 def unseen(decision: Decision, context: Context) -> Decision:
-    """Return an ask that no rule wanted with the reason why what would have allowed could not."""
+    """Add to an ask by default why nothing inside a workspace could be allowed."""
     if decision.source is not Source.DEFAULT:
         return decision
     space = context.workspace
@@ -196,7 +196,7 @@ def unseen(decision: Decision, context: Context) -> Decision:
 
 
 def check_examples(policy: Policy, machine: Machine) -> list[Diagnostic]:
-    """Return a diagnostic for every example of a rule that does not come out as its author wrote.
+    """Return a diagnostic for every example of a rule that fails.
 
     Examples are judged in a workspace of their own below the home directory, as texts for bash whatever shell agents
     use; conditions on the session count as met.
@@ -220,7 +220,7 @@ def check_examples(policy: Policy, machine: Machine) -> list[Diagnostic]:
 
 
 def inline(table: Mapping[str, object]) -> str:
-    """Return a table of an example as its author wrote it, on one line."""
+    """Return the table of an example as inline TOML."""
     from json import dumps
 
     entries = (f"{key} = {dumps(value, ensure_ascii=False, default=str)}" for key, value in table.items())
@@ -228,7 +228,7 @@ def inline(table: Mapping[str, object]) -> str:
 
 
 def broken_by(wrong: Sequence[Diagnostic]) -> str:
-    """Return why mistaken examples make everything at least ask, empty where there is none.
+    """Return why failing examples make everything at least ask, empty without any.
 
     Raises:
         PolicyError: with all of them, unless only a project's are at fault.

@@ -1,6 +1,6 @@
-"""SHA-256: of few bytes by the interpreter's own code, of many by OpenSSL, which is faster but slow to load.
+"""SHA-256: of few bytes by the interpreter's built-in code, of many by OpenSSL, which is faster but slow to load.
 
-An interpreter without code of its own has OpenSSL's.
+An interpreter without built-in code always uses OpenSSL.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A leash: what was started does not outlive policyd, not even a policyd that was killed.
+"""A leash: a child process does not outlive policyd, not even if policyd is killed.
 
-Who is on it inherits the reading end of a pipe whose writing end policyd alone has, and which is told (`F_SETOWN`,
-`F_SETSIG`, `O_ASYNC`) to kill the process, or a whole group, when it changes: when policyd is gone, by whatever cause,
-the kernel closes the other end. Linux's parent-death signal would need Python in a child that was just forked, and
-reaches one process only. Where the kernel has no `F_SETSIG` (macOS), the end of its input is all that tells an orphan.
+The child inherits the reading end of a pipe whose writing end only policyd has, and which is set up (`F_SETOWN`,
+`F_SETSIG`, `O_ASYNC`) to kill the process, or its whole group, when it changes: the kernel closes the other end when
+policyd ends for whatever reason. Linux's parent-death signal would need Python in a child that was just forked, and
+reaches one process only. Without `F_SETSIG` (macOS) an orphan only sees the end of its input.
 
 Nothing but `os`, `sys` and C modules of the interpreter is imported here: the agent waits for it.
 """
@@ -19,14 +19,14 @@ LINUX = sys.platform == "linux"
 
 
 class Leash:
-    """A pipe whose end, inherited as `ends`, kills whom it is told to hold."""
+    """A pipe whose inherited `ends` kill the process, or group, that `hold` names."""
 
     __slots__ = ("_hand", "ends")
 
     def __init__(self) -> None:
-        """Make it; nobody is on it yet."""
+        """Create the pipe; no process is on it yet."""
         self.ends: tuple[int, ...] = ()
-        """The descriptor to be inherited, none where there is no leash."""
+        """The descriptor to be inherited; empty if the system supports no leash."""
         self._hand: tuple[int, ...] = ()
         if LINUX:
             end, hand = os.pipe()

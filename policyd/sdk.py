@@ -8,10 +8,10 @@
 
 This is the advisory tier: only what the agent asks for is judged, by rules instead of a constant answer.
 
-1. What policy settles never reaches the wrapped client; an *ask* does, and its answer is judged once more, by what is
-   known by then.
-2. The request is judged as it stood on the wire. An observer that failed, or was never passed, leaves less to judge
-   by: until a `session/new` was seen no rule with `path` allows, and after a failure everything is denied.
+1. Requests that policy settles never reach the wrapped client; an *ask* does, and its answer is judged once more, by
+   all that is known by then.
+2. The request is judged as it was on the wire. Without `observe` there is less evidence: until a `session/new` was seen
+   no rule with `path` allows, and after a failed observation everything is denied.
 3. The agent is told `allow_once` where the person chose "always": memory belongs to the client, not to the agent.
 4. Importing this module imports no SDK and starts nothing; cancelling a request leaves nothing behind: a later one for
    the same call is never judged by what the cancelled one said.
@@ -60,7 +60,7 @@ class Guard:
         """Permission requests that were seen and neither taken up nor answered: id and params."""
 
     def observe(self, event: Any) -> None:  # noqa: ANN401
-        """Take in one `acp.connection.StreamEvent`; what goes wrong here denies everything after it."""
+        """Observe one `acp.connection.StreamEvent`; an exception here denies everything after it."""
         try:
             direction = "a2c" if event.direction.value == "incoming" else "c2a"
             method, ident = event.message.get("method"), event.message.get("id")
@@ -78,7 +78,7 @@ class Guard:
         return GuardedClient(self, client)
 
     def request(self, params: Mapping[str, object]) -> Request:
-        """Return what a request stands for; `params` as on the wire."""
+        """Return a request as actions; `params` as on the wire."""
         return self.authorizer.request(params)
 
     def decide(self, request: Request) -> Decision:
@@ -86,7 +86,7 @@ class Guard:
         return self.authorizer.settle(request, now=datetime.now(UTC))
 
     def again(self, request: Request, params: Mapping[str, object]) -> Decision:
-        """Decide once more what a person was asked about: as it was shown, and by what is known by now of `params`."""
+        """Decide again what a person was asked about: both as it was shown, and by all that is known by now."""
         if self.broken:
             return Decision(Effect.DENY, Source.ERROR, self.broken)
         try:
@@ -96,7 +96,7 @@ class Guard:
         return max(self.decide(request), self.decide(now), key=lambda decision: decision.effect)
 
     def _forget(self, ident: object) -> None:
-        """Forget a request that was answered, or whose id is used anew."""
+        """Drop a request that was answered, or whose id is reused."""
         for one in [one for one in self._waiting if one[0] == ident]:
             self._waiting.remove(one)
 
@@ -172,13 +172,13 @@ def settled(point: Authorizer, params: Mapping[str, object]) -> dict[str, object
 
 
 def result(option_id: str | None, said: Mapping[str, object]) -> dict[str, object]:
-    """Return a result as it goes on the wire: the option, or `cancelled`, with policyd's word in `_meta`."""
+    """Return a result for the wire: the option, or `cancelled`, with policyd's reason in `_meta`."""
     picked = {"outcome": "cancelled"} if option_id is None else {"outcome": "selected", "optionId": option_id}
     return {"outcome": picked, "_meta": {"policyd": dict(said)}}
 
 
 def chosen_by(decision: Decision, request: Request) -> Answer:
-    """Return what a decision comes to among the options of its request."""
+    """Return the answer of a decision, given the options of its request."""
     return answer(decision.effect, request.options, final=decision.final, plain=request.plain, refusal=request.refusal)
 
 

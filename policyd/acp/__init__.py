@@ -1,10 +1,10 @@
-"""The wire, without I/O: framing, envelopes, strict decoding, the option table, the few messages policyd writes.
+"""The ACP wire format, without I/O: framing, envelopes, strict decoding, choosing options, policyd's own messages.
 
     lines = Lines(); block = lines.feed(chunk)            # whole lines, newlines included
-    streams(block) or runs(block, watched)                # a glance, mostly in C; the rest goes to `envelope`
+    streams(block) or runs(block, watched)                # a fast scan in C; the rest goes to `envelope`
     message = envelope(line)                              # method, id, params, result, error as raw bytes
-    value = strict_object(message.params, names=…)        # one reading only, else ProtocolError
-    answer(effect, options, …)                            # which option says it, or that nobody may
+    value = strict_object(message.params, names=…)        # unambiguous JSON, else ProtocolError
+    answer(effect, options, …)                            # which option to answer with, if any
 
 This is protocol version 1. Nothing here decides, remembers or sends.
 """

@@ -1,7 +1,7 @@
-"""Which option of a permission request an effect answers with.
+"""Choosing the option of a permission request for an effect.
 
-By option `kind`, never by position, id or name. A name is only ever a reason *not* to answer by oneself: an option
-whose name says the opposite of its kind goes to a person.
+Options are chosen by `kind`, never by position, id or name. A name can only be a reason *not* to answer: an option
+whose name means the opposite of its kind goes to a person.
 
     allow   the only `allow_once`, or the plain one a profile names for exactly this set; a menu, or `allow_always`
             alone: ask
@@ -27,23 +27,23 @@ KNOWN = frozenset(OPTION_KINDS)
 MOST_OPTIONS = 32
 LONGEST_ID = 256
 SURE = LONGEST_ID // 4
-"""Characters that are never more bytes than that."""
+"""So many characters never exceed `LONGEST_ID` bytes."""
 KNOWN_SETS = 16
 """Sets of options whose answers are kept: an agent offers the same ones again and again."""
 
 
 class Answer(Struct, frozen=True, gc=False):
-    """What is answered. `effect` ASK: nobody may answer but a person."""
+    """The answer. `effect` ASK: only a person may answer."""
 
     effect: Effect
     option: str | None = None
     """Id of the option; None beside ALLOW never occurs, beside DENY means the outcome `cancelled`."""
     why: str = ""
-    """Why it is not what was decided, in words."""
+    """Why it differs from the decision, in words."""
 
 
 def unsound(options: Sequence[Option]) -> str:
-    """Say in words why nothing can be chosen from `options` at all, `""` if something can."""
+    """Return why no option can be chosen at all, `""` if one can."""
     if not options:
         return "the request offers no option"
     if len(options) > MOST_OPTIONS:
@@ -62,7 +62,7 @@ def _too_long(ident: str) -> bool:
 
 @cache
 def _opposites() -> dict[str, re.Pattern[str]]:
-    """How a name begins that says the opposite of a kind."""
+    """Return, by kind, the beginning of names that mean the opposite."""
     refusals = re.compile(
         r"\s*(reject|deny|denied|no|cancel|refuse|decline|block|don['’]?t|do not|stop|never|disallow)\b", re.I
     )
@@ -74,7 +74,7 @@ def _opposites() -> dict[str, re.Pattern[str]]:
 
 @lru_cache(KNOWN_SETS)
 def mislabelled(options: tuple[Option, ...]) -> tuple[Option, ...]:
-    """Return the options whose name says the opposite of their kind, for the person and the record."""
+    """Return the options whose name means the opposite of their kind, for the person and the record."""
     opposites = _opposites()
     return tuple([one for one in options if one.kind in opposites and opposites[one.kind].match(one.name)])
 

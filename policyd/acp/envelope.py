@@ -1,11 +1,11 @@
 """The JSON-RPC envelope of every line: method, id and the raw bytes of the rest.
 
-1. Every line is decoded; none is searched for a word (`"session\\/request_permission"` is a spelling too).
+1. Every line is decoded, never searched for a word (`"session\\/request_permission"` is a valid spelling).
 2. A line that two parsers could route differently is refused, whatever its method: an envelope key that occurs twice
-   or in another case (`Method`, `paramſ`), a request that is an answer too, a batch, text after the object.
-3. The usual line costs no second look: in a message whose length is that of its parts plus what JSON needs, no key
-   fits a second time. Of everything else the skeleton (the line without its structured values) is read.
-4. A carriage return stands before the newline or nowhere: whoever also ends lines there would read others.
+   or in another case (`Method`, `paramſ`), a request that is also an answer, a batch, text after the object.
+3. The usual line is decoded once: if a message is no longer than its parts and the JSON syntax around them, no key fits
+   in twice. For any other line the skeleton (without its structured values) is parsed too.
+4. A carriage return is permitted only before the newline: other parsers may end lines there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from policyd.acp.json import ProtocolError, strict
 _NAMED = len(',"method":""')
 _ID, _LONG, _ERROR = len(',"id":'), len(',"params":'), len(',"error":')
 _BARE = len('{"jsonrpc":"2.0"}') + len(',"id":1') - 1
-"""What is short of this and of its parts has no room for the shortest member a second time."""
+"""A message shorter than this plus its parts cannot hold even the shortest member twice."""
 _ENVELOPE = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
 _FOLDED = {name.casefold(): name for name in _ENVELOPE}
 
@@ -80,12 +80,12 @@ _MARKS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[{\[]+|[}\]]+', re.DOTALL)
 """A whole string, or brackets outside strings that open or close."""
 _STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _MOST_MARKS = 20_000
-"""Marks of a refused line that are looked at to find its id, and values beside those of an envelope."""
+"""Marks scanned in a refused line to find its id, and values permitted beside those of an envelope."""
 _PAIRS = json.JSONDecoder(object_pairs_hook=_Members)
 
 
 class NotJsonError(ValueError):
-    """A line that is no JSON object (a program's own output, a torn line): no side can act on it."""
+    """A line that is not a JSON object (other output of a program, a torn line): no side can act on it."""
 
 
 class Envelope(Struct, frozen=True, gc=False):
@@ -149,7 +149,7 @@ def envelope(line: bytes) -> Envelope:
 
 
 def _glance(line: bytes) -> Envelope | None:
-    """Return the envelope of a line that is too short to hold a key twice, None if it has to be looked at."""
+    """Return the envelope of a line that is too short to hold a key twice, None if it has to be checked."""
     try:
         found = FAST.decode(line)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -200,17 +200,17 @@ def readable_id(line: bytes) -> bytes | None:
 
 
 def claims(line: bytes, method: str) -> bool:
-    """Say whether any reading of a refused line calls `method`, under any spelling or repetition of the key."""
+    """Say whether any interpretation of a refused line calls `method`, with any spelling or repetition of the key."""
     return any(name.casefold() == "method" and value == method for name, value in _outline(line))
 
 
 def has_method(line: bytes) -> bool:
-    """Say whether any reading of a refused line has a method."""
+    """Say whether any interpretation of a refused line has a method."""
     return any(name.casefold() == "method" for name, _ in _outline(line))
 
 
 def _outline(line: bytes) -> list[tuple[str, Any]]:
-    """Return the members of a refused line as far as any parser reads them, structured values perhaps left out."""
+    """Return the members of a refused line as any parser may see them, perhaps without structured values."""
     readings: tuple[Callable[[bytes], bytes], ...] = (_loosely, bytes, _shallow)
     for reading in readings:
         try:
@@ -243,7 +243,7 @@ def _shallow(line: bytes) -> bytes:
 
 
 def update_call(line: bytes) -> tuple[str, str]:
-    """Return session id and tool call id of a refused `session/update`, loosely read; `""` what cannot be told."""
+    """Return session id and tool call id of a refused `session/update`, parsed leniently; `""` if unknown."""
     try:
         found = _update_call.decode(line)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):

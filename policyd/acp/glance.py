@@ -1,12 +1,12 @@
-"""A glance at whole blocks of lines, nearly all in C: what may pass unseen, and what `envelope` has to look at.
+"""A fast scan of whole blocks of lines, nearly all in C: which may be forwarded unparsed, and which `envelope` parses.
 
-1. What is told of a line is certain, whoever reads it: each envelope key stands there once, no carriage return stands
-   inside. Each line is decoded by itself, so that no newline stands inside a message and no two messages on a line.
-2. A block of nothing but what an agent streams is told in one go (`streams`): every key in it is known, and every
-   occurrence of a key is checked, so no reading of it is anything else.
-3. What cannot be told is never passed: it is looked at, line by line.
+1. The result is certain for every parser: each envelope key occurs once, and no carriage return occurs inside. Each
+   line is decoded by itself, so that no newline is inside a message and no two messages share a line.
+2. A block of only streamed updates is recognised in one pass (`streams`): every key in it is known, and every
+   occurrence of a key is checked, so that no parser can see anything else in it.
+3. What is not recognised is never forwarded unseen: it is parsed, line by line.
 
-`BytesIO` cuts at byte 0x0A alone, and faster than anything else that does.
+`BytesIO` splits at byte 0x0A only, and is the fastest to do so.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ class _StreamedParams(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class _StreamedLine(Struct, forbid_unknown_fields=True, gc=False):
-    """A notification that no reading of can be anything but text, a plan or a list that the agent streams.
+    """A notification that every parser sees as text, a plan or a list that the agent streams.
 
-    Every key is known, so that none stands there in another case; every occurrence of a repeated key is checked.
+    Every key is known, so that none occurs in another case; every occurrence of a repeated key is checked.
     """
 
     jsonrpc: Literal["2.0"]
@@ -90,10 +90,10 @@ def streams(block: bytes) -> bool:
 
 
 def skim(block: bytes) -> Iterator[tuple[bytes, str | None, bytes | None]]:
-    """Yield each line of a block of whole lines, without its newline, with what a glance tells of it.
+    """Yield each line of a block of whole lines, without its newline, with the result of a scan.
 
     `(line, method, params)`: certainly the one notification it seems to be.
-    `(line, None, None)`: `envelope` has to look.
+    `(line, None, None)`: `envelope` has to parse it.
     """
     for whole in BytesIO(block):
         line = whole[:-1]
@@ -108,7 +108,7 @@ def skim(block: bytes) -> Iterator[tuple[bytes, str | None, bytes | None]]:
 
 
 def runs(block: bytes, watched: frozenset[str]) -> Iterator[tuple[bytes, bool]]:
-    """Cut a block of whole lines into what may pass unseen and what has to be looked at.
+    """Split a block of whole lines into runs to forward unparsed and lines to parse.
 
     Yield `(bytes, True)`: one or several whole lines, each certainly a `session/update` of a kind not in `watched`;
     `(line, False)`: any other line, without its newline.
@@ -149,7 +149,7 @@ def _plain(line: bytes, watched: frozenset[str]) -> bool:
 def update_kind(params: bytes) -> tuple[str, str]:
     """Return session id and `sessionUpdate` of the params of a `session/update`.
 
-    `("", "?")` if they cannot be told, or might be told differently: the key stands there twice, or ASCII is escaped.
+    `("", "?")` if unknown or ambiguous: the key occurs twice, or ASCII is escaped.
     """
     if params.count(b"essionUpdate") != 1 or (BACKSLASH in params and b"\\u00" in params):
         return "", "?"

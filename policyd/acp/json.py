@@ -1,12 +1,12 @@
-"""Strict JSON: what two parsers could read in two ways is refused, never interpreted.
+"""Strict JSON: text that two parsers could interpret differently is refused.
 
 Refused are: duplicate keys at any depth (compared after unescaping), keys that differ only in case, case variants of
 names the protocol defines, NaN and infinities (also by overflow), lone surrogates, bytes that are not UTF-8, a byte
 order mark, raw control characters, trailing bytes, integers over 4 300 digits, nesting over 128, more than 500 000
 values or 100 000 tables and lists (counted before one object is built).
 
-What equals its own compact re-encoding holds each key once, and what has the usual shape (`shapes`) has no key that
-has to be looked at: the usual frame needs no Python call per object.
+A value that equals its own compact re-encoding has no duplicate keys, and one of the usual shape (`shapes`) has no keys
+that need a check: the usual frame needs no Python call per object.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ VALUES = 500_000
 CONTAINERS = 100_000
 """Tables and lists: each is looked at."""
 FREE = frozenset({"rawInput", "rawOutput", "_meta", "env", "headers"})
-"""Fields whose content is not the protocol's: below them only collisions count."""
+"""Fields with free-form content: below them only colliding keys are refused."""
 HOLDING = frozenset({dict, list})
 """Types of what holds other values, as JSON is decoded."""
 NAMES = frozenset(
@@ -101,7 +101,7 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class ProtocolError(ValueError):
-    """A frame that is refused; the text says why, for people and logs."""
+    """A frame that is refused; the message says why, for people and logs."""
 
 
 def strict(raw: bytes, names: Iterable[str] = ()) -> object:
@@ -132,7 +132,7 @@ def strict_object(raw: bytes, names: Iterable[str] = ()) -> dict[str, Any]:
 
 
 def _count(raw: bytes) -> None:
-    """Refuse more values than are read; what seems to be more may stand inside of strings."""
+    """Refuse too many values; brackets and commas inside strings do not count."""
     if _crowded(raw):
         why = _crowded(_STRING.sub(b"", raw))
         if why:

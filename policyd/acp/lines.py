@@ -1,6 +1,6 @@
-"""Framing: lines end at byte 0x0A and nowhere else. CR, U+2028, U+0085, VT and FF are ordinary bytes of a line.
+"""Framing: lines end only at byte 0x0A. CR, U+2028, U+0085, VT and FF are ordinary bytes of a line.
 
-Cost is linear in the bytes fed, whatever the chunks: what is incomplete is kept as the chunks it came in.
+The cost is linear in the bytes fed, whatever the chunks: an incomplete line is kept as a list of chunks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The few messages policyd writes itself. Ids are spliced in as the bytes they came as; everything ends with a newline.
+"""The messages policyd writes itself. Ids are inserted byte for byte as received; every message ends with a newline.
 
-A person at the client reads `message` or `data.details` of an error (clients differ), so both hold the sentence.
+Clients show either `message` or `data.details` of an error, so both hold the text.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The shape that nearly every permission request and tool call update has, for one look in C.
+"""The usual shape of permission requests and tool call updates, checked in C.
 
 Rules of this module:
 
-1. What has this shape has only keys of the protocol, spelled as the protocol spells them, down to `rawInput`, and in
-   `rawInput` no table: of its names alone nothing is said here.
-2. What has another shape is looked at key by key (`policyd.acp.json`): nothing is refused for its shape.
+1. A value of this shape has only keys of the protocol, correctly spelled, except inside `rawInput`, which holds no
+   nested table.
+2. A value of another shape is checked key by key (`policyd.acp.json`): nothing is refused for its shape.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class _Params(_Shape):
 
 
 def free_tables(params: object) -> list[dict[str, Any]] | None:
-    """Return each `rawInput` of params of the usual shape, None for what has another."""
+    """Return each `rawInput` of params of the usual shape, None for params of another shape."""
     try:
         found = convert(params, _Params)
     except ValidationError:

@@ -1,4 +1,4 @@
-"""What is recorded of a decision: the record, its masking, the chained line. Pure; `policyd.storage.auditlog` writes.
+"""Audit records: building, masking and chaining them as lines. Pure; `policyd.storage.auditlog` writes them.
 
     row = record(decision, request, context, id=…, client=…, option=…, outcome=…, by=…, latency_ms=…)
     row = event("reload", now, revision=…)

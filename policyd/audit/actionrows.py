@@ -1,11 +1,11 @@
-"""One action as a row of an audit record, with all that a rule may look at: `rebuild` reads it back.
+"""One action as a row of an audit record, with everything that a rule may look at: `rebuild` parses it again.
 
 Rules of this module:
 
-1. What is usual is left out: a plain command in the workspace is its words and its directory.
-2. No text is written twice where it could be masked in one place and not in the other: what is known of a word that is
-   not constant stands beside it as marks, by its position.
-3. Arguments are kept of tools only. Of other calls they hold whole files; a rule that reads them cannot be replayed.
+1. Usual values are left out: a plain command in the workspace is recorded as its words and directory only.
+2. No text is written twice, as it could be masked in one place but not in the other: facts about a word that is not
+   constant are recorded beside it as marks, by its position.
+3. Only tools' arguments are recorded. Those of other calls hold whole files; a rule on them cannot be replayed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def action_row(action: Action) -> Row:
 
 
 def add_said(row: Row, source: Action | PathRef | SimpleCommand, *names: str) -> None:
-    """Add those of some fields that say anything, each under its own name."""
+    """Add the fields that are not empty, each under its own name."""
     for name in names:
         if value := getattr(source, name):
             row[name] = list(value) if isinstance(value, tuple) else value

@@ -1,6 +1,6 @@
-"""Records cleaned: secrets masked, long parts cut, each with a word about it.
+"""Cleaning records: secrets are masked and long parts cut, each with a note in their place.
 
-What one field showed to be secret is masked in all of them.
+A secret found in one field is masked in all of them.
 """
 
 from __future__ import annotations

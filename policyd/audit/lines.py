@@ -1,9 +1,9 @@
 """The line a record becomes, and the chain of lines.
 
-1. A line is one JSON object of at most 16 KiB, free of raw control and format characters. Of a record too long for a
-   line a digest stays, beside what there is room for.
-2. What is secret is masked on the way: the usual record, which holds nothing of the kind and nothing long, is encoded
-   once, and one search of that tells.
+1. A line is one JSON object of at most 16 KiB, free of raw control and format characters. A record that is too long is
+   shortened, and its digest added.
+2. Secrets are masked on the way: the usual record, without secrets and long texts, is encoded once, and one search of
+   the result shows that it is one.
 3. Each line carries its sequence number and the SHA-256 of the line before it; `broken` says what does not fit.
 """
 

@@ -1,12 +1,12 @@
-"""An audit record read back as the request it is about, so that other rules can decide it. Pure.
+"""Reconstructing the request from an audit record, so that other rules can decide it. Pure.
 
     said = rebuild.request(record)              # model.Request, or Undecidable says why not
 
 Rules of this module:
 
-1. Nothing is guessed: a record that was masked or cut where rules look is `Undecidable`, in words.
-2. What is read is what was understood when the request was made: the files may have changed, and so may this program.
-3. A text that only looks like a mask counts as one: who writes it keeps a request out, never lets one in.
+1. Nothing is guessed: a record in which something that rules look at was masked or cut is `Undecidable`.
+2. The request has the actions that were recorded then: files may have changed, and so may this program.
+3. A text that only looks like a mask counts as one, which can only make a request `Undecidable`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Marks = list[object]
 
 
 class Undecidable(ValueError):  # noqa: N818 - it is a fact about a record, not a fault of this program
-    """A record does not hold what a decision needs; the text says what."""
+    """A record lacks something a decision needs; the message says what."""
 
 
 class PathRow(msgspec.Struct):

@@ -1,6 +1,6 @@
-"""The audit record (`schema = 1`): one flat fact a decision.
+"""The audit record (`schema = 1`): one flat object for each decision.
 
-A record is plain data; what is secret in it is masked when it becomes a line (`lines.body`), before it is stored.
+A record is plain data; secrets in it are masked when it becomes a line (`lines.body`), before it is stored.
 """
 
 from __future__ import annotations
