@@ -1,13 +1,13 @@
-"""Performs what the enforcement decides, with clocks, files and threads; used by every transport.
+"""Performs the commands of the enforcement, with clocks, files and threads; used by every transport.
 
-    service = open_service(Choices(policies=(…,)), note)     # StartError with everything that is wrong
+    service = open_service(Choices(policies=(…,)), note)     # StartError lists everything that is wrong
     service.connect(send)                                    # send(side, bytes)
     service.feed(side, block); service.wake(); service.tick(); service.closed(side)
     service.waker, service.deadline(), service.busy()        # when to do so
     service.finish(); service.summary()
 
-The transport owns bytes and processes, the enforcement decides; this room is the only one that knows both time and
-files. Prompt programs, fsync and reloads run in threads and come back through one queue.
+The transport owns bytes and processes, the enforcement decides; only this package has both clocks and files. Prompt
+programs, fsync and reloads run in threads and report through one queue.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""The policies in force: one for each home and set of workspace roots, loaded once, looked at again when files change.
+"""The policies in force: one for each home and set of workspace roots, reloaded when files change.
 
 Rules of this module:
 
-1. At start everything managed and of the user must be valid. Later, a bad edit of any file changes nothing and is
-   reported; the last good set stays.
-2. A file that vanishes keeps its denials, asks and locks until it is back or policyd starts again, in sessions that
-   open meanwhile too.
-3. `look` may run in a thread: it reads files and compiles; nothing is in force before `take` swaps the references.
-4. With `reload = "tighten"` every session is only tightened until policyd starts again, one that opens later too; so is
-   it while a file is being written (`steady`): what that loosens counts later, when it is still the same.
-5. `~/` is the home of whoever a session is of: who asks a daemon of another user has one of their own.
+1. At start all managed and user files must be valid. Later, a bad edit of any file changes nothing and is reported; the
+   last good set stays in force.
+2. The denials, asks and locks of a file that vanishes stay in force until it is back or policyd restarts, even in
+   sessions opened meanwhile.
+3. `look` may run in a thread: it reads and compiles files; nothing is in force until `take` swaps the references.
+4. With `reload = "tighten"` sessions, including later ones, are only tightened until policyd restarts. The same applies
+   while a file is being written (`steady`): its loosening counts once the file is unchanged for a while.
+5. `~/` is the home of the user a session belongs to: each user of a shared daemon has their own.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class InForce(Struct, frozen=True):
 
 
 class Change(Struct, frozen=True):
-    """What a look at the files found to be different."""
+    """The differences found by a look at the files."""
 
     base: Found | None = None
     in_force: dict[Key, InForce] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class Change(Struct, frozen=True):
         return self.in_force[BASE].policy.revision if BASE in self.in_force else ""
 
     def words(self, revision: str) -> str:
-        """Say what changed, empty if nothing did; `revision` is in force now."""
+        """Describe the change, empty if there is none; `revision` is in force now."""
         if not self.in_force:
             return ""
         how = "it may allow more than before" if self.loosens else "it only tightens"
@@ -103,7 +103,7 @@ class PolicyBook:
             check: finds examples of rules that do not come out for whom a home is of.
         """
         self.tighten = False
-        """Whether a reload may only tighten; the settings say so, once they are known."""
+        """Whether a reload may only tighten; from the settings, once they are loaded."""
         self.waits = False
         """Whether files are to be looked at again soon: they were not steady."""
         self._steady = Steady()
@@ -114,7 +114,7 @@ class PolicyBook:
         self._check = check
         self._trust = TrustStore(places.trust)
         self._base = self._first = Found()
-        """What was read last, and at start: managed and user files."""
+        """The managed and user files as last read, first at start."""
         self._in_force: dict[Key, InForce] = {}
         self._reported: tuple[str, ...] = ()
 
@@ -131,7 +131,7 @@ class PolicyBook:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What lies in policy directories and is not read."""
+        """The files in policy directories that are not read."""
         return self._base.notes
 
     @property

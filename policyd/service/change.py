@@ -1,6 +1,6 @@
-"""What a changed policy means for running sessions: is it looser, what stays of a vanished file, how to only tighten.
+"""Applying a changed policy to running sessions: is it looser, what stays of a vanished file, how to only tighten.
 
-Pure functions over compiled policies. Where it cannot be shown that a change only tightens, it counts as loosening.
+Pure functions over compiled policies. A change that cannot be shown to only tighten counts as loosening.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Signature = tuple[object, ...]
 
 
 def signature(rule: Rule) -> Signature:
-    """Return what makes two rules of two loads the same rule: where it counts, what it says."""
+    """Return a signature that is equal for the same rule in two loads: its layer and contents."""
     return rule.rank, rule.effect, rule.void, repr(rule.table)
 
 
@@ -54,12 +54,12 @@ def every(policy: Policy) -> Iterator[Rule]:
 
 
 def grounds(policy: Policy) -> list[Signature]:
-    """Return what a policy's defaults say."""
+    """Return a signature of a policy's defaults."""
     return [(*said(each), *map(signature, each.rules)) for each in policy.defaults]
 
 
 def said(ground: LayerDefaults) -> Signature:
-    """Return what the entries of a layer's defaults say."""
+    """Return a signature of the entries of a layer's defaults."""
     return ground.rank, sorted((key, entry.effect, entry.delegate) for key, entry in ground.entries.items())
 
 

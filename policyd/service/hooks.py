@@ -1,17 +1,17 @@
-"""Running prompt hooks: programs that put a question to a person and print the answer.
+"""Running prompt hooks: programs that ask a person and print the answer.
 
 Rules of this module:
 
 1. No shell. The path is absolute and leads to a regular, executable file that, like every directory above it, only root
-   or this user can change; the file is checked on an open descriptor, and is still the same when it is started, by the
-   path without links: where a link leads by then does not matter.
-2. The question is on its standard input and nowhere else. Its environment is a short list of harmless names with a
-   fixed search path, its directory is `/`: nothing a repository set reaches it.
-3. An answer is exit status 0 and exactly one JSON object of at most 64 KiB with no key twice. Everything else is a
-   failure in words, never an answer; whether the answer counts is for `policyd.prompts` to say.
-4. Each hook leads a process group of its own. When it is over, withdrawn or late, what is left of the group is ended:
-   TERM, two seconds later KILL. It is on a `leash` before it is asked: a policyd that is killed takes the group along.
-5. At most 16 run at once, in threads, and fewer where few files may be open; at most 1,000 wait; more fail at once. The
+   or this user can change; the file is checked on an open descriptor, verified to be the same when it is started, and
+   started by its real path, so that a changed link has no effect.
+2. The question is on standard input only. The environment is a short list of harmless variables with a fixed search
+   path, the directory is `/`: nothing that a repository set reaches the hook.
+3. An answer is exit status 0 and exactly one JSON object of at most 64 KiB without duplicate keys. Everything else is a
+   failure, never an answer; `policyd.prompts` decides whether the answer counts.
+4. Each hook leads a process group of its own. When it has ended, or is withdrawn or late, the rest of the group is
+   ended: TERM, two seconds later KILL. A `leash` ensures that the group ends even if policyd is killed.
+5. At most 16 run at once, in threads, and fewer if few files may be open; at most 1,000 wait, further ones fail. The
    traffic never waits for a hook.
 """
 

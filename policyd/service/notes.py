@@ -1,8 +1,8 @@
-"""Lines on standard error that never stop the traffic.
+"""Writing lines to standard error without ever blocking the traffic.
 
-Others have the same standard error, an agent first of all, so it cannot be made non-blocking: a pipe or terminal is
-opened a second time where the system can (a file is not: two positions in it would overwrite each other), and written
-to only when ready. A line that finds no room is dropped and counted in the next.
+Other processes, such as the agent, share standard error, so it cannot be made non-blocking: a pipe or terminal is
+opened a second time if the system supports that (a file is not, as two positions in it would overwrite each other),
+and written to only when ready. A line that does not fit is dropped and counted in the next.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import suppress
 from policyd.display import inert, safe
 
 LONGEST = 1000
-"""Characters: four bytes each are what a pipe that is ready takes whole."""
+"""Characters: at four bytes each, a ready pipe accepts them as a whole."""
 
 
 def complain(problems: Iterable[str]) -> int:

@@ -1,11 +1,11 @@
-"""From one policy to the next while messages pass: what takes long is done in a thread, in small pieces.
+"""Replacing a policy without delaying messages: slow work is done in a thread, in small pieces.
 
 Rules of this module:
 
-1. While a thread loads a policy the collector rests, and what was loaded is set aside before it wakes: it would look
-   through ten thousand rules at once, and everybody would wait.
-2. A policy nobody needs is let go of rule by rule: to free it at once takes as long as a hundred messages.
-3. Nothing here changes a policy: parts are only held until their turn comes, and whoever still uses one keeps it.
+1. While a thread loads a policy the garbage collector is off, and the new objects are frozen before it is on again: it
+   would scan ten thousand rules at once, and block everything.
+2. A policy that is no longer needed is freed rule by rule: freeing it at once takes as long as a hundred messages.
+3. Nothing here changes a policy: references to its parts are only dropped one by one.
 """
 
 from __future__ import annotations

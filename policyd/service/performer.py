@@ -1,11 +1,11 @@
-"""Performs what the enforcement decides: sends, records, asks, remembers; and brings back what comes of it.
+"""Performs the enforcement's commands: sends, records, asks, remembers; and feeds back the results.
 
 Rules of this module:
 
 1. Commands are performed in order. A `Send` or `Remember` whose record failed is dropped, and the failure goes back as
    `Failed`, which the enforcement answers with a rejection.
-2. With `fsync`, what depends on a record waits until it is durable; everything else goes on.
-3. What threads have (answers of hooks, durability, a new policy) arrives through one queue and wakes the loop by a
+2. With `fsync`, commands that depend on a record wait until it is durable; all others go on.
+3. Results of threads (answers of hooks, durability, a new policy) arrive through one queue, and wake the loop by a
    pipe. Threads never touch the connection.
 4. An exception while performing is a failure of that command, never a reason to go on as if it had been done.
 """
@@ -44,7 +44,7 @@ FAILED_KEPT = 10_000
 
 
 class Enforcement(Protocol):
-    """What is needed of `policyd.session.Connection`."""
+    """The interface of `policyd.session.Connection` used here."""
 
     def handle(self, event: Event, now: Moment) -> list[Command]:
         """Take one event."""
@@ -183,7 +183,7 @@ class Performer:
         self._perform(self._connection.handle(event, at))
 
     def record(self, row: Mapping[str, object]) -> None:
-        """Append a record nothing depends on; a failure is said."""
+        """Append a record nothing depends on; a failure is reported."""
         try:
             self.log.append(row, self._now().wall)
         except AuditError as error:

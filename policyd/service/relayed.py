@@ -1,6 +1,6 @@
-"""Relaying lines between `policyd proxy --connect` and the daemon: whole lines cut into pieces that fit a message.
+"""Relaying lines between `policyd proxy --connect` and the daemon: whole lines split into pieces that fit a message.
 
-What is UTF-8 travels as text, everything else as base64: it leaves with the bytes it came with.
+UTF-8 is sent as text, everything else as base64: lines arrive byte for byte.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One connection in service: the performer, and what lives as long as it does (prompt programs, fsync, reload)."""
+"""One running connection: the performer, and its helpers (prompt programs, fsync, reload)."""
 
 from __future__ import annotations
 

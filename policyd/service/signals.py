@@ -1,4 +1,4 @@
-"""Signals become bytes in a pipe that a loop reads: their numbers, in the order they came."""
+"""Turns signals into bytes in a pipe that a loop reads: their numbers, in order of arrival."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Puts a connection together: places, policies, settings, audit, grants, the enforcement; everything wrong at once.
+"""Starts a connection: places, policies, settings, audit, grants, the enforcement; reports all problems at once.
 
 Rules of this module:
 
 1. Nothing is half started: `StartError` lists every mistake of every policy and settings file, and there is no service.
-2. Policies are loaded before settings: what a managed policy locks is known before any setting is looked at.
-3. Order of imports is order of need: `pydantic` only where a file has to be validated, threads only where they run.
+2. Policies are loaded before settings, so that locks of a managed policy are known before any setting is read.
+3. Imports are as late as possible: `pydantic` only if a file has to be validated, threads only if they run.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Choices(Struct, frozen=True):
 
 
 class Ground(Struct, frozen=True):
-    """What a connection stands on."""
+    """What a connection is built from."""
 
     places: Places
     fs: RealFilesystem
@@ -84,7 +84,7 @@ class Ground(Struct, frozen=True):
 
 
 def open_service(choices: Choices, note: Callable[[str], None]) -> Service:
-    """Start what stands between one client and one agent.
+    """Start the service between one client and one agent.
 
     Raises:
         StartError: with everything that is wrong.
@@ -219,7 +219,7 @@ def enforced(settings: settings_files.Settings, choices: Choices, run: str) -> S
 
 
 def origin(choices: Choices) -> dict[str, object]:
-    """Return what every record of this process says of where it was made."""
+    """Return the fields that identify this process in all its records."""
     return {
         "host": os.uname().nodename,
         "user": where.person()[0],

@@ -1,8 +1,8 @@
-"""Since when files are as they are: one that is being written holds a part of what it is going to hold.
+"""Since when files are unchanged: one that is being written is incomplete.
 
-A prefix of a policy is often a policy, with the allows that came first and without the denies behind them. A file that
-changed is therefore believed for what it loosens once it has been the same for `QUIET` seconds, seen at two looks.
-Who writes slower than that, and not beside and renamed, is not noticed.
+A prefix of a policy is often a valid policy, with its first allows but without the denies behind them. So the loosening
+of a changed file counts only after it was unchanged for `QUIET` seconds, seen twice. A writer that is slower than that,
+and does not rename a finished file into place, is not noticed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs the steps of the prompt chain that are not the client: programs and the inbox; others fail in words."""
+"""Runs the steps of the prompt chain other than the client: programs and the inbox; any other fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts what was decided, for the summary at the end of a run and for `--fail-on-reject`."""
+"""Counts decisions, for the summary at the end of a run and for `--fail-on-reject`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Tally:
 
     @property
     def refused(self) -> bool:
-        """Whether anything was refused, for want of a record too."""
+        """Whether anything was refused, including for lack of a record."""
         return self.effects["deny"] > 0 or self.lost > 0
 
     def lines(self) -> list[str]:

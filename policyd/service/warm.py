@@ -1,9 +1,9 @@
-"""What the first decision needs and a start does not: made in a thread while the agent still boots.
+"""Warming up: what the first decision needs, but a start does not, is built in a thread while the agent boots.
 
-Indexes, tables of programs, profiles, the grammar of shells and the expressions of the audit are made when somebody
-needs them, so a start waits for none; this thread needs them first. It begins `DELAY` after the start: whoever speaks
-at once does not wait for it. It decides nothing and its faults are nobody's: what it could not make is made by whoever
-needs it, where a fault is a refusal.
+Indexes, tables of programs, profiles, the shell grammar and the expressions of the audit are built on first use, so
+that a start waits for none; this thread uses them first. It begins `DELAY` after the start, so as not to delay an agent
+that speaks at once. It decides nothing, and its failures are ignored: what it could not build is built when it is
+needed, where a failure is a refusal.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""Looks at policy files when they change, in a thread: `watchfiles` says when, a look at the bytes says whether.
+"""Watches policy files in a thread: `watchfiles` says when to look, a comparison of the bytes whether they changed.
 
 Rules of this module:
 
-1. Directories are watched, not files: a rename over a file, a swapped link, a directory deleted and made again are all
-   entries that change. Events within `SETTLE` are one look; every `POLL` seconds there is one anyway, for filesystems
-   that tell nothing.
-2. The thread begins `DELAY` after the start: an agent's first seconds are not shared with it. Whenever watching begins
-   there is a look behind it, so that no change falls between.
-3. Whatever goes wrong in here is reported and the policy stays as it is.
-4. Of `watchfiles` only the part that watches is loaded. The package around it takes along seventy modules, which the
-   traffic would wait for and the process would keep.
+1. Directories are watched, not files: a rename over a file, a swapped link and a recreated directory all change an
+   entry. Events within `SETTLE` cause one look; every `POLL` seconds there is one anyway, for file systems without
+   events.
+2. The thread begins `DELAY` after the start, so as not to slow down an agent's start. After watching has begun there is
+   always a look, so that no change is missed.
+3. Errors are reported, and the policy stays in force.
+4. Only the watching part of `watchfiles` is loaded: the whole package would import seventy modules.
 """
 
 from __future__ import annotations
