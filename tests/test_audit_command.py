@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Generator
@@ -132,6 +133,17 @@ def test_verify_is_quiet_about_a_whole_log_and_names_the_line_of_a_changed_one(
     log.write_bytes(log.read_bytes().replace(b"run 4", b"run 5"))
     assert run("verify", "--json", "--log", str(log)) == 1
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["line"] == 6
+
+
+@pytest.mark.parametrize("what", ["show", "follow", "stats", "suggest", "verify"])
+def test_a_log_in_force_that_is_no_file_keeps_nobody_waiting(
+    what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = tmp_path / ".local/state/policyd/audit"
+    directory.mkdir(parents=True)
+    os.mkfifo(directory / "audit.jsonl")
+    assert run(what, "--home", str(tmp_path)) == 2
+    assert "audit.jsonl is no plain file: what is recorded there cannot be read again" in capsys.readouterr().err
 
 
 def test_without_a_log_the_command_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

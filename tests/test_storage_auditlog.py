@@ -212,6 +212,12 @@ def test_what_is_written_or_put_aside_while_a_log_is_looked_at_is_no_fault(
     assert faults(path) == []
 
 
+def test_what_is_named_like_a_file_put_aside_and_is_none_keeps_nobody_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "audit-000000000009.jsonl")
+    written(tmp_path / "audit.jsonl", 2)
+    assert faults(tmp_path / "audit.jsonl") == []
+
+
 def test_an_end_that_was_edited_shows_behind_lines_that_were_not_noted(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     written(path, 4)

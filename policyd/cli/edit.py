@@ -416,7 +416,7 @@ def difference(target: Target, data: bytes, where: Places, log: str) -> Iterator
     trial = Trial.open(where.home, {*old.heads, *new.heads}, now=datetime.now(UTC))
     found = changes(old, new, trial, most=DRAFTED)
     recent = Log(log, trial.conversation, (*old.heads, *new.heads), newest=RECENT)
-    if os.path.exists(recent.file):
+    if os.path.isfile(recent.file):
         try_recorded(found, old, new, trial, recent)
     yield from compared(found, old, new)
 
@@ -425,7 +425,7 @@ def recent_log(args: argparse.Namespace, where: Places) -> str:
     """Return the log with the recent requests."""
     try:
         return args.log or log_in_force(args.home)
-    except SettingsError:  # no proxy starts with them, but that is no fault of this file
+    except (SettingsError, UsageError):  # that is no fault of this file
         return f"{where.audit}/"
 
 

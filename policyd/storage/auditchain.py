@@ -118,10 +118,11 @@ def rotated_files(path: str) -> list[str]:
     directory, name = os.path.split(path)
     stem = name.removesuffix(".jsonl") + "-"
     try:
-        names = os.listdir(directory or ".")
+        with os.scandir(directory or ".") as entries:
+            found = [one.name for one in entries if one.name.startswith(stem) and one.is_file()]
     except FileNotFoundError:
         return []
-    return sorted(os.path.join(directory, each) for each in names if each.startswith(stem) and each.endswith(".jsonl"))
+    return sorted(os.path.join(directory, name) for name in found if name.endswith(".jsonl"))
 
 
 def log_files(path: str) -> list[str]:

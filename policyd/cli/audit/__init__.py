@@ -11,13 +11,14 @@
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser, Namespace
 from importlib import import_module
 
 from policyd.cli import options
 from policyd.cli.audit import verify
 from policyd.cli.audit.filters import add_filters, add_log
-from policyd.cli.ending import failed
+from policyd.cli.ending import UsageError, failed
 from policyd.storage import auditchain, places, settings
 
 NO_LOG = "there is no log at {}: nothing was recorded there yet"
@@ -74,6 +75,10 @@ def run(args: Namespace) -> int:
 
 
 def log_in_force(home: str | None) -> str:
-    """Return the path of this user's log, as the settings say."""
+    """Return the path of this user's log, as the settings say; UsageError where records go to what keeps none."""
     here = places.find(home=home)
-    return settings.load(here).settings.audit_path or f"{here.audit}/"
+    path = settings.load(here).settings.audit_path or f"{here.audit}/"
+    file = auditchain.log_path(path)
+    if os.path.exists(file) and not os.path.isfile(file):
+        raise UsageError(f"{file} is no plain file: what is recorded there cannot be read again")
+    return path
