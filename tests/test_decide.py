@@ -227,6 +227,27 @@ def test_a_line_that_is_no_message_is_left_out_with_a_note(house: Path, capsys: 
     assert "line 1 is left out" in err
 
 
+@pytest.mark.parametrize("command", ["decide", "explain"])
+def test_of_many_lines_that_are_no_messages_a_few_are_told_and_a_policy_is_told_its_place(
+    command: str, house: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (house / "many.toml").write_text("[x]\n" * 90)
+    assert main([command, "--no-managed", "--home", str(house / "home"), str(house / "many.toml")]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 8, lines
+    assert "85 more notes" in lines[5] and "no request" in lines[6] and "`--policy`" in lines[7]
+
+
+@pytest.mark.parametrize(("more", "told"), [((), True), (("--cwd", "/"), False)], ids=["nowhere", "somewhere"])
+def test_without_a_working_directory_the_option_that_names_one_is_told(
+    more: tuple[str, ...], told: bool, house: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (house / "lines.jsonl").write_text(json.dumps(params(path="a.py")))
+    given = ["--no-managed", "--policy", str(house / "policy.toml"), "--home", str(house / "home"), *more]
+    assert main(["decide", *given, str(house / "lines.jsonl")]) == 0
+    assert ("`--cwd DIR`" in capsys.readouterr().err) is told
+
+
 @pytest.mark.parametrize(("paths", "code"), [(["a"], 0), (["a", ".env"], 1)])
 def test_the_exit_code_is_the_strictest(
     paths: list[str], code: int, house: Path, capsys: pytest.CaptureFixture[str]

@@ -182,6 +182,17 @@ def test_what_is_roots_is_printed(home: Path) -> None:
     assert "/etc/codex/requirements.toml" in said.stderr
 
 
+def test_an_agent_that_is_not_there_is_told_how_it_is_installed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    said = init(home, "--client", "zed", "--agent", "claude", "--write")
+    assert said.returncode == 2
+    assert "install it (`npm install -g @agentclientprotocol/claude-agent-acp`)" in said.stderr
+
+
+def test_a_misspelt_agent_is_told_which_is_meant(home: Path) -> None:
+    assert "did you mean `claude`? write one of agentao, " in init(home, "--agent", "Claud").stderr
+
+
 # ---- writing ---------------------------------------------------------------------------------------
 
 

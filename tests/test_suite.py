@@ -180,6 +180,17 @@ def test_junit_counts_and_names_failures(folder: Path) -> None:
     assert [case.get("name") for case in suite if len(case)] == ["env: read a.txt"]
 
 
+def test_the_report_of_an_earlier_run_does_not_outlive_a_run_that_ended_in_a_mistake(folder: Path) -> None:
+    report = folder / "out.xml"
+    report.write_text("<testsuites><testsuite failures='0'/></testsuites>")
+    assert main(["test", str(folder), "--junit", str(report)]) == 2
+    assert [suite.get("errors") for suite in ElementTree.parse(report).getroot()] == ["1"]  # noqa: S314
+    write(folder, '[[case]]\nrequest = "read .env"\nefect = "deny"\n')
+    assert main(["test", str(folder), "--junit", str(report)]) == 2
+    root = ElementTree.parse(report).getroot()  # noqa: S314
+    assert [error.get("message") for error in root.iter("error") if "efect" in str(error.get("message"))]
+
+
 def test_a_described_disk_is_walked_as_a_kernel_would() -> None:
     tree = Tree({"/w/a/f": ""}, {"/w/l": "/w/a", "/w/loop": "loop"}, "/home")
     assert tree.resolve("/w/l/../x") == "/w/x"

@@ -47,6 +47,8 @@ class Advice(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """What it asks about in its asking mode."""
     command: list[str] = []
     """The command a client starts it with."""
+    install: str = ""
+    """The command that installs it."""
     codecompanion: str = ""
     """The adapter of codecompanion.nvim that is extended."""
     zed: str = ""

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
+from policyd.authorizer import NOWHERE
 from policyd.cli import loading, options
 from policyd.cli.ending import DONE, FAILED, complain
 from policyd.cli.facts import result_facts
@@ -24,6 +25,8 @@ from policyd.cli.saying import tell
 from policyd.model import Effect
 
 CODES = {Effect.ALLOW: 0, Effect.DENY: 1, Effect.ASK: 3}
+MOST_NOTES = 5
+"""Lines that are left out and named one by one."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,10 +42,14 @@ def run(args: argparse.Namespace) -> int:
     """Print a line for each decision."""
     effects: list[Effect] = []
     left_out: list[str] = []
+    nowhere = False
     for result in results(args, left_out):
         tell(result_facts(result))
         sys.stdout.flush()
         effects.append(Effect.DENY if result.error else result.answer.effect)
+        nowhere = nowhere or (not result.error and NOWHERE in result.decision.reason)
+    if nowhere and not args.cwd:
+        complain("decide", f"{NOWHERE}: name it with `--cwd DIR`")
     return exit_code(effects, left_out) if args.exit_code else DONE
 
 
@@ -61,8 +68,19 @@ def results(args: argparse.Namespace, left_out: list[str]) -> Iterator[Result]:
         with opened(name) as lines:
             yield from replay.run(lines)
         left_out += replay.notes
-        for note in [*replay.notes, *filter(None, [replay.authorizer.conversation.contradiction])]:
-            complain("decide", f"{source(name)}: {note}")
+        complain_of("decide", name, replay.notes)
+        if contradiction := replay.authorizer.conversation.contradiction:
+            complain("decide", f"{source(name)}: {contradiction}")
+
+
+def complain_of(command: str, name: str, notes: list[str]) -> None:
+    """Say what was left out of a transcript: of many lines the first, and how many more."""
+    more = len(notes) - MOST_NOTES - 1
+    shown = [*notes[:MOST_NOTES], f"{more} more notes of this kind", notes[-1]] if more > 1 else notes
+    for note in shown:
+        complain(command, f"{source(name)}: {note}")
+    if notes and name.endswith(".toml"):
+        complain(command, f"{name}: a policy goes behind `--policy`, and what is decided is a transcript")
 
 
 def replaying(args: argparse.Namespace, loaded: loading.Loaded) -> Replay:

@@ -28,10 +28,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the suites; return the exit code."""
     suites, problems = collect(args.files)
+    none = f"there is no suite (*{ENDING}) in {', '.join(args.files)}; name its directory"
     if problems or not suites:
+        if args.junit:
+            write_junit(args.junit, [], problems or [none])
         say(*problems, error=True)
-        where = ", ".join(args.files)
-        return FAILED if problems else failed("test", f"there is no suite (*{ENDING}) in {where}; name its directory")
+        return FAILED if problems else failed("test", none)
     for suite in suites:
         suite.run()
     if args.junit:
@@ -92,9 +94,13 @@ def facts(suites: list[Suite]) -> Iterator[dict[str, object]]:
         yield {"suite": suite.path, "unused": unused(suite)}
 
 
-def write_junit(path: str, suites: list[Suite]) -> None:
-    """Write the results as JUnit XML, the form CI systems read."""
+def write_junit(path: str, suites: list[Suite], problems: Iterable[str] = ()) -> None:
+    """Write the results as JUnit XML, the form CI systems read; `problems`, why nothing ran, are errors in it."""
     root = ElementTree.Element("testsuites")
+    for problem in problems:
+        node = ElementTree.SubElement(root, "testsuite", {"name": "policyd test", "tests": "1", "errors": "1"})
+        case = ElementTree.SubElement(node, "testcase", {"classname": "policyd test", "name": "the suites are read"})
+        ElementTree.SubElement(case, "error", {"message": printable(problem)})
     for suite in suites:
         failures = sum(bool(outcome.failure) for outcome in suite.outcomes)
         counts = {"tests": str(len(suite.outcomes)), "failures": str(failures)}

@@ -22,7 +22,7 @@ from policyd.authorizer import Authorizer, Claims
 from policyd.cli import colour, loading, options, shapes
 from policyd.cli.audit.cases import labels_of
 from policyd.cli.audit.replay import rules_effect
-from policyd.cli.decide import opened, replaying, source
+from policyd.cli.decide import complain_of, opened, replaying
 from policyd.cli.ending import DONE, UsageError, complain
 from policyd.cli.explain import asked
 from policyd.cli.explain.text import explain, nearly
@@ -100,8 +100,7 @@ def of_transcript(name: str, replay: Replay) -> Iterator[Explained]:
         for result in replay.run(lines):
             known = () if result.error or result.request.side_door else talk.evidence(result.line.params)
             yield Explained(result, known, replay.authorizer)
-    for note in replay.notes:
-        complain("explain", f"{source(name)}: {note}")
+    complain_of("explain", name, replay.notes)
 
 
 def recorded(past: asked.Past, args: argparse.Namespace) -> Explained:

@@ -44,13 +44,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print or write what was asked for; return the exit code."""
     if args.agent and not known(args.agent):
-        return failed("init", f"no agent `{args.agent}` is known; write one of {', '.join(sorted(profiles.shipped()))}")
+        return failed("init", f"no agent `{args.agent}` is known; {listed(args.agent)}")
     if not (args.client or args.agent):
         return preset(args.words, args.home, write=args.write)
     where = places.find(home=args.home)
     if args.client:
         return client(args.client, args.agent, args.words, where, write=args.write)
     return agent(args.agent, args.words, where, write=args.write)
+
+
+def listed(name: str) -> str:
+    """Return which agents could be meant by a name that none has."""
+    from policyd.policy.errors import nearest
+
+    near = nearest(name, profiles.shipped())
+    meant = f"did you mean `{near}`? " if near else ""
+    return f"{meant}write one of {', '.join(sorted(profiles.shipped()))}"
 
 
 def known(name: str) -> str:
@@ -112,7 +121,7 @@ def client(name: str, agent_name: str | None, words: list[str], where: Places, *
     if not short:
         short = known(os.path.basename(words[0])) or os.path.basename(words[0])
         advised = advice.shipped().get(short) or Advice(short, "no", [])
-    command, missing = programs.absolute(command)
+    command, missing = programs.absolute(command, "" if words else advised.install)
     found = CLIENTS[name](advised, short, programs.policyd(), command)
     if write:
         return write_recipe(found, where, missing)

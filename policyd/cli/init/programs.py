@@ -19,16 +19,18 @@ def policyd() -> list[str]:
     return [sys.executable, "-P", "-m", "policyd"]
 
 
-def absolute(command: list[str]) -> tuple[list[str], str]:
+def absolute(command: list[str], install: str = "") -> tuple[list[str], str]:
     """Return a command with an absolute path to its program, and a problem in words, or empty.
 
-    A script that names its interpreter by `env` is started by that interpreter, absolutely too.
+    A script that names its interpreter by `env` is started by that interpreter, absolutely too. `install`: the command
+    that installs it, if that is known.
     """
     found = shutil.which(command[0])
     if found is None:
         if "/" in command[0]:
             return command, f"`{command[0]}` is no program that can be run: write the path of one"
-        return command, f"`{command[0]}` was not found on PATH: install it, or write its absolute path in its place"
+        by = f" (`{install}`)" if install else ""
+        return command, f"`{command[0]}` was not found on PATH: install it{by}, or write its absolute path in its place"
     program = os.path.abspath(found)
     interpreter = named_by_env(program)
     if not interpreter:
