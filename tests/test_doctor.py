@@ -199,9 +199,11 @@ def test_an_agent_whose_mode_is_left_alone_is_to_mend(home: Path) -> None:
 
 
 def test_what_the_user_could_change_is_named(state: inforce.InForce) -> None:
+    os.makedirs(state.places.cache)
     parts = {part.what: part for part in tiers.tier(state).parts}
     assert parts["program"].path == str(ROOT / "policyd")
     assert parts["interpreter"].path == sys.executable
+    assert parts["cache"].why, "what was read of a user's policies counts as they do"
     assert parts["program"].why == tiers.changeable(str(ROOT / "policyd"))
 
 

@@ -83,6 +83,7 @@ def own_files(state: InForce) -> Iterator[tuple[str, str]]:
         ("managed", places.managed),
         ("settings", (places.user_settings,)),
         ("policies", (places.user_policies,)),
+        ("cache", (places.cache,)),
         ("grants", (places.grants,)),
         ("trust", (places.trust,)),
         ("inbox", (places.inbox,)),
