@@ -1,9 +1,10 @@
-"""What anyone may ask the daemon itself: what is in force, to reload it, what is remembered, which questions wait.
+"""Requests to the daemon itself: its state, a reload, remembered answers, waiting questions.
 
 1. A peer sees the grants and the questions of its own uid; root and the daemon's user see all questions.
 2. A question is answered by a person only: the peer must not descend from an agent (`policyd.daemon.descent`).
-3. Where files lie, and what is wrong in them, is told to the daemon's user and root only.
-4. Nothing here loosens but a person: revoking a remembered yes makes policyd ask again, a remembered no wants one.
+3. Only the daemon's user and root see the paths of files, and what is wrong in them.
+4. Only a person may loosen: revoking a remembered allow needs none, as policyd then asks again; revoking a remembered
+   denial does.
 """
 
 from __future__ import annotations

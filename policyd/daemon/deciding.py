@@ -1,7 +1,7 @@
-"""`_policyd/decide` asks nobody: what is settled comes back as a decision, what is not as a question for the caller.
+"""`_policyd/decide`: returns a decision if policy settles the request, else a question for the caller to ask.
 
 The question is the one a person at a client would be asked; `_policyd/answer` closes it, and the answer is judged
-again, remembered and recorded like any other. A question nobody answers runs out and is a rejection.
+again, remembered and recorded like any other. A question without an answer times out as a rejection.
 """
 
 from __future__ import annotations

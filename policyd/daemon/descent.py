@@ -1,8 +1,8 @@
-"""Whether a process runs below another: agents must not answer for the person whose agents they are.
+"""Whether a process descends from an agent: agents must not answer for their person.
 
-Judged by process ids the kernel gave. What cannot be told (another namespace, a hidden `/proc`, a process that has
-ended, whose id may be another's) is said so, and whoever asks must refuse. A process that got itself another parent is
-not found out: where that matters, `/proc` is closed to the daemon and only root answers, as in the shipped unit.
+Judged by process ids from the kernel. If it cannot be determined (another namespace, a hidden `/proc`, a process that
+has ended and whose id may be reused), the result says so and the caller must refuse. A process that was reparented is
+not detected: where that matters, `/proc` is hidden from the daemon and only root may answer, as in the shipped unit.
 """
 
 from __future__ import annotations

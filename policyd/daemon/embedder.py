@@ -1,9 +1,9 @@
-"""A peer that is an ACP client with an agent of its own: its agent's messages come in, answers go out.
+"""A peer that is an ACP client with an agent of its own: it sends its agent's messages and receives answers.
 
-Each peer has an enforcement of its own over one decision point. What the peer relays is fed to it as lines of the two
-sides; of what the enforcement sends, only answers to the peer's own requests go back, and questions for its user
-become `_policyd/ask`. `_policyd/decide` runs a second enforcement over the same decision point, whose questions are
-handed back as values instead of being asked.
+Each peer has an enforcement of its own over one decision point. Messages that the peer relays are fed to it as lines of
+the two sides; of its output, only answers to the peer's own requests go back, and questions for its user become
+`_policyd/ask`. `_policyd/decide` runs a second enforcement over the same decision point, whose questions are returned
+as values instead of being asked.
 
 1. Every request is answered once. A permission request is answered with an ACP result, whatever goes wrong.
 2. Ids of what was observed live in a space of their own: no observed answer is taken for one to the peer's request.

@@ -1,4 +1,4 @@
-"""One connection as the daemon's loop sees it: two descriptors, the lines that came, the bytes that wait."""
+"""One connection in the daemon's loop: two descriptors, input lines, and output bytes that wait."""
 
 from __future__ import annotations
 

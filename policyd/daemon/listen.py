@@ -2,13 +2,12 @@
 
 Rules of this module:
 
-1. The directory is this user's or root's and nobody else can change it; the socket is 0600. What lies at its path and
-   is no socket of this user's is never touched.
-2. A socket somebody answers at is not taken over; a dead one is, under a lock.
-3. Who a peer is, the kernel says, before its first byte is read. This daemon's own uid and root may connect; others
-   only as members of a group that was named, or of the group of a socket that root's service manager handed over. A
-   loosened mode of the file changes nothing of that. What cannot be told, and the uid that
-   stands for "unknown", may not.
+1. The directory is this user's or root's and nobody else can change it; the socket is 0600. Anything at its path that
+   is not a socket of this user's is never touched.
+2. A socket with a listener is not taken over; a dead one is, under a lock.
+3. The kernel identifies a peer before its first byte is read. This daemon's own uid and root may connect; others only
+   as members of a named group, or of the group of a socket handed over by root's service manager, whatever the mode of
+   the file. An unidentified peer, and the uid that stands for "unknown", may not connect.
 """
 
 from __future__ import annotations

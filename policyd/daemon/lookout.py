@@ -1,6 +1,6 @@
-"""Looks at policy files when somebody wants it, in a thread: many who want it at once are one look, or two.
+"""Looks at policy files on request, in a thread: many simultaneous requests cause one look, or two.
 
-A look that found a file that may not be whole yet is followed by another, once it had time to become so.
+A look that found a file which may be incomplete is followed by another a little later.
 """
 
 from __future__ import annotations

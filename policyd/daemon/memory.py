@@ -1,12 +1,12 @@
-"""How much memory the daemon may use, and who has to go when it uses more.
+"""How much memory the daemon may use, and which peer is dropped when it uses more.
 
 Rules of this module:
 
-1. What waits for or from the peers of one uid is at most `HELD` bytes, `HELD_OWN` of the daemon's own: what a peer
-   neither ends nor reads is in here. Whose byte is one too many is dropped.
-2. What the daemon knows of sessions and calls grows with what peers say. Beyond its room the peer that said most is
-   dropped: a proxy comes back and tells what counts, an embedder rejects and comes back. Memory that is not given back
-   by that is no reason to drop another: only growth is.
+1. At most `HELD` bytes wait for or from the peers of one uid, `HELD_OWN` for the daemon's own: unfinished lines and
+   unread output. The peer that exceeds this is dropped.
+2. What the daemon knows of sessions and calls grows with what peers send. Beyond its limit the peer that sent most is
+   dropped: a proxy reconnects and sends what is needed, an embedder rejects and reconnects. If that frees no memory, no
+   other peer is dropped until usage grows again.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""One connection to the daemon as pure translation: lines in, lines out, no socket and no clock of its own.
+"""One connection to the daemon as pure translation: lines in, lines out, without socket and clock.
 
     peer = Peer(shared, who, out)      # `who` from the kernel, before the first line
     peer.line(line)                    # one line without its newline
     peer.close(); peer.forget()
 
 1. `_policyd/hello` comes first; before it everything is refused, permission requests with `cancelled`.
-2. A line that cannot be read is refused where it can be answered, and never acted upon.
-3. An exception here is a refusal of that line; a proxy's connection ends by it, so that the proxy rejects at once.
+2. A line that cannot be parsed is refused if it can be answered, and never acted upon.
+3. An exception here refuses the line; it ends a proxy's connection, so that the proxy rejects at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Starts the daemon: load, listen, serve, and leave nothing behind."""
+"""Starts the daemon: load, listen, serve, clean up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from policyd.storage.sockets import SocketError
 
 
 class Options(Struct, frozen=True):
-    """What the command line said."""
+    """The options of the command line."""
 
     choices: Choices = field(default_factory=lambda: Choices(transport="daemon"))
     socket: str | None = None

@@ -4,10 +4,11 @@ Rules of this module:
 
 1. At most `MOST` peers, `MOST_OF_ONE` of one uid that is not its own; with few descriptors left, nobody is accepted
    for a while.
-2. Who begins a line and does not end it, says no hello, or does not read its answers is gone after `PATIENCE` seconds.
-3. Users take turns, and a user's peers among them (`turns`): who sends more waits for the others. Who does not read is
-   not read.
-4. At the end every open request is answered without an allow, what is written is written out, all within `FAREWELL`.
+2. A peer that leaves a line unfinished, sends no hello, or does not read its answers is dropped after `PATIENCE`
+   seconds.
+3. Users take turns, and a user's peers among them (`turns`): those who send more wait for the others. A peer that does
+   not read is not read from.
+4. At the end every open request is answered without an allow and output is flushed, all within `FAREWELL`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What all peers of one daemon share: policies, settings, the audit log, grants, prompt programs, durability, watching.
+"""State shared by all peers: policies, settings, the audit log, grants, prompt programs, durability, watching.
 
 Rules of this module:
 
 1. A peer costs two small objects, no thread and no descriptor beside its socket.
-2. Answers of people are kept by user: what one uid remembered is never another's. Session grants are a peer's own.
-3. Who a peer is comes from the kernel; labels, roots, client and agent are what it claims.
-4. Whatever threads have arrives through one queue and one bell.
+2. Grants are kept by user: one uid's never count for another. Session grants belong to one peer.
+3. The identity of a peer comes from the kernel; labels, roots, client and agent are its claims.
+4. Results of threads arrive through one queue and one wake-up pipe.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Who(Struct, frozen=True):
 
 
 class Shared:
-    """The ground all peers stand on."""
+    """What all connections are built from."""
 
     def __init__(self, choices: Choices, note: Callable[[str], None]) -> None:
         """Load everything.

@@ -1,7 +1,7 @@
-"""The steps of the prompt chain for all peers: one crew of prompt programs, one inbox, one thread that makes durable.
+"""The steps of the prompt chain for all peers: shared hooks, one inbox, one fsync thread.
 
-What a peer starts is counted anew here, since every connection numbers its questions from one. A uid that is not the
-daemon's own has at most `MOST_OF_ONE` questions open: programs and inbox are everybody's.
+Questions are renumbered here, since every connection numbers its own from one. A uid other than the daemon's own has at
+most `MOST_OF_ONE` questions open, as hooks and inbox are shared.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What systemd and the daemon say to each other: readiness, reload, watchdog, sockets that were handed over.
+"""The daemon's interface to systemd: readiness, reload, watchdog, socket activation.
 
-Standard library only; without systemd nothing here does anything. The variables are removed once read: programs the
+Standard library only; without systemd nothing here has an effect. The variables are removed once read: programs the
 daemon starts are not services.
 """
 

@@ -1,16 +1,16 @@
-"""Who is served next: users take turns, and each user's peers among them.
+"""Fair scheduling: users take turns, and each user's peers among them.
 
 Rules of this module:
 
-1. Every user with something to say has a turn before anyone has a second, however many peers one has.
+1. Every user with waiting messages has a turn before anyone has a second, however many peers a user has.
 2. A user's turn is `SLICE` seconds, or one message that takes longer. A peer's part of it is `SHARE` seconds or `MOST`
-   messages; then the user's other peers go on, and it stands behind them.
+   messages; then it queues behind the user's other peers.
 3. A peer that does not read its answers has no turn.
-4. What may take long, a message of more than `BIG` bytes or whatever a peer says whose last message took more than
-   `LONG` seconds of work, comes behind all else: after one such message everybody else is served again.
-5. Of such messages a user has `CREDIT` seconds of work. What is used comes back `REST` times as slowly; until then,
-   `MOST_REST` seconds at most, its long ones rest while other peers are served: whoever is served beside a greedy peer
-   meets its work seldom, and then once.
+4. A message that may take long (more than `BIG` bytes, or from a peer whose last message took more than `LONG` seconds)
+   comes last: after one such message everybody else is served again.
+5. For such messages a user has `CREDIT` seconds of work, which recover `REST` times as slowly as they are used. Until
+   then, at most `MOST_REST` seconds, its long messages are delayed while other peers are served, so that a greedy peer
+   seldom delays others, and then only once.
 """
 
 from __future__ import annotations

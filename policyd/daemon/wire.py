@@ -1,9 +1,9 @@
-"""The messages of the daemon's connection: ACP with the roles swapped, and what policyd adds to it.
+"""The messages of the daemon's connection: ACP with the roles swapped, and policyd's own methods.
 
-The embedder takes the agent's side: what its agent sent it, it sends on. Methods beyond ACP begin with `_policyd/`.
-One JSON object a line, at most `relayed.FRAME` bytes. Reading only: nothing here decides or sends.
+The embedder takes the agent's side: it forwards what its agent sends. Methods beyond ACP begin with `_policyd/`. Every
+line is one JSON object of at most `relayed.FRAME` bytes. Parsing only: nothing here decides or sends.
 
-1. A request that cannot be read is an error in words, except one for permission: that is answered `cancelled`.
+1. A request that cannot be parsed is answered with an error, or with `cancelled` if it asks for permission.
 2. Unknown members are ignored, as ACP does; wrong types of known ones are errors.
 """
 

@@ -1,4 +1,4 @@
-"""`policyd proxy`: runs an agent between it and its client, under policy.
+"""`policyd proxy`: runs an agent under policy, standing between the agent and its client.
 
     main(["--policy", "ci.toml", "--", "agent", "--acp"]) -> exit code
 
@@ -7,8 +7,8 @@ Rules of this package:
 1. The agent is started before anything heavy is imported (this module, `options` and `agent` need `os`, `sys` and C
    modules alone); policyd loads while the agent boots.
 2. Not one byte passes either way until the policy is loaded. A policy that cannot be loaded ends the agent: exit 2.
-3. Whatever goes wrong in the loop ends the agent too: nothing passes without the enforcement.
-4. What is not a matter of policy behaves as if policyd were not there: bytes, standard error, ends of files, signals,
+3. An error in the loop ends the agent too: nothing passes without the enforcement.
+4. Everything that is not a matter of policy works as without policyd: bytes, standard error, ends of files, signals,
    the exit status (a signal that ended the agent ends policyd).
 
 Exit codes: the agent's; 2 usage, settings or policy; 5 with `--fail-on-reject`; 126, 127 the agent cannot be started;
@@ -71,10 +71,10 @@ def main(argv: list[str]) -> int:
 
 
 def spare_imports() -> None:
-    """Import `msgspec` without what it takes along only if it is there, or for one word, and what costs more than it.
+    """Import `msgspec` without slow imports that it does not need here.
 
-    It works without `typing_extensions`; its `uuid` asks `platform` for the name of the system, before Python 3.13; its
-    JSON Schemas, which nobody here makes, want `textwrap`.
+    It works without `typing_extensions`; before Python 3.13 `uuid` imports `platform` only for the name of the system;
+    only its JSON Schemas, which are not used here, need `textwrap`.
     """
     if {"msgspec", "typing_extensions", "platform", "textwrap"} & sys.modules.keys():
         return

@@ -1,13 +1,13 @@
-"""The agent as a child process: started at once, ended surely.
+"""The agent as a child process: started immediately, always ended.
 
 Rules of this module:
 
 1. Nothing but `os`, C modules of the interpreter and the `leash` is imported here: the agent boots while policyd loads.
-2. Standard error is the agent's own: policyd never stands between.
-3. The agent does not outlive policyd, not even a policyd that was killed: it is kept on a `leash`. The ways to set
-   Linux's parent-death signal (a fork with Python in the child, an interpreter in between) delay the agent.
-4. The agent gets the signal dispositions it would have had without policyd (Python ignores SIGPIPE and SIGXFSZ), but
-   for an ignored SIGCHLD: with that nobody learns how a child ended.
+2. Standard error is inherited: policyd does not read it.
+3. The agent does not outlive policyd, not even if policyd is killed: it is kept on a `leash`. Setting Linux's
+   parent-death signal (by a fork with Python in the child, or an interpreter in between) would delay the agent.
+4. The agent gets the signal dispositions it would have had without policyd (Python ignores SIGPIPE and SIGXFSZ), except
+   an ignored SIGCHLD, with which exit statuses are lost.
 """
 
 from __future__ import annotations

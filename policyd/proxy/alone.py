@@ -1,4 +1,4 @@
-"""`policyd proxy` without an agent, as a conductor of proxy chains would start it: every request is refused, in words.
+"""`policyd proxy` without an agent, as a conductor of proxy chains may start it: every request is refused.
 
 A chain component forwards what it does not understand and may be bypassed when it fails; policyd decides, and must be
 the last before the agent.

@@ -1,9 +1,9 @@
-"""What stands in for a lost daemon: everything that would be judged is rejected with the reason, the rest passes.
+"""The replacement for a lost daemon: everything that would be judged is rejected with the reason, the rest passes.
 
-It is the same enforcement over an empty policy: agents are still put into a mode that asks, unsafe switches are still
-refused, every request is still answered once. A session that starts MCP servers is not opened, and an agent that could
-not be made to ask gets no prompt: what the lost daemon would say of these is not known. Nothing is recorded here; how
-much was rejected is told to the daemon when it is back.
+It is the same enforcement over an empty policy: agents are still put into an asking mode, unsafe switches are still
+refused, every request is still answered once. A session that starts MCP servers is not opened, and an agent that cannot
+be made to ask gets no prompt, as the lost daemon might refuse these. Nothing is recorded here; the daemon gets the
+number of rejections when it is back.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What an agent said of its calls, kept for a daemon that has to take over: nothing is allowed on less than was said.
+"""The agent's messages about its calls, kept for a daemon that takes over, so that it has the full evidence.
 
 Rules of this module:
 
 1. Kept in order, per proxy: every update that names a call, and every permission request with its answer.
-2. Beyond `KEPT` bytes the oldest go. A call of which something went is named to the next daemon, which then takes
-   nothing of what it hears about that call for the whole.
-3. A session that is opened anew begins anew.
+2. Beyond `KEPT` bytes the oldest are dropped. The next daemon is told which calls lost messages, and treats the
+   evidence of these calls as incomplete.
+3. Reopening a session drops its messages.
 """
 
 from __future__ import annotations

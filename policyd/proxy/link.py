@@ -1,4 +1,4 @@
-"""One connection to the daemon: messages out, messages in; whatever goes wrong with it is `LostError`."""
+"""One connection to the daemon: messages out, messages in; any error is a `LostError`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The options of `policyd proxy`, read without argparse: nothing may be imported before the agent runs.
+"""The options of `policyd proxy`, parsed without argparse, as little may be imported before the agent runs.
 
 Rules of this module:
 
-1. Everything behind `--` is the agent's, untouched. Without `--` the agent begins at the first word that is no option.
+1. Everything after `--` is the agent's command, unchanged. Without `--` it begins at the first word that is no option.
 2. No option names, moves or skips the managed layer: those exist offline only, and are refused here by name.
 """
 

@@ -1,11 +1,11 @@
-"""Whom a signal was meant for: what a terminal sends, it sends to the agent as well.
+"""Whether a signal has reached the agent too, as signals of a terminal do.
 
-A key like Ctrl-C signals every process of the terminal's foreground group: the agent, which stays in the group it would
-be in without policyd, has it already and must not get it again. What is sent to policyd alone is passed on. Only the
-kernel knows which it was, and tells it to whoever waits for a blocked signal: a thread does that. Of what a program
-sends, the kernel does not tell whether it was for the whole group: that the agent gets twice.
+A key like Ctrl-C signals every process of the terminal's foreground group: the agent, which is in the same group as it
+would be without policyd, has received it already and must not get it again. A signal to policyd alone is passed on.
+Only the kernel knows which it was, and tells a thread that waits for the blocked signal (`sigwaitinfo`). For a signal
+from a program the kernel does not tell whether it went to the whole group: the agent may get that twice.
 
-Where there is no such waiting (macOS), or no thread to be had, all is passed on.
+Without such a wait (macOS), or without a thread, every signal is passed on.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""One end of a pipe each: `Source` is read without waiting, `Sink` written without waiting.
+"""The two ends of pipes: `Source` is read, `Sink` is written, neither ever blocking.
 
 Rules of this module:
 
-1. Nothing blocks. What a reader does not take yet waits in the sink; how much may wait is the pump's rule.
-2. What is put into a sink leaves in that order and unchanged, whatever the kernel takes at a time.
-3. A reader that is gone makes a sink dead; what is put into it then vanishes, as it would without policyd.
+1. Nothing blocks. Bytes that the reader does not take yet wait in the sink; the pump limits how much.
+2. Bytes leave a sink unchanged and in order, however many the kernel accepts at a time.
+3. A sink whose reader is gone is dead; further bytes vanish, as they would without policyd.
 """
 
 from __future__ import annotations

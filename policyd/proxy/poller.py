@@ -1,6 +1,6 @@
-"""Waits until descriptors can be read or written: `poll`, with only what changed told to it.
+"""Waits until descriptors can be read or written: `poll` with incremental registration.
 
-A descriptor nobody waits for is not watched at all, since `poll` reports a hang-up unasked and would spin.
+A descriptor that nothing waits for is unregistered, since `poll` always reports a hang-up, and the loop would spin.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""The proxy's loop: blocks of whole lines from each side to the service, what it sends back out to the sides.
+"""The proxy's loop: moves blocks of whole lines from each side to the service, and its output to the sides.
 
 Rules of this module:
 
-1. A side is not read while more than `SOFT` bytes wait for the other side: back-pressure as through a pipe. What
-   policyd itself answers to a side may pile up to `HARD`: an agent that writes many requests before it reads is not
-   stopped, and one that never reads is.
+1. A side is not read while more than `SOFT` bytes wait for the other side: back-pressure as through a pipe. policyd's
+   own answers to a side may accumulate up to `HARD`, so that an agent may write many requests before it reads, but one
+   that never reads is stopped.
 2. The end of a side is passed on: the end of the client's input closes the agent's input once it has drained, a client
-   that reads no more closes the agent's output, an agent that reads no more closes the client's input.
-3. A side is gone, for the service, when it reads no more: a client may close its input and still want to hear.
-4. The loop ends when the agent has ended, and what it wrote has been passed on.
+   that stops reading closes the agent's output, an agent that stops reading closes the client's input.
+3. For the service a side is gone when it stops reading: a client may close its input and still want output.
+4. The loop ends when the agent has ended and its output has been passed on.
 5. Signals and threads wake the loop through descriptors; nothing is done in a signal handler.
 """
 

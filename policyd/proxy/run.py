@@ -1,6 +1,6 @@
-"""The run of one agent: load while it boots, pump while it lives, tell how it ended.
+"""The run of one agent: load while it boots, pump while it runs, return how it ended.
 
-Imported when the agent runs already.
+Imported when the agent is running already.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REFUSED = 5
 
 
 def run(agent: Agent, options: Options) -> int:
-    """Stand between the client and a started agent until that ends; return the exit code."""
+    """Relay between the client and a started agent until it ends; return the exit code."""
     notes = Notes()
     client_in, client_out = aside(0, os.O_RDONLY), aside(1, os.O_WRONLY)
     try:

@@ -1,7 +1,8 @@
-"""Between two terminals there is no protocol: a client relaunched its configured command so that a person can log in.
+"""Started at a terminal, without a protocol: a client runs its configured command so that a person can log in.
 
-policyd then becomes the agent, after one line on standard error and one record; or refuses, as `terminal` is set. No
-record, no agent. What is typed by hand as `policyd proxy -- AGENT` is therefore not under policy, and says so.
+policyd then replaces itself by the agent (`exec`), after one line on standard error and one record, or refuses, by the
+setting `terminal`. Without the record the agent is not started. `policyd proxy -- AGENT` typed by hand is therefore not
+under policy, and says so.
 """
 
 from __future__ import annotations
