@@ -143,9 +143,10 @@ class Call(Struct, gc=False):
             return
         if self.announced and update.get("sessionUpdate") == "tool_call":
             self._again(update)
+        whole = self.announced and update.get("sessionUpdate") == "tool_call_update"
         self.announced = True
         self._identity(update)
-        self._details(update)
+        self._details(update, whole=whole)
         self._weigh(update)
         status = update.get("status")
         if isinstance(status, str):
@@ -188,8 +189,8 @@ class Call(Struct, gc=False):
         if isinstance(meta, TABLE):
             self.meta = {**self.meta, **meta}
 
-    def _details(self, update: Mapping[str, object]) -> None:
-        whole = update.get("sessionUpdate") == "tool_call_update"
+    def _details(self, update: Mapping[str, object], *, whole: bool) -> None:
+        """Take in what is said of the details; `whole`: an empty table, too, is all there is, no announcement."""
         if "rawInput" in update and update["rawInput"] is not None:
             raw, fault = table(update["rawInput"])
             self.detailed = True
