@@ -1,4 +1,4 @@
-"""The only room that touches files (policies, trust, grants, audit, settings) and asks the machine (disk, programs)."""
+"""The only package that touches files (policies, trust, grants, audit, settings) and inspects the machine."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["load"]
 
 
 def load(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, home: str | None = None) -> Policy:
-    """Load policy files for a program that embeds policyd, and try the examples of their rules.
+    """Load policy files for a program that embeds policyd, and test the examples of their rules.
 
     Args:
         paths: one or more files or directories (their `*.toml`), all of the user layer.
         home: the home directory `~/` stands for; default the process's user's.
 
     Raises:
-        PolicyError: every mistake of every file, every example that does not come out, or a file that cannot be read.
+        PolicyError: every mistake of every file, every failing example, or a file that cannot be read.
         PlaceError: no home directory is known.
     """
     from policyd import __version__, policy

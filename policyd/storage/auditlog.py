@@ -2,14 +2,14 @@
 
 Rules of this module:
 
-1. An append holds the file's lock: it looks whether another process wrote, takes number and hash of the last line from
-   there, writes one line, and is done. A line that could not be written whole is taken back. A lock that nobody lets
-   go of is a failure, and hardly waited for again until it was had.
-2. `append` raises `AuditError` where the line is not in the file; whoever calls must then reject. After a failure the
-   next line that can be written is a `gap` record with the count of what was lost.
-3. `fsync` means durable before it counts: `Syncer` does it in a thread of its own, one call for all that wait. A file
-   is made durable before it is let go of. The kernel tells of a failure to do so once, whoever asks: every record that
-   was begun before it stays in doubt.
+1. An append holds the file's lock: it checks whether another process wrote, takes number and hash of the last line from
+   there, and writes one line. A line that could not be written completely is truncated. A lock that is never released
+   is a failure, and from then on hardly waited for until it was acquired again.
+2. `append` raises `AuditError` if the line is not in the file; the caller must then reject. After a failure the next
+   line that can be written is a `gap` record with the number of lost records.
+3. `fsync` means durable before it counts: `Syncer` does it in a thread, with one call for all that wait. A file is made
+   durable before it is closed. The kernel reports an fsync failure only once: every record begun before it stays in
+   doubt.
 4. The file is made the user's alone (0600 in 0700), and opened without following links; one that is another's, or that
    others may write, is an error. Beyond `ROTATE` bytes it is renamed
    `audit-<number of its first line>.jsonl`; the chain goes on in the next file.

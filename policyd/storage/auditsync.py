@@ -1,6 +1,6 @@
-"""Group commit: makes the audit log durable in a thread, one call for all records that wait.
+"""Group commit: makes the audit log durable in a thread, with one call for all records that wait.
 
-Nothing that passes between agent and client waits for a disk; only the answer whose record it is does.
+Traffic between agent and client never waits for a disk; only the answer that depends on a record does.
 """
 
 from __future__ import annotations

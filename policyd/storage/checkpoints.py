@@ -1,16 +1,16 @@
-"""Checkpoints of the audit log: number and hash of its last line, said where whoever can rewrite the log cannot write.
+"""Checkpoints of the audit log: number and hash of its last line, written where its writers cannot rewrite them.
 
 Rules of this module:
 
 1. A checkpoint is one line, `audit checkpoint <number> <sha256> <path>`, on standard error (a service's journal) or in
    the system's log. `policyd audit verify --checkpoints` finds them in any text.
-2. The first line a process writes is said at once, then the newest after `EVERY` lines or `SECONDS`, and the last one
-   at the end. What was written since the last checkpoint is exposed: it can be cut off or replaced unseen.
-3. A thread says them. No decision waits for one or depends on one; one that cannot be said is complained of once, and
-   tried again with the next.
-4. The path is the one policyd writes to, links unresolved: another log that a link puts there is held against the same
-   checkpoints. A log that is no regular file has none.
-5. It is no signature: who can write to that place can raise a false alarm, but not take back what was said.
+2. There is one for the first line a process writes, then for the newest line after `EVERY` lines or `SECONDS`, and for
+   the last one at the end. Lines since the last checkpoint are exposed: they can be removed or replaced unnoticed.
+3. A thread writes them. No decision waits for one or depends on one; a failure is reported once, and retried with the
+   next checkpoint.
+4. The path is the one policyd writes to, links unresolved: another log that a link puts there is compared with the same
+   checkpoints. A log that is not a regular file has none.
+5. It is no signature: whoever can write to that place can cause a false alarm, but not remove checkpoints.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CHECKPOINT = re.compile(rb"audit checkpoint (\d{1,20}) ([0-9a-f]{64}) (/[\w.,:@+
 
 
 class Checkpoint(Struct, frozen=True):
-    """What was said of a log."""
+    """One checkpoint of a log."""
 
     seq: int
     digest: str
@@ -64,7 +64,7 @@ def find(lines: Iterable[bytes]) -> Iterator[tuple[int, Checkpoint]]:
 
 
 def to_syslog(text: str, address: str = SYSLOG) -> None:
-    """Hand a line to the system's log, without waiting; OSError where it is not taken."""
+    """Send a line to the system's log without blocking; OSError if it is not accepted."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as door:
         door.setblocking(False)
         try:
@@ -74,12 +74,12 @@ def to_syslog(text: str, address: str = SYSLOG) -> None:
 
 
 def begin(log: AuditLog, how: str, note: Callable[[str], None]) -> Checkpoints:
-    """Say checkpoints of a log on standard error by `note`, or (`syslog`) in the system's log."""
+    """Write checkpoints of a log to standard error by `note`, or (`syslog`) to the system's log."""
     return Checkpoints(log, note if how == "stderr" else to_syslog, note)
 
 
 class Checkpoints:
-    """Says the checkpoints of one log, until `stop`."""
+    """Writes the checkpoints of one log, until `stop`."""
 
     def __init__(self, log: AuditLog, say: Callable[[str], None], complain: Callable[[str], None]) -> None:
         """Begin.
@@ -93,7 +93,7 @@ class Checkpoints:
         self._say, self._complain = say, complain
         self._end = self._said = (0, "")
         self._tried = -EVERY
-        """The number that was last tried to say."""
+        """The number of the last attempted checkpoint."""
         self._why = ""
         self._wake = threading.Event()
         self._stop = False
@@ -102,7 +102,7 @@ class Checkpoints:
         log.written = self._written
 
     def stop(self) -> None:
-        """Say the last one, then end."""
+        """Write the last checkpoint, then end."""
         self._stop = True
         self._wake.set()
         self._thread.join(PATIENCE)
@@ -121,7 +121,7 @@ class Checkpoints:
         self._look()
 
     def _look(self) -> None:
-        """Say the end of the log, unless it was said."""
+        """Write a checkpoint of the end of the log, unless there is one."""
         end = self._end
         if end == self._said:
             return

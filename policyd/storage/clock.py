@@ -1,4 +1,4 @@
-"""The two clocks grants live by: the wall's, and one that counts from the machine's start and never jumps."""
+"""The two clocks by which grants expire: the wall clock, and the boot clock, which never jumps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def boot_seconds() -> float:
 
 @cache
 def boot_id() -> str:
-    """Return which start of the machine this is, empty where the system does not say."""
+    """Return the id of this boot of the machine, empty if unknown."""
     try:
         with open(BOOT_ID, encoding="utf-8") as file:
             return file.read().strip()

@@ -1,15 +1,14 @@
-"""The real file system, as the core may ask about it.
+"""The real file system, behind the interface of the core.
 
 Rules of this module:
 
-1. `resolve` walks like the kernel: component by component, `..` after each link, at most 40 links. What does not exist
-   is kept below the nearest existing ancestor, and nothing is looked for below it; everything else that fails is an
-   `OSError`, and the path opaque.
-2. A link of a process (`/proc/self/cwd`, `/dev/fd/3`) leads somewhere else for the agent than for policyd: an
-   `OSError` as well, unless it leads to `/`.
-3. Every look is bounded by entries and by time, about 150 ms, all looks of a second by a quarter of it; what was not
-   looked at to the end is None, not "nothing". Offline commands bound looks by entries alone (`steady`).
-4. A look is remembered for a third of a second: one decision asks for many patterns below the same directory.
+1. `resolve` walks like the kernel: component by component, `..` after each link, at most 40 links. Missing components
+   are kept below the nearest existing ancestor; every other failure is an `OSError`, and the path opaque.
+2. A link of a process (`/proc/self/cwd`, `/dev/fd/3`) has another target for the agent than for policyd: an `OSError`
+   too, unless it leads to `/`.
+3. Every search is bounded by entries and by time, about 150 ms, and all searches within a second to a quarter of it; an
+   incomplete search returns None, not "nothing". Offline commands bound searches by entries alone (`steady`).
+4. A search is cached for a third of a second: one decision asks for many patterns below the same directory.
 5. Nothing is opened but directories, and no file is ever read.
 """
 

@@ -1,21 +1,21 @@
-"""Grants on disk: one file a project in the user's state directory, shared by all policyd processes.
+"""Grants on disk: one file for each project in the user's state directory, shared by all policyd processes.
 
 Rules of this module:
 
-1. Files are keyed by the real path of the project's root, never kept in the repository. Device and inode of the root
-   are noted: where another directory lies at that path, its allows are void.
-2. A change holds a lock (the kernel frees it when its holder dies; one that stays held is a failure), reads what is
-   there, writes a temporary file in the same directory, flushes it, renames it, flushes the directory. A reader sees
-   the old file or the new one.
+1. Files are keyed by the real path of the project's root, and never stored in the repository. Device and inode of the
+   root are recorded: if another directory is at that path, its allows are void.
+2. A change holds a lock (released by the kernel when its holder dies; one that stays held is a failure), reads the file,
+   writes a temporary one in the same directory, flushes and renames it, and flushes the directory. A reader sees the
+   old file or the new one.
 3. Only a regular file of this user that nobody else may write counts, checked on the descriptor that is read.
-4. A damaged file is set aside and replaced by what could be saved: denials. Its allows are gone. One that cannot be
-   read just now (no descriptor is left, a disk fails) is `unread`, not damaged: it stays, nothing is written over it,
-   and what it denies is not known.
-5. A reader looks at the file's identity before each use, so that others' changes count at the next decision.
-6. What a large file held may be cached, named by the digest of its bytes. The file itself is looked at and
-   read all the same, and every rule above holds.
-7. The wall clock's latest value is noted, every ten minutes beside the file and in it at each change: after a restart
-   of the machine, while the clock stands behind that, no allow counts.
+4. A damaged file is moved aside and replaced by its readable denials; its allows are lost. A file that cannot be read
+   for the moment (no descriptor is left, a disk fails) is `unread`, not damaged: it is not overwritten, and what it
+   denies is not known.
+5. A reader checks the file's identity before each use, so that others' changes count at the next decision.
+6. The parsed contents of a large file may be cached under the digest of its bytes. The file itself is still checked and
+   read, and every rule above holds.
+7. The latest wall-clock time is recorded, every ten minutes beside the file and in it at each change: after a reboot no
+   allow counts while the clock is behind that.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class GrantFile(Struct):
     problems: list[str] = field(default_factory=list)
     """What was found wrong, in words, each once, until somebody takes it (`take_problems`)."""
     cache: FileCache | None = None
-    """Where what was read of a large file is kept."""
+    """The cache of parsed large files."""
     unread: bool = False
     """It is there and could not be read."""
     _reported: set[str] = field(default_factory=set)

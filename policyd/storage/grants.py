@@ -1,11 +1,10 @@
-"""The grants of one policyd process: the book of each project, always of this moment, and what is added to it.
+"""The grants of one policyd process: the current book of each project, and new grants.
 
-`Remembered` is what the core asks through: `bind(request, context)` gives `engine.decide` its `grant` argument. Every
-look is at the files as they are now (two `lstat`s where nothing changed, one where nothing was ever kept), so a denial
-added by another process, or `policyd grants revoke`, counts at the next decision. A session that is closed takes with
-it what was answered for it until then, also what is written later; opened again under its id it begins with nothing.
-What counts no more since its session was closed, or its connection has ended, is taken out of the files. Where a grant
-cannot be written, a session grant is still kept in memory; any other is not, and the caller is told.
+`Remembered.bind(request, context)` returns the `grant` argument of `engine.decide`. Every look-up checks the files (two
+`lstat`s if nothing changed, one if there never were grants), so a denial added by another process, or `policyd grants
+revoke`, counts at the next decision. The grants of a closed session end, even those written later; a session reopened
+under its id starts without any. Grants of closed sessions and ended connections are removed from the files. If a grant
+cannot be written, a session grant is still kept in memory; any other is not, and the caller gets the reason.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Remembered(Struct, weakref=True):
     longest: timedelta = LONGEST
     """`grants.max_age`, of what was remembered before it was set too."""
     cache: FileCache | None = None
-    """Where what was read of large files is kept."""
+    """The cache of parsed large files."""
     say: Callable[[str], None] = lambda text: None
     """Takes what is found wrong with a file, in words."""
     _files: dict[str, GrantFile] = field(default_factory=dict)

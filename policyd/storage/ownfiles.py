@@ -1,4 +1,4 @@
-"""The identities of policyd's own files: what a hard link to one of them has as well.
+"""The identities of policyd's own files, which a hard link to one of them shares.
 
 Rules of this module:
 

@@ -1,4 +1,4 @@
-"""Finding the policy files of every layer, and putting a session's policy together.
+"""Finding the policy files of every layer, and composing a session's policy.
 
 Rules of this module:
 

@@ -1,4 +1,4 @@
-"""What the kernel says of other processes: who started them, when, with which words, whether they have ended."""
+"""Facts from the kernel about other processes: parent, start time, command line, whether they have ended."""
 
 from __future__ import annotations
 

@@ -2,14 +2,14 @@
 
 Rules of this module:
 
-1. Without a `[lock]` the managed file gives defaults that the user's file and then options replace. What a managed
-   `[lock] settings` names is final: other values are not used, and `Loaded.notes` says whose they were.
-2. `POLICYD_*` variables: harmless ones only (`VARIABLES`). None names a policy, a mode, a prompt or a label; there is
-   no `.env` file. A repository sets variables too.
-3. A mistake in a file is an error that names file, line and key; all of all files at once. A managed file that others
-   can write is an error too. What options say was looked at where they were read.
-4. Files are validated with `pydantic-settings` (`settings_file`), imported only where there is a file: an agent's start
-   does not pay for what is not there.
+1. Without a `[lock]` the managed file sets defaults that the user's file and then options override. Settings named by a
+   managed `[lock] settings` are final: other values are ignored, and `Loaded.notes` says whose they were.
+2. `POLICYD_*` variables: harmless ones only (`VARIABLES`), as a repository can set variables. None names a policy, a
+   mode, a prompt or a label; there is no `.env` file.
+3. A mistake in a file is an error that names file, line and key; all are reported at once. A managed file that others
+   can write is an error too. Options are validated where they are parsed.
+4. Files are validated with `pydantic-settings` (`settings_file`), which is imported only if there is a file, to keep
+   the start fast.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Where the daemon's socket is, and how to connect to it without trusting whoever listens there.
+"""Where the daemon's socket is, and how to connect to it without trusting any listener.
 
 Rules of this module:
 
 1. The order: the option; `/run/policyd/policyd.sock` if root or the user `policyd` owns it; the user's runtime
    directory. Never `/tmp`.
-2. A client looks at the listener as the daemon looks at it: the other end must be root, this user, or the owner of a
-   system socket. Otherwise whoever made the file could answer for policyd.
+2. A client checks the identity of the listener: it must be root, this user, or the owner of a system socket. Otherwise
+   whoever created the file could answer for policyd.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Reading a file nobody but its owner could have written: checked on the open descriptor, then read from it.
+"""Reading a file that nobody but its owner could have written: checked on the open descriptor, then read from it.
 
 Rules of this module:
 
-1. A path is walked directory by directory on descriptors, never by name twice: what was checked is what is read, and a
-   swap of a file, directory or link between check and use changes nothing that was already opened.
+1. A path is walked directory by directory on descriptors, never by name twice: what was checked is what is read, and
+   swapping a file, directory or link between check and use has no effect.
 2. Every directory on the way, and the file, belong to a trusted owner and are writable by nobody else. The sticky bit
    excuses nothing. (A POSIX access list that lets others write shows as the group's write bit.)
 3. A link is followed only if the link and the folder it lies in pass the same test; its target is walked the same way.
 4. Only a regular file is read; nothing on the way can block the reader (FIFOs, devices).
-5. What is not there is nothing only where nothing was meant to be there: a link that leads nowhere is a fault.
+5. A missing file is no error only if nothing was meant to be there: a dangling link is a fault.
 """
 
 from __future__ import annotations

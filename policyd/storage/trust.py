@@ -92,7 +92,7 @@ class TrustStore(Struct, frozen=True):
     directory: str
 
     def file(self, root: str) -> str:
-        """Return the file that speaks about the project at `root`."""
+        """Return the file that records the trust in the project at `root`."""
         real = sha256(os.fsencode(os.path.realpath(root))).hexdigest()
         return os.path.join(self.directory, real[:32] + ".toml")
 
@@ -103,7 +103,7 @@ class TrustStore(Struct, frozen=True):
         return bool(project.files) and noted.get("root") == real and noted.get("digest") == project.digest
 
     def note(self, root: str) -> dict[str, object]:
-        """Return what is noted about a project, empty where nothing is or it cannot be believed."""
+        """Return the record of a project, empty if there is none or it is invalid."""
         import tomllib
 
         try:
@@ -125,7 +125,7 @@ class TrustStore(Struct, frozen=True):
         flush_directory(self.directory)
 
     def remove(self, root: str) -> bool:
-        """Trust nothing at `root` any more; say whether something was trusted."""
+        """Remove the trust in the project at `root`; say whether there was any."""
         try:
             os.unlink(self.file(root))
         except FileNotFoundError:
