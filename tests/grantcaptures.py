@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from policyd import engine
 from policyd.grants import GrantBook, Offer, offers
 from policyd.model import Context, Decision, Effect, Layer, Request
@@ -11,7 +9,6 @@ from policyd.policy import Policy, PolicySource, load
 from tests.asking import CLOCK
 from tests.fakes import FakeFilesystem
 
-CAPTURES = sorted((Path(__file__).parent / "data" / "captures").glob("*.jsonl"))
 POLICY: Policy = load(
     [PolicySource("user.toml", b'version = 1\n[defaults]\n"*" = "ask"\n', Layer.USER)],
     home="/home/dev",

@@ -7,7 +7,7 @@ the project.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,8 @@ from policyd.cli.replay import Replay
 from policyd.model import Effect, Layer
 from policyd.policy import PolicySource, load
 from tests.asking import NOW
-from tests.told import MACHINE, PROJECT
+from tests.told import CAPTURES, MACHINE, PROJECT, calls
 
-CAPTURES = sorted((Path(__file__).parent / "data" / "captures").glob("*.jsonl"))
 TEXT = b"""
 version = 1
 [defaults]
@@ -37,15 +36,6 @@ POLICY = load([PolicySource("p.toml", TEXT, Layer.USER)], home="/home/dev", tmpd
 LOST = ("rawInput", "kind", "_meta", "title")
 SHOWN_IN_TITLE = {"gemini", "qwen-0.15", "kimi-cli", "vibe-2", "vibe-2.19"}
 """Agents whose title is the command, or the only word of what a call is: without it they are others."""
-
-
-def calls(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the tool call that a message of the agent tells of."""
-    params = message.get("params")
-    for key in ("update", "toolCall"):
-        call = params.get(key) if isinstance(params, dict) else None
-        if isinstance(call, dict) and "toolCallId" in call:
-            yield call
 
 
 def without(lines: Iterable[dict[str, Any]], field: str) -> list[dict[str, Any]]:

@@ -22,8 +22,7 @@ from policyd.cli.replay import Replay
 from policyd.model import Effect, Layer
 from policyd.policy import PolicySource, load
 from tests.asking import NOW
-from tests.test_captures_lost import CAPTURES, calls
-from tests.told import MACHINE, PROJECT, told
+from tests.told import CAPTURES, MACHINE, PROJECT, calls, told
 
 TEXT = b"""
 version = 1

@@ -15,7 +15,8 @@ from policyd.cli.replay import Replay
 from policyd.grants.keys import significant
 from policyd.model import Action, Agent, Assignment, Context, Decision, Effect, PathRef, Request, Word
 from tests.asking import NOW
-from tests.grantcaptures import CAPTURES, FILES, POLICY, decided, exact, root
+from tests.grantcaptures import FILES, POLICY, decided, exact, root
+from tests.told import CAPTURES
 
 NOTHING_OFFERED = {"deepagents", "pi"}
 """An agent that gives no name, and one that asks in words only: for neither is anything remembered."""

@@ -19,8 +19,8 @@ from policyd.cli.replay import Replay
 from policyd.grants import Offer
 from policyd.model import Context, Decision, Effect, Request
 from tests.asking import NOW
-from tests.grantcaptures import CAPTURES, POLICY, decided, exact, root
-from tests.told import MACHINE
+from tests.grantcaptures import POLICY, decided, exact, root
+from tests.told import CAPTURES, MACHINE
 
 HERE = "/home/dev/project"
 PLAIN = re.compile(r"[a-z]+( [a-z0-9./_-]+)+")

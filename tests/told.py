@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from policyd.actions import ASKING, SIDE_DOORS, Conversation, Machine
@@ -27,6 +28,8 @@ PROJECT = FakeFilesystem(
     },
     links={"/home/dev/project/link.txt": "/etc/hostname", "/home/dev/project/tmplink": "/tmp"},
 )
+CAPTURES = sorted((Path(__file__).parent / "data" / "captures").glob("*.jsonl"))
+"""Recorded conversations of real agents."""
 MACHINE = Machine("/home/dev", PROJECT, reserved=("/home/dev/.config/policyd", "/etc/policyd"))
 
 
@@ -104,3 +107,12 @@ def update(talk: Conversation, **fields: Any) -> None:
 def asked(talk: Conversation, options: list[dict[str, str]] = ONCE, **fields: Any) -> list[str]:
     params = {"sessionId": "s", "toolCall": {"toolCallId": "c", **fields}, "options": options}
     return [told(action) for action in talk.request(params).actions]
+
+
+def calls(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the tool call that a message of the agent tells of."""
+    params = message.get("params")
+    for key in ("update", "toolCall"):
+        call = params.get(key) if isinstance(params, dict) else None
+        if isinstance(call, dict) and "toolCallId" in call:
+            yield call

@@ -24,7 +24,7 @@ Shared modules, and the parts of the larger commands:
     suggest/ log, rules, write, text, proof       what people answered, rules that settle it, and proof that they do
     grants/ table, elsewhere                      grants in columns; grants kept by another user's daemon
     doctor/ agentfacts, tiers, wrapped            an agent, who could change which files, clients' settings
-    init/ presets, recipes, programs, merging     starter policies, how clients start agents, merging into settings
+    init/ presets, recipes, programs, merging, commented   starter policies, how clients start agents, adding settings
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ Rules of this module:
 
 1. Files are keyed by the real path of the project's root, and never stored in the repository. Device and inode of the
    root are recorded: if another directory is at that path, its allows are void.
-2. A change holds a lock (released by the kernel when its holder dies; one that stays held is a failure), reads the file,
-   writes a temporary one in the same directory, flushes and renames it, and flushes the directory. A reader sees the
-   old file or the new one.
+2. A change holds a lock (released by the kernel when its holder dies; one that stays held is a failure), reads the
+   file, writes a temporary one in the same directory, flushes and renames it, and flushes the directory. A reader sees
+   the old file or the new one.
 3. Only a regular file of this user that nobody else may write counts, checked on the descriptor that is read.
 4. A damaged file is moved aside and replaced by its readable denials; its allows are lost. A file that cannot be read
    for the moment (no descriptor is left, a disk fails) is `unread`, not damaged: it is not overwritten, and what it
