@@ -30,6 +30,7 @@ from policyd.policy import Diagnostic, Policy, PolicyError
 EARLIEST = datetime(2, 1, 1, tzinfo=UTC)
 LATEST = datetime(9998, 12, 31, tzinfo=UTC)
 BLIND = "files cannot be seen without a resolver, so nothing that rests on paths is allowed"
+MODEL = '; of a model of the SDK give `model_dump(mode="json", by_alias=True, exclude_unset=True)`'
 NOWHERE = "the session's working directory is not known, so nothing is inside the workspace"
 NARROW = {
     "command": " (an allow takes these words and no more; `**` at its end takes any)",
@@ -51,6 +52,10 @@ class Claims(Struct, frozen=True):
     groups: tuple[str, ...] = ()
     interactive: bool = False
     """Whether a prompt is configured."""
+
+
+class ParamsError(ValueError):
+    """The params of a request are no table."""
 
 
 class Authorizer:
@@ -88,8 +93,11 @@ class Authorizer:
                 is not known, nothing that starts from a directory is allowed to these.
 
         Raises:
+            TypeError: `policy` is none, but the name of a file, say.
             ValueError: a resolver without a home directory.
         """
+        if not isinstance(policy, Policy):
+            raise TypeError(f"`policy` is what `policyd.load` returns, no {type(policy).__name__}")
         if machine is None:
             if resolve is not None and not home:
                 raise ValueError("a resolver needs `home`: without it `~/` stands for nothing")
@@ -141,7 +149,13 @@ class Authorizer:
         )
 
     def request(self, params: Mapping[str, object]) -> Request:
-        """Return a `session/request_permission` as actions."""
+        """Return a `session/request_permission` as actions.
+
+        Raises:
+            ParamsError: `params` are no table.
+        """
+        if type(params) is not dict and not isinstance(params, Mapping):
+            raise ParamsError(f"its params are a {type(params).__name__}, no table as on the wire{MODEL}")
         self.in_force(str(params.get("sessionId", "")))
         return self.conversation.request(params)
 
@@ -154,6 +168,9 @@ class Authorizer:
         """Decide a `session/request_permission` with these params; never raises, whatever they hold."""
         try:
             return self.settle(self.request(params), now=now)
+        except ParamsError as error:
+            why = f"the request cannot be read: {error}"
+            return Decision(Effect.DENY, Source.ERROR, why, revision=self.policy.revision)
         except Exception as error:
             return engine.failed(error, self.policy)
 

@@ -118,6 +118,18 @@ def test_what_cannot_be_read_is_never_allowed(wrong: dict[str, Any]) -> None:
     assert point(everything).decide(wrong).effect is not Effect.ALLOW
 
 
+@pytest.mark.parametrize("wrong", [None, "x", [], 7])
+def test_params_that_are_no_table_are_refused_in_words(wrong: Any) -> None:
+    found = point('[defaults]\n"*" = "allow"\n').decide(wrong)
+    assert (found.effect, found.source) == (Effect.DENY, Source.ERROR)
+    assert f"its params are a {type(wrong).__name__}, no table as on the wire" in found.reason
+
+
+def test_the_name_of_a_policy_file_is_no_policy() -> None:
+    with pytest.raises(TypeError, match=r"`policy` is what `policyd\.load` returns, no str"):
+        Authorizer("policy.toml")  # type: ignore[arg-type]
+
+
 UNTIL = '[[rule]]\neffect = "{}"\ncommand = "make"\nuntil = 2026-12-01T00:00:00Z\n'
 
 

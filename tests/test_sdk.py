@@ -10,7 +10,13 @@ from typing import Any
 
 import acp
 import pytest
-from acp.schema import AllowedOutcome, DeniedOutcome, Implementation, RequestPermissionResponse
+from acp.schema import (
+    AllowedOutcome,
+    DeniedOutcome,
+    Implementation,
+    RequestPermissionRequest,
+    RequestPermissionResponse,
+)
 
 from policyd import Authorizer, load
 from policyd.sdk import Guard, settled
@@ -84,6 +90,18 @@ def run(workspace: Path, person: Person, lines: list[str], *, observed: bool = T
 
     asyncio.run(asyncio.wait_for(play(), 60))
     return list(person.finished.values())
+
+
+def test_a_model_of_the_sdk_is_told_to_be_dumped_and_what_that_gives_is_decided(workspace: Path) -> None:
+    point = Authorizer(load(workspace.parent / "policy.toml"), resolve=RealFilesystem(), home="/h", cwd=str(workspace))
+    call = {"toolCallId": "c", "title": "t", "kind": "read", "rawInput": {"path": "a.py"}}
+    wire = {"sessionId": "s", "toolCall": call, "options": OPTIONS}
+    model = RequestPermissionRequest.model_validate(wire)
+    said: Any = settled(point, model)  # type: ignore[arg-type]
+    reason = said["_meta"]["policyd"]["reason"]
+    assert said["outcome"] == {"outcome": "cancelled"} and "`model_dump(" in reason
+    dumped = eval("model." + reason.split("`")[1], {"model": model})  # noqa: S307 - the text a developer pastes
+    assert point.decide(dumped) == point.decide(wire)
 
 
 def test_policy_answers_and_only_an_ask_reaches_the_person(workspace: Path) -> None:
