@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from policyd.cli import main
 from policyd.model import Layer
 from policyd.policy import PolicySource
 from policyd.policy.conditions import PathCondition
@@ -81,6 +82,25 @@ def test_what_is_locked_is_final(places: Places) -> None:
 def test_a_lock_of_a_managed_policy_file_counts_too(places: Places) -> None:
     write(places, user='agent_mode = "off"')
     assert load(places, environ={}, locks=frozenset({"agent_mode"})).settings.agent_mode == "enforce"
+
+
+def test_what_is_read_again_is_what_a_managed_policy_file_locks(
+    places: Places, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = Path(places.managed_policies[0])
+    folder.mkdir()
+    (folder / "a.toml").write_text('version = 1\n[lock]\nsettings = ["audit", "grants"]\n')
+    real = policies.managed
+    monkeypatch.setattr(policies, "managed", lambda found: real(found, own_owners(), start=str(tmp_path / "etc")))
+    monkeypatch.setattr(where, "MANAGED", places.managed)
+    write(places, user=f'[audit]\npath = "{tmp_path}/clean.jsonl"\n[grants]\nmax_age = 1\n')
+    (tmp_path / "clean.jsonl").touch()
+    assert files.in_force(places).settings.audit_path == ""
+    assert main(["audit", "verify", "--home", places.home]) == 2
+    assert f"there is no log at {places.audit}/audit.jsonl" in capsys.readouterr().err
+    (folder / "a.toml").write_text("version = 2\n")
+    assert main(["audit", "verify", "--home", places.home]) == 2
+    assert main(["grants", "list", "--home", places.home]) == 0
 
 
 def test_every_setting_can_be_locked(places: Places) -> None:

@@ -53,7 +53,6 @@ from policyd.storage import locks, places, policies
 from policyd.storage.places import Places
 from policyd.storage.policies import Found
 from policyd.storage.private import make_directory, write_whole
-from policyd.storage.settings import SettingsError
 from policyd.storage.strictfile import check_name, read_all
 from policyd.storage.trust import FOLDER, TrustStore, read_project
 
@@ -425,7 +424,7 @@ def recent_log(args: argparse.Namespace, where: Places) -> str:
     """Return the log with the recent requests."""
     try:
         return args.log or log_in_force(args.home)
-    except (SettingsError, UsageError):  # that is no fault of this file
+    except (PolicyError, UsageError):  # that is no fault of this file
         return f"{where.audit}/"
 
 

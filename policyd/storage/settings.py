@@ -22,8 +22,8 @@ from msgspec.structs import fields, replace
 
 from policyd.model import Layer
 from policyd.policy import Diagnostic, PolicyError
+from policyd.storage import policies
 from policyd.storage.places import Places
-from policyd.storage.policies import refused
 from policyd.storage.strictfile import never_was, own_owners, read_own, read_strictly
 
 VARIABLES = {"POLICYD_LOG_LEVEL": "log_level", "POLICYD_COLOR": "color", "POLICYD_AUDIT_DIR": "audit_path"}
@@ -149,6 +149,16 @@ def load(
     return found
 
 
+def in_force(places: Places) -> Loaded:
+    """Return the settings of a proxy that is started here, with what the managed policies lock.
+
+    Raises:
+        PolicyError: everything wrong with the managed policies, or with settings.
+    """
+    found = policies.managed(places.managed_policies)
+    return load(places, locks=policies.loaded_at(places, found.sources, None).lock.settings)
+
+
 Part = tuple[str, dict[str, object]]
 """Where values come from, and they."""
 
@@ -177,7 +187,7 @@ def values_of(path: str, problems: list[Diagnostic], *, managed: bool) -> dict[s
         data = read_file(path, managed=managed)
     except OSError as error:
         if not (isinstance(error, FileNotFoundError) and never_was(path)):
-            problems.append(refused(path, error, Layer.MANAGED if managed else Layer.USER))
+            problems.append(policies.refused(path, error, Layer.MANAGED if managed else Layer.USER))
         return {}
     from policyd.storage.settings_file import parse
 

@@ -77,7 +77,7 @@ def run(args: Namespace) -> int:
 def log_in_force(home: str | None) -> str:
     """Return the path of this user's log, as the settings say; UsageError where records go to what keeps none."""
     here = places.find(home=home)
-    path = settings.load(here).settings.audit_path or f"{here.audit}/"
+    path = settings.in_force(here).settings.audit_path or f"{here.audit}/"
     file = auditchain.log_path(path)
     if os.path.exists(file) and not os.path.isfile(file):
         raise UsageError(f"{file} is no plain file: what is recorded there cannot be read again")

@@ -29,6 +29,7 @@ from policyd.grants.grant import grant_id
 from policyd.grants.literal import join, split
 from policyd.grants.rules import policy_text, unwritable
 from policyd.model import Effect
+from policyd.policy import PolicyError
 from policyd.storage import clock as clocks
 from policyd.storage import places, settings
 from policyd.storage.filecache import FileCache
@@ -103,8 +104,8 @@ def run(args: argparse.Namespace) -> int:
 def longest(where: places.Places) -> timedelta:
     """Return `grants.max_age`."""
     try:
-        return timedelta(days=settings.load(where).settings.grants_max_age)
-    except settings.SettingsError:  # grants can be revoked all the same
+        return timedelta(days=settings.in_force(where).settings.grants_max_age)
+    except PolicyError:  # grants can be revoked all the same
         return LONGEST
 
 
