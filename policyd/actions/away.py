@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 
+from msgspec.structs import replace
+
 from policyd.actions.evidence import Call, Evidence, merge
 from policyd.actions.fields import Ref
 from policyd.actions.identity import identify
@@ -40,7 +42,9 @@ def _apart(found: Evidence, session: Session, profile: Profile) -> bool:
     """Say whether an agent among those that led to a call works nobody says where."""
     own = session.calls.get(found.call_id)
     for _ in range(MOST_NESTED):
-        parent = _text(profile.data.parent, found) or (_text(profile.data.parent, merge(own, EMPTY, ())) if own else "")
+        parent = _text(profile.data.parent, found) or (
+            _text(profile.data.parent, replace(found, raw=own.raw, meta=own.meta)) if own else ""
+        )
         if not parent:
             return False
         starter = session.calls.get(parent)
