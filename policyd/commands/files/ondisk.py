@@ -52,7 +52,7 @@ def _lying(program: Program | None, command: SimpleCommand, fs: Filesystem) -> I
 def _widened(command: SimpleCommand) -> Iterator[str]:
     """Yield a glob that may find more than it says, hidden names among it: options of the shell may be set."""
     told = command.tainted or any(one.name in _GLOBBING for one in (*command.taint, *command.env))
-    if told and (glob := next((word for word in command.argv if word.kind is WordKind.GLOB), None)) is not None:
+    if told and (glob := next((word for word in command.argv[1:] if word.kind is WordKind.GLOB), None)) is not None:
         yield f"`{glob.text}` may find other names than it says, for options of the shell may be set"
 
 
