@@ -475,7 +475,12 @@ USUAL = {
         "locations": [{"path": "/a", "line": 1}],
         "content": [{"type": "content", "content": {"type": "text", "text": "x"}}, {"type": "diff", "oldText": None}],
     },
-    "update": {"sessionUpdate": "tool_call", "rawInput": {"path": "/a"}},
+    "update": {
+        "sessionUpdate": "tool_call",
+        "rawInput": {"path": "/a"},
+        "rawOutput": "x",
+        "_meta": {"agent": {"tool": "t", "lines": [1, 2]}, "deep": None},
+    },
     "options": [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}],
 }
 
@@ -487,7 +492,10 @@ def tables(value: Any) -> list[dict[str, Any]]:
 
 
 def test_the_usual_shape_hides_no_second_spelling_of_a_key() -> None:
-    assert shapes.free_tables(USUAL) == [USUAL["toolCall"]["rawInput"], USUAL["update"]["rawInput"]]  # type: ignore[index]
+    call, update = USUAL["toolCall"], USUAL["update"]
+    assert isinstance(call, dict) and isinstance(update, dict)
+    meta = update["_meta"]
+    assert shapes.free_tables(USUAL) == ([call["rawInput"], update["rawInput"]], [meta, meta["agent"]])
     assert acp.strict(json.dumps(USUAL).encode(), names=["path"]) == USUAL
     for at, usual in enumerate(tables(USUAL)):
         for key in usual:
@@ -496,14 +504,14 @@ def test_the_usual_shape_hides_no_second_spelling_of_a_key() -> None:
                 table = tables(changed)[at]
                 value = table[key] if added else table.pop(key)
                 table[key.upper()] = value if isinstance(value, str) else "x"
-                free = not added and "lines" in usual and key != "path"
+                free = not added and ("lines" in usual or "agent" in usual or key == "_meta") and key != "path"
                 with nullcontext() if free else pytest.raises(ProtocolError, match=r"case"):
                     acp.strict(json.dumps(changed).encode(), names=["path"])
 
 
 def test_every_name_of_the_usual_shape_is_one_of_the_protocol() -> None:
     found = [thing for thing in vars(shapes).values() if isinstance(thing, type) and issubclass(thing, Struct)]
-    assert {name for shape in found for name in shape.__struct_fields__} <= NAMES | FREE
+    assert {name for shape in found for name in shape.__struct_encode_fields__} <= NAMES | FREE
 
 
 def test_only_an_object_is_an_object() -> None:

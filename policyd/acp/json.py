@@ -202,7 +202,10 @@ def _check(value: object, profile: frozenset[str]) -> None:
     if tables is None:
         _walk(value, profile)
         return
-    for table in tables:
+    inputs, metas = tables
+    for table in metas:
+        _keys(table)
+    for table in inputs:
         _keys(table)
         _variants(table, profile)
 

@@ -3,7 +3,7 @@
 Rules of this module:
 
 1. A value of this shape has only keys of the protocol, correctly spelled, except inside `rawInput`, which holds no
-   nested table.
+   nested table, and `_meta`, which holds no table inside of one.
 2. A value of another shape is checked key by key (`policyd.acp.json`): nothing is refused for its shape.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import Struct, ValidationError, convert
+from msgspec import Struct, ValidationError, convert, field
 
 Text = str | None
 Scalar = str | int | float | bool | None
@@ -56,6 +56,8 @@ class _Call(_Shape):
     rawInput: dict[str, Scalar | list[Scalar]] | None = None  # noqa: N815
     locations: list[_Location] | None = None
     content: list[_Block] | None = None
+    rawOutput: Text = None  # noqa: N815
+    meta: dict[str, Scalar | dict[str, Scalar | list[Scalar]]] | None = field(default=None, name="_meta")
 
 
 class _Params(_Shape):
@@ -65,10 +67,13 @@ class _Params(_Shape):
     options: list[_Option] | None = None
 
 
-def free_tables(params: object) -> list[dict[str, Any]] | None:
-    """Return each `rawInput` of params of the usual shape, None for params of another shape."""
+def free_tables(params: object) -> tuple[list[dict[str, Any]], list[dict[str, Any]]] | None:
+    """Return each `rawInput`, and each table of a `_meta`, of params of the usual shape; None for another shape."""
     try:
         found = convert(params, _Params)
     except ValidationError:
         return None
-    return [call.rawInput for call in (found.toolCall, found.update) if call is not None and call.rawInput]
+    calls = [call for call in (found.toolCall, found.update) if call is not None]
+    metas = [meta for call in calls if (meta := call.meta)]
+    inner = [table for meta in metas for table in meta.values() if isinstance(table, dict)]
+    return [call.rawInput for call in calls if call.rawInput], metas + inner
