@@ -1,14 +1,14 @@
-"""Text made safe to show a person.
+"""Making text safe to show to a person.
 
 Rules of this module:
 
-1. No character moves a cursor, changes a colour or a title, or is missing from what is seen: control, format,
-   direction, private and unassigned characters, lone surrogates and blanks other than the plain one are written out as
-   `⟨U+202E⟩`; a line feed is `⏎`, a tab `⇥`. These signs themselves are written out too, so nobody can forge one.
-2. What is cut is announced with its length, and the end stays visible: that is where a command hides its last part.
-3. Long runs of blanks and floods of combining marks push text out of sight; they are cut in the same way.
-4. The result is one line. A text of several lines is split by its caller, line by line.
-5. Parts are made safe where they are put into a line, the line where it is printed (`inert`), whatever its parts are.
+1. No character moves a cursor, changes a colour or a title, or is invisible: control, format, direction, private and
+   unassigned characters, lone surrogates and blanks other than the plain one are written as `⟨U+202E⟩`; a line feed is
+   `⏎`, a tab `⇥`. These signs themselves are escaped too, so that nobody can forge one.
+2. A cut is shown with its length, and the end stays visible, where a command may hide its last part.
+3. Long runs of blanks and floods of combining marks, which push text out of sight, are cut in the same way.
+4. The result is one line. A text of several lines is split by the caller.
+5. Parts are made safe when they are put into a line, and the whole line when it is printed (`inert`).
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 
 Rules of this module:
 
-1. A joined name (`mcp__jira__get_issue`) may split in several places; allow wants every split to match, deny any.
+1. A joined name (`mcp__jira__get_issue`) may split in several places; an allow needs all splits to match, a deny one.
 2. Read widely (deny and ask rules), a bare `jira` is also every tool of that server, and a name in other letter case
    is suspected.
-3. Arguments are judged by dotted key. A missing key never matches; missing or incomplete arguments (None) count
-   against the requester: `sure` says no, `maybe` says it may. `sure` wants the type that is written, `maybe` takes
-   every spelling of a value (`"5"` for 5, `"true"` and 1 for true), and suspects a text in other letter case, under a
-   key in other letter case, deeper in the key's table, or in arguments that are wrapped once more.
+3. Arguments are matched by dotted key. A missing key never matches; missing or incomplete arguments (None) count
+   against the requester: `sure` says no, `maybe` says it may. `sure` requires the type as written, `maybe` accepts
+   every spelling of a value (`"5"` for 5, `"true"` and 1 for true), and returns MAYBE for a text in other letter case,
+   under a key in other letter case, deeper in the key's table, or in arguments that are wrapped once more.
 4. `*` in a value crosses everything. Expressions are RE2 over the whole value: linear for any text.
 """
 

@@ -1,8 +1,8 @@
-"""URLs: taken apart so that no two readers can disagree on the host, and the patterns that judge them.
+"""URLs: parsed so that no two parsers can disagree on the host, and the patterns that match them.
 
 Rules of this module:
 
-1. A URL that two parsers may read differently is refused (`OddUrl`), never repaired: backslash, blank, control or
+1. A URL that two parsers may interpret differently is refused (`OddUrl`), never repaired: backslash, blank, control or
    format character, user info, percent or odd numbers in the host, trailing dot, a port that is no number.
 2. A path has every spelling a server may take it for: dot segments folded before and after percent-decoding, once or
    twice, cut at a `?`, `#` or NUL that was encoded, without `;parameters`, with doubled slashes as one. Allow wants all
@@ -52,14 +52,14 @@ _BETWEEN = re.compile(r"[\s<>\"'`\\^{|}]")
 
 
 class OddUrl(ValueError):  # noqa: N818 - odd is what it is, whoever wrote it
-    """A URL that two readers may take for different ones; the message is the reason in words."""
+    """A URL that two parsers may interpret differently; the message is the reason in words."""
 
 
 # ---- taking apart ----------------------------------------------------------------------------------
 
 
 def parse(text: str) -> Url:
-    """Take an absolute URL apart and normalise it.
+    """Parse an absolute URL and normalise it.
 
     Raises:
         OddUrl: it is no absolute URL of a host, or an odd one.

@@ -1,11 +1,11 @@
-"""Paths: every spelling a path of a request may stand for, and the patterns that judge it.
+"""Paths: every spelling that a path in a request may stand for, and the patterns that match it.
 
-Rules of this room:
+Rules of this package:
 
 1. Loosening is judged surely, tightening widely: `PathPattern.sure` and `PathPattern.maybe` (see `pattern`).
-2. Files are looked at only through the `Filesystem` passed in; what cannot be told is opaque, never a guess.
+2. Files are looked at only through the `Filesystem` passed in; an unknown path is opaque, never guessed.
 3. Time is bounded for any text and any pattern: segments and tails are matched without backtracking.
-4. The index is only a filter: it may name too many patterns, never too few.
+4. The index is only a filter: it may return too many patterns, never too few.
 """
 
 from policyd.paths.drives import of_windows, posix

@@ -1,11 +1,11 @@
-"""Paths of Windows, as far as they are judged here: by what they are called, for strict rules.
+"""Windows paths, as far as they are judged here: by name, for strict rules.
 
 Rules of this module:
 
-1. `C:/proj/app`, with slashes of either kind, is `/c:/proj/app`. A session that stands in such a directory names paths
-   of Windows.
-2. A name that Windows takes for another (`SECRET~1`, `.env::$DATA`, a dot or blank at its end), the root of the drive
-   one stands on and the spellings of other systems are not told apart: such a path is refused.
+1. `C:/proj/app`, with slashes of either kind, is `/c:/proj/app`. A session whose directory is such a path uses Windows
+   paths.
+2. Refused as ambiguous: a name that Windows takes for another (`SECRET~1`, `.env::$DATA`, a dot or blank at its end),
+   the root of the current drive, and spellings of other systems.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DOTS = re.compile(r"(?:\A|(?<=/))\.\.?(?=/|\Z)")
 
 
 def of_windows(path: str) -> bool:
-    """Say whether an absolute path, as it is written here, is one of Windows."""
+    """Say whether an absolute path, in the form used here, is a Windows path."""
     return path[2:3] == ":" and _OURS(path) is not None
 
 
@@ -30,7 +30,7 @@ def posix(path: str) -> str:
 
 
 def spelled(text: str) -> str | None:
-    """Return a path that a session on Windows names as it is written here, None where it cannot be told."""
+    """Return a path from a session on Windows in the form used here, None if it is ambiguous."""
     path = posix(text).replace("\\", "/")
     rest = path[3:] if of_windows(path) else path
     if (rest is path and path.startswith("/")) or _ODD.search(_DOTS.sub("", rest)):

@@ -1,10 +1,10 @@
-"""Every spelling a path in a request may stand for.
+"""Every form that a path in a request may stand for.
 
 Rules of this module:
 
-1. `..` is folded only beside the kernel's own walk of the unfolded text: `link/../x` is two places.
-2. A spelling that an agent may or may not expand (`~/`, `$HOME/`, percent-escapes, `file://`) is both.
-3. What cannot be told is opaque, with the reason in words; nothing is guessed into the workspace.
+1. The lexical reading of `..` is always accompanied by the kernel's resolution: `link/../x` may be two places.
+2. A spelling that an agent may or may not expand (`~/`, `$HOME/`, percent-escapes, `file://`) stands for both.
+3. An unknown path is opaque, with the reason in words; nothing is ever assumed to lie inside the workspace.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 class OpaquePath(ValueError):  # noqa: N818 - a path can be opaque without anybody's error
-    """A path that cannot be told; the message is the reason in words."""
+    """An unknown path; the message is the reason in words."""
 
     def __init__(self, reason: str, written: PathRef | None = None) -> None:
         """Keep what is known of the path for deny and ask rules."""
@@ -59,7 +59,7 @@ def ref(
     expands: bool = False,
     printed: bool = False,
 ) -> PathRef:
-    """Take a path of a request to all its forms.
+    """Return a path of a request with all its forms.
 
     `base` holds every absolute directory a relative path may start at, links unresolved. `uri`: the field holds a
     `file://` URI or a path; any other scheme is refused either way. `expands`: the glob is a whole word a shell expands
@@ -208,7 +208,7 @@ def walked(path: str, fs: Filesystem) -> str:
 
 
 def _is_file(path: str, fs: Filesystem) -> bool:
-    """Whether it exists and is no directory: nothing can lie below."""
+    """Whether it exists and is not a directory, so that nothing can be below."""
     try:
         return fs.identity(path) is not None and _no_directory(path, fs)
     except OSError:

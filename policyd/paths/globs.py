@@ -1,4 +1,4 @@
-"""Shell globs in a request: read leniently, the way a shell does, never refused.
+"""Shell globs in a request: parsed leniently, as a shell does, never refused.
 
 Quoted characters are backslashed; braces and everything else are literal. An unclosed `[` is itself. Where a class
 that holds `[=` or `[.` ends, shells do not agree: it stands, with all that follows in the segment, for anything.
@@ -15,12 +15,12 @@ _RANGE = re.compile(r"(.)(?:-(.))?", re.S)
 _UNNAMED = re.compile(r"\[:(?![a-z]+:\])").search
 """What begins as a POSIX class and is none."""
 ANYWHERE = "/**"
-"""The glob form that stands for a path which may lead anywhere: no allow rule but `/**` covers it."""
+"""The glob form of a path that may lead anywhere: no allow rule but `/**` covers it."""
 
 
 @lru_cache(maxsize=2_048)
 def segments(form: str) -> tuple[Segment, ...]:
-    """Take an absolute glob form apart."""
+    """Parse an absolute glob form."""
     return tuple(_segment(name) for name in form.split("/") if name)
 
 

@@ -1,13 +1,13 @@
-"""Which patterns a path may concern: a filter in front of the exact judgement.
+"""Which patterns may match a path: a filter in front of the exact match.
 
 Rules of this module:
 
-1. `PathIndex.candidates` names every pattern that may match in either polarity, and some that do not.
-2. All patterns lie in two tries over path components: relative ones, and those that start at `/` or float. A walk
-   begins at `/`; at a root of the session, or at a directory the head of a relative pattern leads to elsewhere, one
-   begins in the relative trie as well. A file system that folds case has tries of its own beside these.
-3. A wildcard is filed under the longest text in it that means itself: what it opens with, closes with, or holds.
-4. A walk leaves nothing behind: what an agent writes makes nothing grow.
+1. `PathIndex.candidates` returns a superset of the patterns that may match in either polarity.
+2. All patterns are in two tries over path components: relative ones, and those that start at `/` or float. A walk
+   begins at `/`; at a root of the session, or at another directory that the head of a relative pattern resolves to, one
+   begins in the relative trie as well. A case-insensitive file system has tries of its own.
+3. A wildcard is filed under its longest literal part: a prefix, a suffix, or an inner part.
+4. A walk stores nothing: no input of an agent makes the index grow.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Paths as texts: folding, composing, and what lies below what."""
+"""Lexical operations on paths: normalising, composing, containment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a look below a directory is for: the patterns of `Filesystem.contains`, ready to be matched."""
+"""The patterns of `Filesystem.contains`, compiled."""
 
 from __future__ import annotations
 

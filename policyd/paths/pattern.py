@@ -1,24 +1,23 @@
-"""Path patterns and the two ways to judge them.
+"""Path patterns, and the two ways to match them.
 
 Rules of this module:
 
-1. `sure` loosens: every form of the path must match, only what is written matches, a relative pattern starts at the
-   roots that are a workspace for allow and never leads out of them.
+1. `sure` loosens: every form of the path must match, exactly as written; a relative pattern starts at the roots that
+   are a workspace for allow rules, and never leads out of them.
 2. `maybe` tightens: one form is enough. Widened (the conditions of deny and ask rules), a pattern without `/` holds
-   at any depth on the machine, one that begins with `**` holds everywhere, and what is below a match matches.
+   at any depth on the machine, one that begins with `**` holds everywhere, and everything below a match matches.
    Inside `unless` nothing is widened, but `**…` still holds everywhere: it reads so, and there it tightens.
-3. An operation that reaches content below a directory also reaches a pattern *below* it. At or above the literal
-   head of a pattern that is a match, but for what only reads where nothing lies at that head; a pattern that floats is
-   reached as MAYBE, unless a look says there is nothing.
-   An operation that skips hidden names reaches nothing behind a leading dot that it does not name, unless a list of
-   what to pass over, of its own kind, may bring some back; one that works on files whose names end in one of a few
-   ways reaches no other. A name with an ending is taken for a file's, and so is
-   `.env`, unless a directory of that name lies at the top.
-   `sure` then wants a pattern that covers everything below. Where data decides what is written below, whatever lies
-   there, every pattern below is reached as MAYBE, and no look helps: the file may be made. So is, by a link, a pattern
-   whose beginning is the name of the link: what lies below a name that floats is found where the link leads.
-4. A shell glob that may match is MAYBE, one whose every match is covered is YES. Where it is known what the glob
-   expands to, a floating pattern is held against that; where it leads to any depth, against a look.
+3. An operation that reaches content below a directory also reaches a pattern *below* it. At or above the literal head
+   of a pattern that is a match, except for a mere read if nothing exists at that head; a floating pattern is reached as
+   MAYBE, unless a search finds nothing.
+   An operation that skips hidden names reaches no name with a leading dot that it does not name, unless its own ignore
+   files may re-include some; one that is limited to some endings reaches no other files. A name with an ending is taken
+   for a file's, and so is `.env`, unless a directory of that name exists at the top.
+   `sure` then requires a pattern that covers everything below. If data decides what is written below, every pattern
+   below is reached as MAYBE, and no search helps, as the file may be created. The same holds for a link and a pattern
+   that begins with its name: what is below a floating name is found at the link's target.
+4. A shell glob that may match is MAYBE, one whose every match is covered is YES. If the expansion of the glob is known,
+   a floating pattern is compared with it; if it reaches any depth, with a search.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The workspace of a session: its roots, and which of them count as one for allow.
+"""The workspace of a session: its roots, and which of them are a workspace for allow rules.
 
 Rules of this module:
 

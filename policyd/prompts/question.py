@@ -1,9 +1,9 @@
-"""What is asked of a person: everything shown, safe to display, and the options that are offered.
+"""A question to a person: everything that is shown, safe to display, and the offered options.
 
 1. A person sees agent, project, directory, the exact command or diff, the rule that asked, and what "always" covers.
-2. The agent's own "always" options are replaced by policyd's, last in the list, at most as many a kind as the client
-   can tell apart. The agent is then told its plain `allow_once`, or its rejection.
-3. Menus and mode changes go through unchanged: a person chooses, and what was chosen is judged.
+2. The agent's own "always" options are replaced by policyd's, last in the list, at most as many of each kind as the
+   client's user can tell apart. The agent gets its plain `allow_once`, or its rejection.
+3. Menus and mode changes are shown unchanged: a person chooses, and the choice is judged.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ class Question(Struct, frozen=True):
     cwd: str
     title: str
     parts: tuple[str, ...]
-    """Each action in words: `run …`, `edit …`."""
+    """Descriptions of the actions: `run …`, `edit …`."""
     details: tuple[Detail, ...]
     """Diffs and texts the request carries."""
     rules: tuple[RuleRef, ...]
     reason: str
     choices: tuple[Choice, ...]
     menu: bool
-    """The agent's own options, unchanged; the chosen one is what the agent is told."""
+    """The options are the agent's own, unchanged; the chosen one is the answer."""
     fingerprint: str
     """The same for identical questions of one session, whatever their call is."""
     alike: str
@@ -75,7 +75,7 @@ class Question(Struct, frozen=True):
 
     @property
     def note(self) -> str:
-        """What the "always" of a client that shows no names covers, to be put into the title."""
+        """What "always" covers, to be put into the title for a client that shows no option names."""
         return "; ".join(choice.name for choice in self.choices if choice.offer)
 
 

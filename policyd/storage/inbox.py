@@ -1,13 +1,13 @@
-"""The inbox: questions that wait for `policyd prompts answer`, a file each, and their answers beside them.
+"""The inbox: questions that wait for `policyd prompts answer`, one file each, with the answers beside them.
 
 Rules of this module:
 
-1. The directory is the user's alone (0700, files 0600). A question's file holds what a person has to see, and the
-   nonce and digest an answer must repeat: who cannot read it cannot answer.
+1. The directory is the user's alone (0700, files 0600). A question's file holds everything that a person has to see,
+   and the nonce and digest that an answer must repeat: whoever cannot read it cannot answer.
 2. The first answer counts: it is linked into place, never over another.
-3. Each question names the process that asked, by a lock that process holds. A question whose process is gone comes
-   back rejected: nothing answers it any more. What such a process left is taken away by the next one that asks.
-4. What cannot be written is a failure of the step; what cannot be read is no answer.
+3. Each question names a lock held by the process that asked. A question whose process is gone is listed as rejected,
+   as no answer has an effect any more. The next process that asks removes its files.
+4. A question that cannot be written is a failure of the step; an answer that cannot be read is none.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Inbox:
                 os.unlink(path)
 
     def close(self) -> None:
-        """Let go of the lock: what is still open is rejected from now on."""
+        """Release the lock: open questions are rejected from now on."""
         if self._lock is not None:
             with suppress(OSError):
                 os.unlink(self._owner_path(self._owner))

@@ -1,4 +1,4 @@
-"""Waiting for a file that another process has locked, but not for ever: a process that was stopped keeps its locks."""
+"""Waiting for a file lock with a time limit: a stopped process keeps its locks."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import fcntl
 from time import monotonic, sleep
 
 LONGEST, BRIEF = 5.0, 0.05
-"""Seconds. Nobody holds a lock of policyd's for longer than a disk takes to write."""
+"""Seconds. No policyd process holds a lock for longer than a disk takes to write."""
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.0001, 0.001
-"""Seconds. Who writes one thing after another lets go for less than that: whoever looks seldom would never meet it."""
+"""Seconds between attempts: a busy writer releases its lock for a short time only."""
 
 
 def lock(descriptor: int, *, brief: bool = False) -> None:

@@ -1,8 +1,8 @@
-"""A bounded look at everything below a directory.
+"""A bounded search of everything below a directory.
 
-Links that lead out of the directory are followed once: a recursive reader may follow them too. Links within it are
-not, their targets are seen where they lie. A policy asks for a hundred patterns, so names are found by how they begin
-and end, and hardly any is compared with a pattern.
+Links that lead out of the directory are followed once, as a recursive reader may follow them too. Links within it are
+not, as their targets are searched anyway. A policy asks for a hundred patterns, so names are looked up by prefix and
+suffix, and hardly any is compared with a pattern.
 """
 
 from __future__ import annotations
