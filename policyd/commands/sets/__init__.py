@@ -201,15 +201,15 @@ class SetEntry(Struct, frozen=True, dict=True):
 
     def _reason(self, called: Called) -> str:
         reason = closed.reason(called, writes=self.writes)
-        if reason or not self.operands:
+        if not self.operands:
             return reason
         parsed = parse(called.program.syntax, called.after)
         own = parsed.split >= 0 and closed.passes(called.program)
         given = parsed.operands[: parsed.split] if own else parsed.operands
         text = " ".join(word.text for word in given)
         if not given or any(word.kind is not WordKind.CONST for word in given):
-            return f"`{text}` decides what it runs" if given else "without a name it may run anything"
-        return "" if self._named(tuple(word.text for word in given)) else f"it does not name `{text}`"
+            return reason or (f"`{text}` decides what it runs" if given else "without a name it may run anything")
+        return reason if self._named(tuple(word.text for word in given)) else f"it does not name `{text}`"
 
     def _named(self, given: tuple[str, ...]) -> bool:
         """Say whether the operands, or each of them where the entry takes several, are what it names."""
