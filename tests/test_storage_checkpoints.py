@@ -287,3 +287,5 @@ def test_checkpoints_of_other_logs_bear_nothing_out(tmp_path: Path, capsys: pyte
     code, out = told(kept, capsys)
     assert code == 2 and f"holds no checkpoint of {kept.path} (1 checkpoint of /elsewhere/audit.jsonl)" in out
     assert told(kept, capsys, "--of", "/elsewhere/audit.jsonl")[0] == 0
+    assert told(kept, capsys, "--of", "/elsewhere/")[0] == 0
+    assert told(kept, capsys, "--of", "/else")[0] == 2

@@ -35,7 +35,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Declare the checkpoints to compare the log with."""
     text = "text with checkpoints that were written elsewhere, such as a journal; - is standard input"
     parser.add_argument("--checkpoints", metavar="FILE", help=text)
-    parser.add_argument("--of", metavar="PATH", help="the log that the checkpoints name, if this log is a copy of it")
+    parser.add_argument(
+        "--of", metavar="PATH", help="the log that the checkpoints name, or its directory, if this log is a copy"
+    )
 
 
 def run(args: Namespace, log: str) -> int:
@@ -72,7 +74,7 @@ class Comparison:
         self.first = self.last = self.exposed = self.newest = 0
         """The first and last number of the log, the records after the newest checkpoint that holds, and its number."""
         for line, one in read(name):
-            if one.path == path:
+            if one.path in {path, os.path.join(path, auditchain.NAME)}:
                 self.open.setdefault((one.seq, one.digest), line)
             else:
                 self.others[one.path] += 1
