@@ -324,6 +324,22 @@ def test_a_failed_write_leaves_the_file_as_it_was(home: Path, monkeypatch: pytes
     assert not list(home.glob(".policyd-*"))
 
 
+def test_of_a_policy_that_cannot_be_written_whole_nothing_stays(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    folder, fsync = home / ".config/policyd/policies.d", os.fsync
+    monkeypatch.setattr(os, "fsync", fails)
+    assert main(["init", "default", "--write", "--home", str(home)]) == 2
+    assert [*folder.iterdir()] == []
+    monkeypatch.setattr(os, "fsync", fsync)
+    assert main(["init", "default", "--write", "--home", str(home)]) == 0
+    assert [one.name for one in folder.iterdir()] == ["default.toml"]
+    before = (folder / "default.toml").read_bytes()
+    assert main(["init", "default", "--write", "--home", str(home)]) == 2
+    assert (folder / "default.toml").read_bytes() == before and len([*folder.iterdir()]) == 1
+
+
 KEYS = st.sampled_from(["a", "b", "command", "args"])
 VALUES = st.recursive(
     st.integers(0, 3) | st.sampled_from(["x", "y"]) | st.lists(st.sampled_from(["p", "q"]), max_size=2),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -42,6 +43,17 @@ def put(path: str, data: bytes) -> None:
         os.unlink(beside)
     write_whole(beside, data)
     os.rename(beside, path)
+
+
+def put_new(path: str, data: bytes) -> None:
+    """Put a file where none is, whole or not at all; FileExistsError where one is."""
+    beside = f"{path}.{secrets.token_hex(8)}"
+    try:
+        write_whole(beside, data)
+        os.link(beside, path)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(beside)
 
 
 def flush_directory(path: str) -> None:

@@ -26,7 +26,7 @@ from policyd.cli.init.recipes import CLIENTS, Recipe
 from policyd.cli.saying import give, say
 from policyd.storage import places
 from policyd.storage.places import Places
-from policyd.storage.private import make_directory, write_whole
+from policyd.storage.private import make_directory, put_new
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +93,7 @@ def write_preset(name: str, where: Places) -> int:
     path = os.path.join(where.user_policies, f"{name}.toml")
     make_directory(where.user_policies)
     try:
-        write_whole(path, presets.text(name).replace(presets.SCHEMA_HERE, presets.SCHEMA_ABOVE).encode())
+        put_new(path, presets.text(name).replace(presets.SCHEMA_HERE, presets.SCHEMA_ABOVE).encode())
     except FileExistsError:
         return failed("init", f"{path} is there already and was left as it is")
     write_schema(os.path.join(where.config, presets.SCHEMA))

@@ -22,7 +22,7 @@ from pathlib import Path
 from policyd.cli import jsonc
 from policyd.cli.init import commented
 from policyd.cli.init.recipes import dumped
-from policyd.storage.private import make_directory, write_whole
+from policyd.storage.private import make_directory, put_new
 
 
 class MergeError(Exception):
@@ -114,7 +114,7 @@ def keep(target: str, old: bytes) -> str:
     while True:
         path = f"{target}.before-policyd{f'.{number}' if number else ''}"
         with suppress(FileExistsError):
-            write_whole(path, old)
+            put_new(path, old)
             return path
         number += 1
 
