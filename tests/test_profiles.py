@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from policyd.actions import Conversation, Machine
 from policyd.actions.fields import Ref
 from policyd.actions.profiles import Profile, compile_profile, find, named, nameless, parse, shipped
-from policyd.actions.readers import Fault, Template, apply_patch, json_text
+from policyd.actions.readers import Fault, Template, apply_patch, json_text, sections
 from policyd.actions.tables import ProfileTable
 from policyd.model import KINDS, Reach
 
@@ -220,6 +220,56 @@ def test_a_template_without_a_hole_is_refused(template: str) -> None:
 def test_json_that_two_parsers_read_in_two_ways_is_refused(text: str) -> None:
     with pytest.raises(Fault):
         json_text(text)
+
+
+SECTIONS = [
+    ("[a b.py#12AB]\nPUT 3.=3:\n+[c#1234]\n+REM\n\nCUT 9 @x", [("a b.py", "edit")]),
+    (
+        "*** Begin Patch\n[a#12ab]\nREM\n[/etc/x#0000]\nPUT >$ @x\n*** End Patch\n",
+        [("a", "delete"), ("/etc/x", "edit")],
+    ),
+    ("[a#12AB]\r\nPUT <1:\r\n+x\r\nMV ../b c\r\n", [("a", "move"), ("../b c", "move")]),
+    ("*** Begin Patch\n*** Delete File: a\n*** End Patch", [("a", "delete")]),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), SECTIONS)
+def test_a_patch_of_sections_names_their_files(text: str, expected: list[tuple[str, str]]) -> None:
+    assert [(file.path, file.kind) for file in sections(text)] == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            f"[{head}\nREM"
+            for head in ("a#12AB", "a]", "a#12A]", "a#12AG]", "#12AB]", " a#12AB]", "a]b#12AB]", "a#b#12AB]")
+        ),
+        *(f"[{path}#12AB]\nREM" for path in ("'a'", '"a"', "*a", "a\t", "a ")),
+        *(
+            f"[a#12AB]\n{line}"
+            for line in (
+                " REM",
+                "rem",
+                "REM x",
+                "MV",
+                "MV ",
+                "MV  b",
+                "MV b ",
+                "MV 'b'",
+                "MV [b#1234]",
+                "-x",
+                "@@ -1 +1 @@",
+            )
+        ),
+        *(f"[a#12AB]\n{first}\n{then}" for first in ("REM", "MV b") for then in ("REM", "MV c")),
+        *("x\n[a#12AB]\nREM", "[a#12AB]\nREM\n*** End Patch", "*** Begin Patch\n[a#12AB]\nREM"),
+        *("", "[", "[a#12AB]\rREM", "[a#12AB]\nREM\u2028[b#12AB]"),
+    ],
+)
+def test_a_patch_of_sections_that_is_not_sure_is_refused(text: str) -> None:
+    with pytest.raises(Fault):
+        sections(text)
 
 
 PATCHES = [

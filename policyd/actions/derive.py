@@ -116,7 +116,7 @@ def _call(build: Builder, profile: Profile, spec: ToolSpec, name: str) -> None:
     if table.resource == "tool" or table.plain:
         _own(build, spec, name)
     resources.commands_of(build, spec)
-    resources.patches_of(build)
+    resources.patches_of(build, spec)
     resources.paths_of(build, profile, spec)
     resources.urls_of(build)
     _widening(build, spec)

@@ -25,6 +25,8 @@ URL_SIGNS = frozenset("-._~:/?#@!$&*+=%")
 """What a URL in a prompt may hold beside ASCII letters and digits."""
 SENTENCE = ".,:;!?"
 """What may end a word of a prompt."""
+HEX = frozenset("0123456789abcdefABCDEF")
+"""What the tag of a section is made of."""
 AROUND = ("%%bash", "apply_patch", "EOF", "```")
 """How lines around a patch begin that do not count."""
 
@@ -114,6 +116,48 @@ def _patch_path(text: str) -> str:
     path = text.strip()
     if not path:
         raise Fault("the patch names a file without a path")
+    return path
+
+
+def sections(text: str) -> tuple[PatchFile, ...]:
+    """Return the files of patch text whose sections begin `[PATH#TAG]`; of any other, those of `apply_patch`.
+
+    Below such a head stand `PUT` and `CUT` with rows that begin `+`, `REM` for its deletion, or `MV DEST`.
+
+    Raises:
+        Fault: an unknown line, a path whose end is not sure, a file that is deleted and moved, no file at all.
+    """
+    lines = text.replace("\r\n", "\n").strip("\n").split("\n")
+    if lines[0] == "*** Begin Patch" and lines[-1] == "*** End Patch":
+        lines = lines[1:-1]
+    if not lines or not lines[0].startswith("["):
+        return apply_patch(text)
+    found: list[PatchFile] = []
+    for line in lines:
+        if line.startswith("["):
+            found.append(PatchFile(_section_path(line), "edit"))
+        elif line == "REM" or line.startswith("MV "):
+            if found[-1].kind != "edit":
+                raise Fault("a file is deleted and moved, or moved twice")
+            path = found.pop().path
+            moved = [path, _sure_path(line[3:])] if line != "REM" else [path]
+            found += [PatchFile(each, "move" if line != "REM" else "delete") for each in moved]
+        elif line.strip() and not line.startswith(("+", "PUT ", "CUT ")):
+            raise Fault(f"an unknown line in the patch: `{line[:60]}`")
+    return tuple(found)
+
+
+def _section_path(head: str) -> str:
+    path, mark, tag = head[1:-1].rpartition("#")
+    if not head.endswith("]") or not mark or len(tag) != 4 or not set(tag) <= HEX:
+        raise Fault(f"an unknown head in the patch: `{head[:60]}`")
+    return _sure_path(path)
+
+
+def _sure_path(path: str) -> str:
+    """Return a path of a patch that is read as it stands: nothing around it that might be taken off."""
+    if not path or path != path.strip() or not path.isprintable() or not set(path).isdisjoint("[]#'\"`*"):
+        raise Fault(f"a path in the patch whose end is not sure: `{path[:60]}`")
     return path
 
 

@@ -14,7 +14,7 @@ from policyd.actions import shell
 from policyd.actions.builder import Builder, is_remote, path_kinds
 from policyd.actions.fields import Found, each
 from policyd.actions.profiles import Profile, ToolSpec
-from policyd.actions.readers import Fault, PatchFile, apply_patch, diff_files, prompt_urls
+from policyd.actions.readers import Fault, PatchFile, apply_patch, diff_files, prompt_urls, sections
 from policyd.model import TABLE, WRITE_KINDS, Action, Reach, Role
 from policyd.paths.syntax import expand
 
@@ -189,9 +189,9 @@ def resolve_cwd(build: Builder, found: Sequence[Found]) -> tuple[tuple[str, ...]
     return (build.around.cwds, True) if build.around.cwds else (home, False)
 
 
-def patches_of(build: Builder) -> None:
+def patches_of(build: Builder, spec: ToolSpec) -> None:
     """Add an edit, delete or move for every file that patch text names."""
-    for file, origin in _patched(build, "patch", apply_patch):
+    for file, origin in _patched(build, "patch", sections if spec.table.sections else apply_patch):
         kinds = frozenset({file.kind, "edit"}) if file.kind == "move" else frozenset({file.kind})
         build.path(file.path, kinds | (build.kinds - {"other"}), origin)
         _adrift(build, file.path, kinds, origin)

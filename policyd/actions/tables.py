@@ -49,6 +49,8 @@ class ToolTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Other paths named beside the point."""
     patch: list[Reference] = []
     """Patch text (`*** Begin Patch`)."""
+    sections: bool = False
+    """That text may also be of sections, each behind `[PATH#TAG]`."""
     diff: list[Reference] = []
     """Unified diff of one file, whose heads say what is done to it."""
     deletes: list[Reference] = []
