@@ -1,10 +1,10 @@
 """Calls that work elsewhere than their session: a subagent's, and those behind one that led the agent away.
 
-1. A call that only another session was told of is a subagent's of that session: nobody says where that works.
+1. A call that was announced only in another session is a subagent's of that session: where that works is not stated.
 2. Where calls name the one that started their agent, its `rawInput` may say that this agent works on a copy.
-3. A tool may take the agent itself to another directory: it may stand there once the call says where that is. Until
-   then, and where a call that is done does not say it, nobody knows. A session that is loaded stands where it stood,
-   and its history says that it went, but not where to.
+3. A tool may move the agent itself to another directory: it may be there once the call says where that is. Until
+   then, and when a finished call does not say it, the directory is unknown. A session that is loaded is where it was,
+   and its history shows that it moved, but not where to.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from policyd.model import EMPTY, TABLE
 MOST_NESTED = 8
 """Agents that start one another."""
 TOGETHER = (None, "", "none", False)
-"""What says that an agent works where the one does that started it."""
+"""What says that an agent works where the one that started it works."""
 
 
 def elsewhere(found: Evidence, session: Session, sessions: Mapping[str, Session], profile: Profile) -> bool:
-    """Say whether nobody says where a call works that `session` asks about."""
+    """Say whether it is unknown where a call works that `session` asks about."""
     own = session.calls.get(found.call_id)
     if found.call_id and not (own is not None and own.open):
         others = (other.calls.get(found.call_id) for other in sessions.values() if other is not session)
@@ -39,7 +39,7 @@ def elsewhere(found: Evidence, session: Session, sessions: Mapping[str, Session]
 
 
 def _apart(found: Evidence, session: Session, profile: Profile) -> bool:
-    """Say whether an agent among those that led to a call works nobody says where."""
+    """Say whether, for one of the agents that led to a call, it is unknown where it works."""
     own = session.calls.get(found.call_id)
     for _ in range(MOST_NESTED):
         parent = _text(profile.data.parent, found) or (
@@ -58,7 +58,7 @@ def _apart(found: Evidence, session: Session, profile: Profile) -> bool:
 
 
 def entered(session: Session, call_id: str, profile: Profile) -> None:
-    """Take in where a call that was told of takes its agent."""
+    """Record where an announced call takes its agent."""
     enters, call = profile.data.enters, session.calls.get(call_id)
     if not enters or call is None or enters.keys().isdisjoint(_names(call)) or session.entering.get(call_id) is False:
         return
@@ -80,7 +80,7 @@ def entered(session: Session, call_id: str, profile: Profile) -> None:
 
 
 def went(session: Session, update: Mapping[str, object], profile: Profile) -> None:
-    """Take in an update out of a session's history: a call that took its agent elsewhere does not say where to."""
+    """Record an update from a session's history: a call that took its agent elsewhere does not say where to."""
     call, tools = Call(""), profile.data.enters
     call.update(update)
     if not tools.keys().isdisjoint(_names(call)) and identify(merge(call, EMPTY, ()), profile)[0] in tools:
@@ -88,7 +88,7 @@ def went(session: Session, update: Mapping[str, object], profile: Profile) -> No
 
 
 def _names(call: Call) -> Iterator[str]:
-    """Yield every text that may be the name of a call's tool: to look is cheaper than to tell."""
+    """Yield every text that may be the name of a call's tool: cheaper than to find out which one is."""
     yield from (call.name, call.first_title)
     for part in call.meta.values():
         yield from (text for text in (part.values() if isinstance(part, TABLE) else (part,)) if isinstance(text, str))

@@ -2,7 +2,7 @@
 
 A `Builder` gathers the actions of one request. It resolves nothing by itself (`paths.ref` and the file system handed in
 do) and never drops a thing it cannot understand: what is not a path, a URL or a tool becomes an opaque action. So does
-what one request names beyond `MOST`: nobody is kept waiting by whoever names everything there is.
+whatever a request names beyond `MOST`: the time that one request may take is bounded.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TOO_MANY = "it names more than is looked at"
 
 
 class Surroundings(Struct, frozen=True):
-    """What is true around a call: the session's workspace, the machine, the shell."""
+    """The circumstances of a call: the session's workspace, the machine, the shell."""
 
     workspace: Workspace
     fs: Filesystem | None = None
@@ -42,16 +42,16 @@ class Surroundings(Struct, frozen=True):
     servers: tuple[str, ...] = ()
     """MCP servers the client named."""
     cwds: tuple[str, ...] = ()
-    """Where the agent's shell may stand, absolute; empty = unknown."""
+    """The directories the agent's shell may be in, absolute; empty = unknown."""
     roams: bool = False
     """Relative paths start there too, not always at the session's cwd."""
     adrift: bool = False
-    """Nobody says any more where relative paths start."""
+    """It is no longer known where relative paths start."""
     within: tuple[str, ...] = ()
-    """The reserved places, each with a slash behind it: what lies in one begins so."""
+    """The reserved places, each with a slash at its end: the paths inside begin with it."""
 
     def __post_init__(self) -> None:
-        """Note what is asked of every path."""
+        """Prepare what is looked up for every path."""
         force_setattr(self, "within", tuple([place.rstrip("/") + "/" for place in self.reserved]))
 
 
@@ -72,7 +72,7 @@ class Builder(Struct):
     left: int = MOST
     texts: int = MOST_TEXTS
     full: set[frozenset[str]] = field(default_factory=set)
-    """The kinds of what was not looked at any more."""
+    """The kinds of what was no longer looked at."""
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -98,7 +98,7 @@ class Builder(Struct):
             known.append(action)
 
     def spend(self, weight: int, kinds: frozenset[str] = frozenset()) -> bool:
-        """Count something that is looked at; where too much was, note once for its kinds that there is more."""
+        """Count something that is looked at; beyond the limit, note once for its kinds that there is more."""
         self.left -= weight
         if self.left >= 0:
             return True
@@ -108,7 +108,7 @@ class Builder(Struct):
         return False
 
     def opaque(self, why: str, kinds: frozenset[str], origin: str = "") -> None:
-        """Add an opaque action: something that cannot be told, and why."""
+        """Add an opaque action: something that cannot be understood, and why."""
         kinds = kinds or self.kinds
         if self.spend(1, kinds):
             self.actions.append(Action(kinds, opaque=why, name=self.name, args=self.args, origin=origin))
@@ -226,7 +226,7 @@ class Builder(Struct):
                 return
 
     def bases(self) -> tuple[str, ...]:
-        """Return where relative paths start: the session's cwd, or where its shell stands; nothing if unknown."""
+        """Return where relative paths start: the session's cwd, or where its shell may be; nothing if unknown."""
         if self.around.roams:
             return self.around.cwds
         cwd = self.around.workspace.cwd
@@ -234,7 +234,7 @@ class Builder(Struct):
 
 
 def _alike(one: Action, other: Action) -> bool:
-    """Say whether two actions of a path are the same but for the command that carries them."""
+    """Say whether two actions on a path differ only in the command they belong to."""
     carried = (one.carrier is None) is (other.carrier is None)
     return carried and one.kinds == other.kinds and one.role is other.role and one.path == other.path
 
@@ -248,13 +248,13 @@ def otherwise(text: object) -> tuple[str, ...]:
 
 
 def joined(one: PathRef, other: PathRef) -> PathRef:
-    """Return the path that may be either."""
+    """Return one path that may be either of both."""
     forms = tuple(dict.fromkeys((*one.forms, *other.forms)))
     return replace(one, forms=forms, inside=one.inside and other.inside)
 
 
 def is_remote(text: str) -> bool:
-    """Say whether a path may be one of another machine, as scp writes it: `user@host:x`, `host:/x`."""
+    """Say whether a path may be on another machine, as scp writes it: `user@host:x`, `host:/x`."""
     host, _, rest = text.partition(":")
     if not rest or "/" in host or rest.startswith("//") or host.lower() == "file":
         return False
@@ -272,6 +272,6 @@ def path_like(text: str, key: str = "") -> bool:
 
 
 def path_kinds(kinds: frozenset[str], fallback: str = "") -> frozenset[str]:
-    """Return the kinds of a path among those stated; `fallback` (or `other`) if none says what is done to it."""
+    """Return those of the stated kinds that apply to a path; `fallback` (or `other`) if none does."""
     said = kinds - NOT_PATH - {"other"}
     return said or frozenset({fallback or "other"})

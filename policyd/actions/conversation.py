@@ -1,15 +1,15 @@
-"""One agent connection as observed: who speaks, which sessions are open, what is known of every tool call.
+"""One agent connection as observed: which agent it is, which sessions are open, what is known of every tool call.
 
 `observe` takes every message of either side in order; `request` turns a `session/request_permission` into a
 `model.Request`, `side_door` a call of the client's `fs/*` and `terminal/*`. Nothing here decides, and nothing reads a
 file but through the `Filesystem` handed in.
 
-1. An agent is what it calls itself at `initialize`. A name given from outside counts only where it says nothing; a
+1. An agent is what it calls itself at `initialize`. A name given from outside counts only if the agent states none; a
    contradiction is kept in `contradiction` for the caller to refuse.
 2. Between a `session/load` and its answer every update is history: it opens no call and supports no request.
 3. A call's evidence is old once a request that named (or covered) it was answered, or the call finished.
-4. A bounded number of sessions and calls, and of bytes of them, is kept. A request about a call that was forgotten
-   finds nothing, and what it says itself does not count for the whole.
+4. The number of sessions and calls kept, and their size, is bounded. A request about a call that was forgotten finds
+   nothing, and its own fields do not count as a complete description.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from policyd.model import EMPTY, TABLE, Action, Agent, Mode, Request, Workspace
 
 MOST_SESSIONS = 1_000
 MOST_BYTES = 128 * 1024 * 1024
-"""Of what is kept of the calls of all sessions together, about."""
+"""About how many bytes are kept of the calls of all sessions together."""
 OPENING = ("session/new", "session/load", "session/resume", "session/fork")
 ASKING = "session/request_permission"
 
@@ -82,13 +82,13 @@ class Conversation:
 
     @cached_property
     def profile(self) -> Profile:
-        """The profile in force; `generic`, if it is nobody's, is read when it is first asked for."""
+        """The profile in force; `generic`, for an unknown agent, is read when first needed."""
         return profiles.generic()
 
     # ---- observing -------------------------------------------------------------------------------
 
     def observe(self, direction: str, message: Mapping[str, object]) -> None:
-        """Take in one message; `direction` is `a2c` (agent to client) or `c2a`."""
+        """Record one message; `direction` is `a2c` (agent to client) or `c2a`."""
         method, params = message.get("method"), message.get("params")
         if not isinstance(method, str):
             self._answered(direction, message)
@@ -163,17 +163,17 @@ class Conversation:
         self._stated(session, current_mode(fields, self.profile.data.mode.option))
 
     def _load(self, ident: str, params: Mapping[str, object]) -> None:
-        """Begin a session anew as it is being loaded; should that fail, it works where it did before."""
+        """Start a session afresh because it is being loaded; if that fails, it works where it did before."""
         known = self.session(ident)
         before = known.before if known.before is not None else known.place
         self.open(ident, params).loading(before, known)
 
     def open(self, ident: str, params: Mapping[str, object]) -> Session:
-        """Open session `ident` as the params of `session/new` say; one of this id that was known is forgotten."""
+        """Open session `ident` as the params of `session/new` say; a known session of this id is forgotten."""
         return self._put(stated(ident, params, self._cwd))
 
     def _put(self, session: Session) -> Session:
-        """Open `session`; one of its id that was known is forgotten."""
+        """Open `session`; a known session of its id is forgotten."""
         if self.profile.data.launched:
             session.launched(self.machine.launched)
         session.workspace = self._workspace(session)
@@ -190,7 +190,7 @@ class Conversation:
         self._size -= gone.size if gone else 0
 
     def _keep(self, session: Session, more: int) -> None:
-        """Count what is kept of all calls; beyond the limit the oldest calls of the largest session are forgotten."""
+        """Update the size of what is kept; beyond the limit the oldest calls of the largest session are forgotten."""
         self._size += more
         while self._size > MOST_BYTES:
             largest = max(self.sessions.values(), key=lambda one: one.size)
@@ -240,23 +240,23 @@ class Conversation:
         session.heads = heads
 
     def reopen(self, machine: Machine) -> None:
-        """Take in the `heads` of another policy; where sessions work stays as it was when they opened."""
+        """Switch to the `heads` of another policy; where sessions work stays as it was when they opened."""
         self.machine = machine
         for session in self.sessions.values():
             session.stale = True
 
     def mode(self, ident: str) -> Mode | None:
-        """Return the mode session `ident` is in, None if nobody said."""
+        """Return the mode session `ident` is in, None if it was never stated."""
         name = self.session(ident).mode
         return self.profile.mode(name) if name else None
 
     def _stated(self, session: Session, name: str) -> None:
-        """Take in the mode an agent says it is in; where that is no evidence, only if it is one that does not ask."""
+        """Record the mode an agent says it is in; if its word is no evidence, only a mode that does not ask."""
         if name and (self.profile.data.mode.stated or self.profile.mode(name).unsafe):
             session.mode = name
 
     def _set(self, asked: _Waiting) -> None:
-        """Take in that the agent accepted a mode or config option."""
+        """Record that the agent accepted a mode or config option."""
         session, option = self.sessions.get(asked.session), self.profile.data.mode.option
         if session and asked.method == "session/set_mode":
             session.mode = str(asked.params.get("modeId", ""))
@@ -284,7 +284,7 @@ class Conversation:
             away.entered(session, call_id, self.profile)
 
     def _adopt(self, parent: Session, update: Mapping[str, object]) -> None:
-        """Take in that `parent` made a session; what was heard of that one before stays what it was."""
+        """Record that `parent` made a session; what was observed of that session before is kept."""
         if isinstance(ident := update.get("sessionId"), str) and ident:
             if (child := self.sessions.get(ident)) is None:
                 child = self._put(parent.child(ident))
@@ -292,11 +292,11 @@ class Conversation:
             child.placed(parent, update)
 
     def refuse(self, session_id: str, call_id: str, why: str) -> None:
-        """Take in that an update of the call was refused: what is known of it no longer counts."""
+        """Record that an update of the call was refused: what is known of it no longer counts."""
         self.session(session_id).call(call_id).broken = why
 
     def forgot(self, session_id: str, calls: Iterable[str], why: str) -> None:
-        """Take in that not everything said of these calls is known: they, and where they took a shell, are not."""
+        """Record that updates of these calls were missed: nothing is known of them, nor of where they took a shell."""
         for call_id in calls:
             self.refuse(session_id, call_id, why)
             if self.profile.data.sticky_cwd:
@@ -305,7 +305,7 @@ class Conversation:
     # ---- requests --------------------------------------------------------------------------------
 
     def _named(self, session: Session, asked: Mapping[str, object]) -> list[Call]:
-        """Return the calls a request is about: the one it names, and all that are open where the profile says so."""
+        """Return the calls a request is about: the one it names, and all open ones if the profile says so."""
         call_id = asked.get("toolCallId")
         if self.profile.data.covers:
             calls = session.calls.values()
@@ -313,18 +313,18 @@ class Conversation:
         return [session.call(call_id)] if isinstance(call_id, str) and call_id else []
 
     def _settles(self, calls: list[Call], asked: Mapping[str, object]) -> list[Call]:
-        """Return those of a request's calls that its answer settles: which others it was about, nobody says."""
+        """Return those of a request's calls that its answer settles: which others it was about is not stated."""
         named = [call for call in calls if call.call_id == asked.get("toolCallId")] if len(calls) > 1 else calls
         return named or calls
 
     def waits(self, params: Mapping[str, object]) -> tuple[str, ...]:
-        """Return the places of a request's details that are still on their way, as the profile says."""
+        """Return the fields of a request's details that are still to come, as the profile says."""
         asked, _ = tool_call(params)
         calls = self._named(self.session(str(params.get("sessionId", ""))), asked) if self._races() else []
         return tuple(place for call in calls for place in self._late(call, merge(call, asked, ())))
 
     def _races(self) -> bool:
-        """Say whether details of any call may race its request."""
+        """Say whether details of any call may arrive after its request."""
         return self.profile.races or profiles.generic().races
 
     def _late(self, call: Call, found: Evidence) -> tuple[str, ...]:
@@ -380,14 +380,14 @@ class Conversation:
         return replace(request, shown=shown) if shown else request
 
     def _reader(self, options: list[object]) -> Profile:
-        """Return the profile that reads a request; an agent without a name may be known by what it offers."""
+        """Return the profile that reads a request; an agent without a name may be known by the options it offers."""
         profile = self.profile
         if self._agent.name or profile.short != profiles.GENERIC:
             return profile
         return profiles.nameless(option.id for option in options_of(options))
 
     def around(self, ident: str) -> Surroundings:
-        """Return the surroundings of session `ident`; `.policyd` of each root is policyd's own too."""
+        """Return the surroundings of session `ident`; each root's `.policyd` counts as policyd's own too."""
         return self._seen(self.session(ident)).around
 
     def _seen(self, session: Session, before: Iterable[str] = (), found: Evidence | None = None) -> Seen:
@@ -404,7 +404,7 @@ class Conversation:
         return session.seen
 
     def _stands(self, session: Session, before: Iterable[str]) -> tuple[str, ...]:
-        """Return where a session's shell may stand: where the agent has one for all, wherever any of them may."""
+        """Return where a session's shell may be: if all sessions share one shell, wherever any of them may be."""
         own = session.stands(before)
         if not self.profile.data.shared:
             return own
@@ -437,7 +437,7 @@ class Conversation:
         return Request(ident, "", method, (), door_actions(method, params, self.around(ident)), side_door=method)
 
     def _settle(self, asked: _Waiting, message: Mapping[str, object]) -> None:
-        """Take in the answer to a permission request."""
+        """Record the answer to a permission request."""
         session = self.sessions.get(asked.session)
         if session is None or (self.profile.data.covers and "error" in message):
             return

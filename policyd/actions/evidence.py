@@ -2,17 +2,17 @@
 
 Rules:
 
-1. A request speaks first: each key of its `rawInput` that is not empty, then the latest update's. What is stated while
-   it is open and says something else (`contradicted`) is judged beside it.
+1. A request's own fields come first: each key of its `rawInput` that is not empty, then the latest update's. What is
+   stated while it is open and says something else (`contradicted`) is judged in addition.
 2. Collections (`locations`, diffs) are the union of the request's and the latest non-empty ones: a move's destination
    is often only in the earlier diff.
 3. Every kind an update states stays stated; the tool's name is the first one stated; titles keep all values. A kind
    that a request states is a statement about that request only.
 4. What was known when a request was answered, or when the call finished, is old: it may add mentions to a later request
-   with the same id, but never counts as something found. A call that has finished and was not announced again can be
-   asked about no more; nor can one id that two different calls were announced under.
+   with the same id, but never counts as something found. A call that has finished and was not announced again cannot
+   be asked about any more; nor can an id under which two different calls were announced.
 
-Nothing here knows an agent; what a field means is the profile's affair.
+Nothing here depends on the agent; what a field means is in its profile.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FINISHED = ("completed", "failed", "cancelled")
 CHUNK = "tool_call_content_chunk"
 """What version 2 calls one more block of a call's content."""
 TELLING = ("tool_call", "tool_call_update", CHUNK)
-"""Updates that say something of a call."""
+"""Updates that describe a call."""
 COLLECTIONS = ("locations", "content")
 REPLACED = ("rawInput", "locations", "content")
 ADDED = ("title", "kind", "_meta")
@@ -64,7 +64,7 @@ class Evidence(Struct, frozen=True, gc=False):
     """The kind the request itself states."""
     raw: Mapping[str, object] = field(default_factory=dict)
     fault: str = ""
-    """Why `rawInput`, or what stands beside it, could not be read."""
+    """Why `rawInput`, or a field beside it, could not be read."""
     detailed: bool = True
     """`rawInput` was stated, be it an empty table."""
     titles: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class Evidence(Struct, frozen=True, gc=False):
 
 
 class Call(Struct, gc=False):
-    """What the updates of one tool call said, newest last."""
+    """What the updates of one tool call stated, newest last."""
 
     call_id: str
     name: str = ""
@@ -110,7 +110,7 @@ class Call(Struct, gc=False):
     settled: bool = False
     """That request was answered."""
     later: Mapping[str, object] | None = None
-    """`rawInput` as it was stated while a request about it is open; None: none is."""
+    """`rawInput` as stated while a request about it is open; None: no request is open."""
     announced: bool = False
     broken: str = ""
     """Why nothing that is known of it counts: one of its updates was refused."""
@@ -133,11 +133,11 @@ class Call(Struct, gc=False):
 
     @property
     def finished(self) -> bool:
-        """Whether its last status says that it is over."""
+        """Whether its last status says that it has ended."""
         return self.status in FINISHED
 
     def update(self, update: Mapping[str, object]) -> None:
-        """Take in one `tool_call` or `tool_call_update`, or one more block of its content."""
+        """Record one `tool_call` or `tool_call_update`, or one more block of its content."""
         if update.get("sessionUpdate") == CHUNK:
             self._more(update.get("content"))
             return
@@ -155,7 +155,7 @@ class Call(Struct, gc=False):
                 self.settle()
 
     def _more(self, block: object) -> None:
-        """Take in one more block of the content: of what it shows, only a diff says what the call does."""
+        """Record one more block of the content: only a diff says what the call does."""
         if fault := strange("content", [block]):
             self.odd["content"] = fault
         if diffs := content_diffs([block]):
@@ -164,7 +164,7 @@ class Call(Struct, gc=False):
             self.sizes["content"] = self.sizes.get("content", 0) + weight(block)
 
     def _again(self, update: Mapping[str, object]) -> None:
-        """Take in that the call is announced once more, perhaps as another one, or after it had finished."""
+        """Record that the call is announced once more, perhaps as another one, or after it had finished."""
         raw, paths = table(update.get("rawInput"))[0], named_paths(update)
         known = {*self.locations, *(diff.path for diff in self.diffs)}
         if any(differs(self.raw.get(key), value) for key, value in raw.items()) or (
@@ -190,7 +190,7 @@ class Call(Struct, gc=False):
             self.meta = {**self.meta, **meta}
 
     def _details(self, update: Mapping[str, object], *, whole: bool) -> None:
-        """Take in what is said of the details; `whole`: an empty table, too, is all there is, no announcement."""
+        """Record the stated details; `whole`: even an empty table is complete, not just an announcement."""
         if "rawInput" in update and update["rawInput"] is not None:
             raw, fault = table(update["rawInput"])
             self.detailed = True
@@ -213,7 +213,7 @@ class Call(Struct, gc=False):
             self.texts = texts
 
     def _weigh(self, update: Mapping[str, object]) -> None:
-        """Count what the update leaves behind: of details the latest, of the rest all."""
+        """Add up what is kept of the update: only the latest details, all of the rest."""
         sizes = self.sizes
         for key in REPLACED:
             if value := update.get(key):
@@ -224,11 +224,11 @@ class Call(Struct, gc=False):
 
     @property
     def doubt(self) -> str:
-        """Why what is known of it cannot be told: odd values, two calls in one, or it is over; `""` if it can."""
+        """Why the call cannot be understood: odd values, two calls in one, or it has ended; `""` if it can."""
         return OVER if self.finished else next(filter(None, self.odd.values()), "")
 
     def settle(self) -> None:
-        """What is known becomes old: a request was answered, or the call has finished."""
+        """Mark what is known as old: a request was answered, or the call has finished."""
         self.settled, self.later = True, None
         if not self.announced:  # nothing was ever told of it
             return
@@ -288,14 +288,14 @@ def _once(own: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def differs(known: object, stated: object) -> bool:
-    """Say whether a value is another than the one known, and not more of the same text."""
+    """Say whether a value differs from the known one and is not just more of the same text."""
     if known in ("", None, [], {}) or stated in ("", None, [], {}) or known == stated:
         return False
     return not (isinstance(known, str) and isinstance(stated, str) and stated.startswith(known))
 
 
 def says_more(asked: Mapping[str, object]) -> bool:
-    """Say whether a request that covers calls by no name says anything of its own about what would be done."""
+    """Say whether a request that covers calls without naming them states itself what would be done."""
     kind = asked.get("kind")
     return (
         kind not in (None, "", "other")
@@ -307,9 +307,9 @@ def says_more(asked: Mapping[str, object]) -> bool:
 
 
 def spoken(kinds: Iterable[str]) -> frozenset[str]:
-    """Return the kinds that are a statement: `other` and no kind are none beside another.
+    """Return the kinds that state something: `other`, or none, state nothing beside another.
 
-    Beside one that the protocol does not know stands the one it is another spelling of.
+    A kind that the protocol does not know is joined by the one it is another spelling of.
     """
     said = frozenset(filter(None, kinds))
     if not said <= KNOWN:
@@ -325,7 +325,7 @@ def _union(own: tuple[Diff, ...], known: tuple[Diff, ...]) -> tuple[Diff, ...]:
 
 
 def weight(value: object) -> int:
-    """Return about how many bytes a value takes."""
+    """Return roughly how many bytes a value takes."""
     if isinstance(value, str):
         return len(value)
     try:
@@ -335,7 +335,7 @@ def weight(value: object) -> int:
 
 
 def _strings(value: object) -> list[str]:
-    """Return the texts inside `value` that may be one path; a command is none."""
+    """Return the texts inside `value` that may each be a path; a command is not."""
     if isinstance(value, str):
         return [value] if len(value) < LONGEST_KEPT and value.split() == [value] else []
     if isinstance(value, TABLE):

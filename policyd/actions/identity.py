@@ -1,7 +1,7 @@
 """Which tool a call is of, and which MCP server a joined name may mean.
 
-A joined name (`mcp__notes__delete_note`, `notes_delete_note`) is split wherever the joint stands. Where the client
-named servers and some split fits one of them, only those splits count; else all do, beside those at a joint that the
+A joined name (`mcp__notes__delete_note`, `notes_delete_note`) is split wherever the joint occurs. If the client named
+servers and some split fits one of them, only those splits count; otherwise all do, including those at a joint that the
 agent was not known to use, and an allow needs every one.
 """
 
@@ -31,7 +31,7 @@ PROSE = frozenset({"title", "first_title"})
 
 
 def identify(evidence: Evidence, profile: Profile) -> tuple[str, ToolSpec | None]:
-    """Return the tool's name (`""` if it is not stated) and how its calls are read (None if nothing says).
+    """Return the tool's name (`""` if it is not stated) and how its calls are read (None if unknown).
 
     A name out of a title counts only where it is made of a name's characters and the profile has a table for it: a
     title may be the model's own prose, or a command.
@@ -61,7 +61,7 @@ def _stated(evidence: Evidence, profile: Profile) -> Iterator[tuple[str, str, To
 
 
 def renamed(call: Call, asked: Mapping[str, object], profile: Profile) -> str:
-    """Return why a request about an announced call cannot be told: they name two tools; `""` if they do not.
+    """Return why a request about an announced call is ambiguous: they name two tools; `""` if they do not.
 
     A tool that calls another one (its table says where that is named) may be named so, or by the one it calls.
     """
@@ -76,12 +76,12 @@ def renamed(call: Call, asked: Mapping[str, object], profile: Profile) -> str:
 
 
 def ambiguous(evidence: Evidence, profile: Profile) -> str:
-    """Return why a call that nothing announced cannot be told: its request names two tools; `""` if it does not."""
+    """Return why a call that was not announced is ambiguous: its request names two tools; `""` if it does not."""
     return TWO_TOOLS if len(_counting(list(_stated(evidence, profile)))) > 1 else ""
 
 
 def _counting(stated: list[tuple[str, str, ToolSpec | None]]) -> set[str]:
-    """Return the names that count among those stated: the first, and all that stand in no prose."""
+    """Return the names that count among those stated: the first, and all that are not in prose."""
     return {name for at, (place, name, _) in enumerate(stated) if at == 0 or place not in PROSE}
 
 
@@ -108,7 +108,7 @@ def mcp_tool(evidence: Evidence, spec: ToolSpec, name: str, servers: tuple[str, 
     """Return the MCP tool a call is of, None where the wire does not name it.
 
     A tool without a server gets every known server; with none known the server is the empty name, which no pattern of
-    an allow rule matches. Beside a joined name a server that is told apart only chooses among the splits.
+    an allow rule matches. Beside a joined name, a server stated separately only chooses among the splits.
     """
     server, tool = (_first(spec.refs[part], evidence) for part in ("server", "tool"))
     if spec.table.mcp != "fields":
@@ -124,9 +124,9 @@ def mcp_tool(evidence: Evidence, spec: ToolSpec, name: str, servers: tuple[str, 
 
 
 def _chosen(found: Tool, server: str, tool: str, evidence: Evidence, spec: ToolSpec) -> Tool:
-    """Return the one split of `found` that `server` and `tool` name; beside all where it is none of them.
+    """Return the one split of `found` that `server` and `tool` name; if it is none of them, it is added to all.
 
-    They come from a title, which may be an argument `command` of the call itself: then they choose nothing.
+    They come from a title, which may be an argument `command` of the call itself: then they do not choose.
     """
     args, spelled = arguments(evidence, spec), _spellings(server)
     if args is None or "command" in args:
@@ -139,7 +139,7 @@ def _chosen(found: Tool, server: str, tool: str, evidence: Evidence, spec: ToolS
 def joined(name: str, joint: str, servers: tuple[str, ...], *, prefixed: bool = True) -> Tool | None:
     """Return the tool of the joined `name`, with every split that fits; None if the joint is not in it.
 
-    `prefixed`: a name that begins with `mcp_` says nothing by it; else it may be a server's name that does.
+    `prefixed`: that a name begins with `mcp_` means nothing; otherwise a server's name may begin so.
     """
     bare = next((name[len(prefix) :] for prefix in PREFIXES if name.startswith(prefix)), name)
     texts = (bare,) if prefixed or name.startswith(PREFIXES[0]) else tuple(dict.fromkeys((name, bare)))
@@ -158,7 +158,7 @@ def joined(name: str, joint: str, servers: tuple[str, ...], *, prefixed: bool = 
 
 
 def _otherwise(name: str, bare: str, joint: str, servers: tuple[str, ...]) -> Iterable[tuple[str, str]]:
-    """Yield how a name that fits no server by its joint may be split too: at other joints, a known server first."""
+    """Yield other splits of a name that fits no server by its joint: at other joints, a known server first."""
     if len(joint) == 1:
         for other in set("/.:") & set(bare):
             yield from _splits(bare, other)
@@ -194,7 +194,7 @@ def arguments(evidence: Evidence, spec: ToolSpec) -> Mapping[str, object] | None
 
 
 def _values(ref: Ref, evidence: Evidence) -> Iterable[object]:
-    """Yield what `ref` leads to, where it is a key or JSON of a title or text an empty table too: no arguments."""
+    """Yield what `ref` leads to; for a key, or JSON of a title or text, also an empty table: no arguments."""
     if not ref.json:
         empty = ref.bare and evidence.raw.get(ref.key) == {}
         yield from ({},) if empty else (found.value for found in ref.find(evidence))

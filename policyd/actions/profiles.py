@@ -3,7 +3,7 @@
 `policyd/agents/NAME.toml` holds one profile; NAME is its short name, which policies use (`agent = "claude"`). A profile
 is chosen by the name the agent gives itself at `initialize` and, where `version` says so, its version; an agent that
 gives no name may be known by the options it offers (`nameless`), nothing else.
-An agent that nobody described gets `generic`, which claims only fields every agent means alike and calls the rest
+An agent without a profile gets `generic`, which reads only fields that mean the same for every agent and calls the rest
 opaque, so that an outdated profile asks instead of allowing.
 
 Rules for a profile:
@@ -12,7 +12,7 @@ Rules for a profile:
    for.
 2. A field of `rawInput` that is neither used nor `inert` makes the call opaque. `inert` is for text that changes
    nothing.
-3. What a tool may do beyond its main resource is said (`widens`), not left out.
+3. What a tool may do beyond its main resource is stated (`widens`), not left out.
 
 The schema is `policyd.actions.tables`; an unknown key is an error of the package, found by its tests.
 """
@@ -69,7 +69,7 @@ class ToolSpec(Struct, frozen=True):
     """Whether the agent is one of those the table is of is not known."""
 
     def read(self, evidence: Evidence) -> dict[str, list[Found]]:
-        """Return what the references lead to, in order, by group: a call states few of the fields it might."""
+        """Return what the references lead to, in order, by group."""
         said = {group: each(self.refs[group], evidence) for group in self.beyond}
         for key in evidence.raw:
             for group, rank, ref in self.readers.get(key, ()):
@@ -82,7 +82,7 @@ class ToolSpec(Struct, frozen=True):
         return said
 
     def names_paths(self, evidence: Evidence) -> bool:
-        """Say whether the call may name a path, or says where one would start."""
+        """Say whether the call may name a path, or the directory where one would start."""
         stated = evidence.locations or evidence.diffs or self.table.here or self.wherever
         return bool(stated) or not self.where.isdisjoint(evidence.raw)
 
@@ -167,7 +167,7 @@ class Profile(Struct, frozen=True):
         return Mode(name, asking=asking, unsafe=not asking)
 
     def unsafe_option(self, option: str, value: object) -> bool:
-        """Say whether setting config option `option` to `value` switches asking off, or may."""
+        """Say whether setting config option `option` to `value` turns asking off, or may do so."""
         table, text = self.data.mode, spelled(value)
         if option == table.option:
             return self.mode(text).unsafe
@@ -283,14 +283,14 @@ def shipped() -> dict[str, Profile]:
 
 
 def parse(data: bytes) -> ProfileTable:
-    """Return the profile in TOML `data`; msgspec.ValidationError or TOMLDecodeError if it is none."""
+    """Return the profile in TOML `data`; msgspec.ValidationError or TOMLDecodeError if it is invalid."""
     import tomllib
 
     return msgspec.convert(tomllib.loads(data.decode()), ProfileTable)
 
 
 def inherit(table: ProfileTable, tables: dict[str, ProfileTable]) -> ProfileTable:
-    """Return `table` with what it leaves unsaid filled in from the profile it extends."""
+    """Return `table` with what it leaves out filled in from the profile it extends."""
     if not table.extends:
         return table
     base = inherit(tables[table.extends], tables)
@@ -308,7 +308,7 @@ def family(short: str, tables: dict[str, ProfileTable]) -> str:
 
 
 def find(name: str, version: str = "") -> Profile:
-    """Return the profile for an agent that calls itself `name`, `generic` if nobody described it."""
+    """Return the profile for an agent that calls itself `name`, `generic` if there is none."""
     fits = [profile for profile in shipped().values() if name and name in profile.data.name]
     for profile in sorted(fits, key=lambda profile: not profile.data.version):
         patterns = profile.data.version
@@ -318,7 +318,7 @@ def find(name: str, version: str = "") -> Profile:
 
 
 def unnamed(methods: object) -> Profile:
-    """Return the profile of an agent that gives no name, by the ways to log in it offers, else `generic`."""
+    """Return the profile of an agent that gives no name, by the login methods it offers, else `generic`."""
     listed = methods if isinstance(methods, list) else []
     ids = {str(item.get("id")) for item in listed if isinstance(item, TABLE)}
     known = (item for item in shipped().values() if item.data.methods and ids.issuperset(item.data.methods))
@@ -333,7 +333,7 @@ def nameless(option_ids: Iterable[str]) -> Profile:
 
 @cache
 def generic() -> Profile:
-    """Return the careful profile for an agent that nobody described: every connection begins with it alone."""
+    """Return the cautious profile for an agent without its own: every connection begins with it."""
     loader, package = cast("ResourceLoader", __spec__.loader), dirname(dirname(__file__))
     return compile_profile(GENERIC, parse(loader.get_data(f"{package}/agents/{GENERIC}.toml")))
 

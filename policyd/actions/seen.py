@@ -1,12 +1,12 @@
-"""What was derived before: the same evidence and the same files stand for the same actions.
+"""A cache of derived actions: the same evidence and the same files mean the same actions.
 
 Rules of this module:
 
-1. Whatever deriving asks of the file system is noted with its answer. Before what followed is used again every question
-   is asked again, and one other answer makes all of it be derived anew: nothing rests on an earlier look.
-2. Noted is what is met a second time; what comes once costs a look at its key.
-3. Not kept: what rests on a question that failed or that looks at directories of others, on many of them, or on long
-   texts.
+1. Every question to the file system while deriving is recorded with its answer. Before the result is used again every
+   question is asked again, and one different answer makes it be derived afresh: nothing rests on an earlier look.
+2. A result is kept from the second time on; what comes once costs only a look at its key.
+3. Not kept: results that rest on a question that failed or that looks at other users' directories, on many questions,
+   or on long texts.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _encode = msgspec.msgpack.Encoder(enc_hook=dict).encode
 
 
 class Witness(Struct):
-    """A file system that notes what it is asked and what it answers; the same question has the same answer."""
+    """A file system that records every question and answer; the same question gets the same answer."""
 
     fs: Filesystem
     walks: dict[str, str] = field(default_factory=dict)
     directories: dict[str, bool | None] = field(default_factory=dict)
     files: dict[str, tuple[int, int] | None] = field(default_factory=dict)
     own: dict[tuple[tuple[str, ...], int], frozenset[tuple[int, int]] | None] = field(default_factory=dict)
-    steady: bool = True
+    repeatable: bool = True
     """The same answers can be asked for again."""
 
     def resolve(self, path: str) -> str:
@@ -65,7 +65,7 @@ class Witness(Struct):
             try:
                 known[path] = ask(path)
             except OSError:
-                self.steady = False
+                self.repeatable = False
                 raise
         return known[path]
 
@@ -73,22 +73,22 @@ class Witness(Struct):
         """Return device and inode of all files among and below `places`."""
         if (places, most) not in self.own:
             self.own[places, most] = found = self.fs.identities(places, most)
-            self.steady &= found is not None
+            self.repeatable &= found is not None
         return self.own[places, most]
 
     def contains(self, directory: str, names: tuple[str, ...]) -> bool | None:
         """Look below a directory."""
-        self.steady = False
+        self.repeatable = False
         return self.fs.contains(directory, names)
 
     def listing(self, directory: str) -> tuple[str, ...] | None:
         """Return the names in a directory."""
-        self.steady = False
+        self.repeatable = False
         return self.fs.listing(directory)
 
-    def seals(self) -> bool:
-        """Say whether what followed may be kept; then forget what other answers tell."""
-        if not self.steady or len(self.walks) + len(self.directories) + len(self.files) > MOST_QUESTIONS:
+    def may_be_kept(self) -> bool:
+        """Say whether the result may be kept; if so, drop the answers that others imply."""
+        if not self.repeatable or len(self.walks) + len(self.directories) + len(self.files) > MOST_QUESTIONS:
             return False
         plain = [path for path, found in self.walks.items() if path == found]
         for path in plain:  # where no link leads to a path, none leads to what lies above it
@@ -115,7 +115,7 @@ class Witness(Struct):
 
 
 class Seen(Struct):
-    """What the calls of one session stood for, as long as its surroundings are these."""
+    """The actions derived for the calls of one session, as long as its surroundings stay the same."""
 
     around: Surroundings
     profile: Profile | None = None
@@ -140,14 +140,14 @@ class Seen(Struct):
         witness = Witness(around.fs)
         actions = derive(evidence, profile, replace(around, fs=witness))
         self.known.pop(key, None)
-        if witness.seals():
+        if witness.may_be_kept():
             if len(self.known) >= KEPT:
                 del self.known[next(iter(self.known))]
             self.known[key] = witness, actions
         return actions
 
     def _first(self, key: bytes) -> bool:
-        """Say whether a call was not met before, and note that it was."""
+        """Say whether a call is new, and note it."""
         mark = hash(key)
         if mark in self.met:
             return False
@@ -158,7 +158,7 @@ class Seen(Struct):
 
 
 def key_of(evidence: Evidence, profile: Profile) -> bytes | None:
-    """Return all that actions follow from beside surroundings and profile, None where it is long or not comparable."""
+    """Return all that actions depend on beside surroundings and profile, None if it is long or not comparable."""
     said = astuple(evidence)[0 if profile.reads_id else 1 :]
     try:
         key = _encode(said)

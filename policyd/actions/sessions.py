@@ -1,12 +1,12 @@
-"""One ACP session as observed: where it works, what is known of its calls, and where its shell may stand.
+"""One ACP session as observed: where it works, what is known of its calls, and where its shell may be.
 
-A shell that keeps its directory between calls (the agent's profile says so) may stand in the session's cwd and in every
-directory a command that may have run has gone to, from wherever those before it may take it. What may go to a place
-that cannot be told makes the place unknown: a `cd` to it, a program that is not constant, a file that `source` runs
+A shell that keeps its directory between calls (the agent's profile says so) may be in the session's cwd and in every
+directory that a command that may have run went to, from wherever the commands before it led. Whatever may go to an
+unknown place makes the directory unknown: a `cd` to it, a program that is not constant, a file that `source` runs
 (but a virtual environment's `activate`, which by its nature stays where it is).
 
-A subagent may have a session of its own, which the agent announces: it works where its parent does. One that the agent
-says stands elsewhere stands nobody knows where, and its roots stay those that the client gave the parent.
+A subagent may have a session of its own, which the agent announces: it works where its parent does. If the agent says
+that it is elsewhere, its directory is unknown, and its roots remain those that the client gave the parent.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ QUOTES = str.maketrans("", "", "\\'\"")
 
 
 class Machine(Struct, frozen=True):
-    """What the conversation is told about the machine it runs on."""
+    """What the conversation knows about the machine it runs on."""
 
     home: str
     fs: Filesystem | None = None
@@ -109,13 +109,13 @@ class Session(Struct):
         )
 
     def launched(self, directory: str | None) -> None:
-        """Take in where its agent was started, and may work; None: nobody knows."""
+        """Record where its agent was started, and may work; None: unknown."""
         self.lost |= directory is None
         if directory and directory != self.cwd:
             self.places = tuple(dict.fromkeys((*self.places, directory)))
 
     def placed(self, parent: Session, told: Mapping[str, object]) -> None:
-        """Take in where the agent says that a session of `parent` stands: what is a root, only the client says."""
+        """Record where the agent says that a session of `parent` is; what is a root, only the client says."""
         if self.parent != parent.id or told.get("cwd") in (None, "", self.cwd):
             return
         self.cwd, self.additional, self.workspace = None, self.roots, None
@@ -129,7 +129,7 @@ class Session(Struct):
         return self.calls[ident]
 
     def told(self, ident: str, update: Mapping[str, object]) -> int:
-        """Take in an update of a call; return by how many bytes more is kept."""
+        """Record an update of a call; return how many bytes more are kept."""
         call = self.call(ident, announced=update.get("sessionUpdate") == "tool_call")
         before = call.size
         call.update(update)
@@ -137,7 +137,7 @@ class Session(Struct):
         return call.size - before
 
     def settle(self, ident: str) -> int:
-        """Take in that a request about a call was answered; return by how many bytes more is kept."""
+        """Record that a request about a call was answered; return how many bytes more are kept."""
         call = self.calls.get(ident)
         if call is None:
             return 0
@@ -153,7 +153,7 @@ class Session(Struct):
         return self.cwd, self.additional, self.servers, self.workspace
 
     def loading(self, before: Place, known: Session) -> None:
-        """Take in that it is being loaded: what is told is history, and of calls that go on beside it nothing is known.
+        """Record that it is being loaded: updates are history, and nothing is known of calls that go on meanwhile.
 
         Args:
             before: where it works if that fails.
@@ -164,9 +164,9 @@ class Session(Struct):
         self.before = before
 
     def loaded(self, *, done: bool) -> None:
-        """Take in that its load has ended: what was told was history; not done, it works where it did.
+        """Record that its load has ended: the updates were history; if it failed, it works where it did.
 
-        Then it goes on, and what was told of its calls, before and beside the load, is not known any more.
+        Then it goes on, and what was known of its calls, before and during the load, is forgotten.
         """
         self.forget_all()
         self.forgetful = self.bereft = not done
@@ -176,12 +176,12 @@ class Session(Struct):
         self.replaying, self.before = False, None
 
     def forget_all(self) -> None:
-        """Know of no call: what comes is told of a session that begins anew."""
+        """Forget every call: the session begins afresh."""
         self.calls.clear()
         self.size, self.forgetful, self.bereft = 0, False, False
 
     def forget_one(self) -> int:
-        """Forget the oldest call; return how many bytes that is."""
+        """Forget the oldest call; return its size in bytes."""
         _, gone = self.calls.popitem(last=False)
         self.forgetful = self.forgetful or gone.announced or gone.broken != ""
         self.bereft = self.bereft or (gone.open and not gone.settled)
@@ -189,7 +189,7 @@ class Session(Struct):
         return gone.size
 
     def follow(self, ident: str, update: Mapping[str, object], machine: Machine) -> None:
-        """Note where the command of a call takes the shell, once it is known to have run."""
+        """Record where the command of a call takes the shell, once it is known to have run."""
         text = _commands(table(update.get("rawInput"))[0])
         if text != "":
             self.leaving.pop(ident, None)
@@ -203,23 +203,23 @@ class Session(Struct):
             self._moved(self.leaving.pop(ident))
 
     def entered(self, places: tuple[str, ...] | None) -> None:
-        """Take in that a call took the agent to one of `places`, where it may stand from then on; None: to any."""
+        """Record that a call took the agent to one of `places`, where it may be from then on; None: to any."""
         self._moved(places)
 
     def goes_on(self, known: Session | None) -> None:
-        """Take in that it goes on where `known` stood: where a call has taken its agent, it may be."""
+        """Record that it continues where `known` was, including wherever a call has taken its agent."""
         self.entering = {**known.entering, **self.entering} if known else self.entering
         self.lost |= bool(self.entering)
 
     def may_run(self, ident: str, *, yes: bool) -> None:
-        """Take in whether a call that was asked about may run: from then on the shell may go where it leads."""
+        """Record whether a call that was asked about may run: from then on the shell may be where it leads."""
         if not yes:
             self.leaving.pop(ident, None)
         elif ident in self.leaving:
             self._moved(self.leaving[ident])
 
     def stands(self, before: Iterable[str] = ()) -> tuple[str, ...]:
-        """Return every directory the shell may stand in once the calls `before` have run; empty = unknown."""
+        """Return every directory the shell may be in once the calls `before` have run; empty = unknown."""
         gone = [self.leaving[ident] for ident in before if ident in self.leaving]
         if self.cwd is None or self.lost or None in gone or any(self.entering.values()):
             return ()
@@ -266,7 +266,7 @@ def stated(ident: str, params: Mapping[str, object], given: str | None) -> Sessi
 
 
 def _astray(command: SimpleCommand) -> bool:
-    """Say whether a command may take the shell to a place that cannot be told."""
+    """Say whether a command may take the shell to an unknown place."""
     if not command.argv:
         return False
     program, path = command.argv[0], any(one.name == "CDPATH" for one in (*command.env, *command.taint))
@@ -278,7 +278,7 @@ def _astray(command: SimpleCommand) -> bool:
 
 
 def _commands(raw: Mapping[str, object]) -> str | None:
-    """Return what `rawInput` would have a shell run, each directory it states as a `cd`; None where that is no text."""
+    """Return what `rawInput` would have a shell run, each directory it states as a `cd`; None if that is not text."""
     found = [text for key in COMMANDS if (value := raw.get(key)) for text in (listed(value) or [value])]
     if not found:
         return ""
@@ -292,7 +292,7 @@ def _commands(raw: Mapping[str, object]) -> str | None:
 
 
 def _stays(text: str) -> bool:
-    """Say whether a text is one plain command that surely takes the shell nowhere: most are, and need no reading."""
+    """Say whether a text is one plain command that surely does not move the shell: most are, and need no parsing."""
     plain = _PLAIN(text) is not None and not _names_a_mover(text)
     return plain and "source" not in text and "." not in text.split(" ")
 

@@ -1,8 +1,8 @@
 """Command text and argument vectors as actions: one for each simple command, one for each file and URL it names.
 
-The grammar and the knowledge of programs are the commands room's; this module turns its `Reading` into actions, ties
-operands to the command that carries them, and says of each command where it runs, what it names outside the workspace
-and which files `within` has to hold for.
+The grammar and the knowledge of programs are in `commands`; this module turns a `Reading` into actions, ties operands
+to the command they belong to, and says of each command where it runs, what it names outside the workspace and which
+files `within` has to hold for.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def text_actions(
 ) -> None:
     """Add the actions of shell `text`.
 
-    `known`: `cwd` is where it runs, not only where it may. `strict`: one reading of several; `doubtful`: and one that
-    is only suspected. `stdin`: a made-up program whose last word is typed into a shell that stands nobody knows where.
+    `known`: `cwd` is where it runs, not only where it may. `strict`: one reading of several; `doubtful`: one that is
+    only suspected. `stdin`: a made-up program whose last word is typed into a shell in an unknown directory.
     """
     if not isinstance(text, str):
         build.opaque("the command is no text", EXECUTE, origin)
@@ -68,7 +68,7 @@ def argv_actions(
 ) -> None:
     """Add the actions of an argument vector in both readings: as it is, and joined to text.
 
-    `doubtful`: that anybody joins them is only suspected. Many clients do: of what they run both readings count alike.
+    `doubtful`: that a client joins them is only suspected. Many do: for what they run, both readings count alike.
     """
     from policyd.commands.lexing.run import WORDS
 
@@ -188,7 +188,7 @@ def _command(
 
 
 def _runs_in(build: Builder, command: SimpleCommand) -> tuple[tuple[str, ...], bool]:
-    """Return where the command and what a wrapper runs may run: `env -C /tmp make` runs `make` elsewhere."""
+    """Return where the command, and what a wrapper runs, may run: `env -C /tmp make` runs `make` elsewhere."""
     places = command.cwd
     while command.inner is not None and places:
         command = command.inner
@@ -198,12 +198,12 @@ def _runs_in(build: Builder, command: SimpleCommand) -> tuple[tuple[str, ...], b
 
 
 def _foreign(command: SimpleCommand) -> bool:
-    """Say whether the command is one of a plain text for PowerShell or cmd: its words lead nowhere out of its place."""
+    """Say whether the command is a plain one for PowerShell or cmd: its words do not lead out of its directory."""
     return len(command.via) == 1 and command.via[0] in commands.FOREIGN
 
 
 def _is_project(places: tuple[str, ...]) -> bool:
-    """Say whether a directory of Windows is deep enough to be a project, and not a home or the system's own."""
+    """Say whether a Windows directory is deep enough to be a project, not a home or the system's own."""
     names = places[0].lower().strip("/").split("/") if places and paths.of_windows(places[0]) else []
     own = {"windows", "program files", "program files (x86)", "programdata"}
     return len(names) > (3 if names[1:2] == ["users"] else 2) and names[1] not in own
@@ -220,7 +220,7 @@ def _places(build: Builder, cwd: tuple[str, ...]) -> tuple[tuple[str, ...], bool
 
 
 def _known_as(build: Builder, cwd: tuple[str, ...]) -> tuple[str, ...]:
-    """Return directories by every name a shell started there may know them by: a link's, and where it leads."""
+    """Return directories by every name that a shell started there may use: a link, and where it leads."""
     forms = _places(build, cwd)[0]
     return tuple(dict.fromkeys((*cwd, *forms))) if len(forms) > len(cwd) else cwd
 
@@ -230,15 +230,15 @@ def _stays(build: Builder, command: SimpleCommand) -> bool:
 
 
 def _names(use: FileUse) -> bool:
-    """Say whether the file is one that a word names beside the point, and nobody knows for what."""
+    """Say whether the file is one that a word only happens to name, for an unknown purpose."""
     return use.role is Role.MENTION and use.reach is not Reach.UNTOLD
 
 
 def _expands(use: FileUse, reading: Reading) -> bool:
-    """Say whether the shell at hand puts existing names in place of a glob, and nothing is written under others.
+    """Say whether this shell replaces a glob by existing names, and nothing is written under others.
 
-    What runs behind a wrapper may be expanded on another machine; a piece of a word is expanded by its program, if at
-    all; to a loop's value something may have been added, which matters where a file is made.
+    What runs behind a wrapper may be expanded on another machine; a part of a word is expanded by its program, if at
+    all; a loop's value may have been extended, which matters if a file is created.
     """
     if use.word.kind is not WordKind.GLOB or use.kind not in READING or not use.cwd:
         return False
@@ -251,7 +251,7 @@ def _expands(use: FileUse, reading: Reading) -> bool:
 
 
 def _printed(use: FileUse, reading: Reading) -> bool:
-    """Say whether a glob is the shape of what `$(…)` prints, which no shell matches against names."""
+    """Say whether a glob stands for what `$(…)` prints, which no shell matches against names."""
     if use.word.kind is not WordKind.GLOB or use.command >= len(reading.commands):
         return False
     from policyd.commands.lexing.quoting import NAME
@@ -260,7 +260,7 @@ def _printed(use: FileUse, reading: Reading) -> bool:
 
 
 def _ref(build: Builder, use: FileUse, expands: bool, printed: bool) -> PathRef | str:
-    """Return the path of `use`, or why it cannot be told."""
+    """Return the path of `use`, or why it is unknown."""
     if use.unknown or use.word.kind is WordKind.UNKNOWN:
         return use.unknown or "a word of the command is not constant"
     glob = use.word.kind is WordKind.GLOB
@@ -275,7 +275,7 @@ def _ref(build: Builder, use: FileUse, expands: bool, printed: bool) -> PathRef 
 
 
 def _filled(build: Builder, use: FileUse, ref: PathRef) -> PathRef:
-    """Return the place that is copied or moved to, with the directories that fill it; files fill nothing below it."""
+    """Return the destination of a copy or move, with the directories that fill it; files put nothing below it."""
     try:
         sources = [build.ref(text, use.cwd, Reach.CONTENT) for text in use.filled_from]
     except paths.OpaquePath:
