@@ -35,6 +35,7 @@ from policyd.model import (
 from policyd.policy import Policy
 
 WIDTH = 200
+PASTED = "[[rule]]"
 USUAL = {"https": ":443/", "http": ":80/"}
 
 
@@ -78,11 +79,12 @@ def ways_out(
     if open_actions and obstacles.unsound:
         yield f"work in a directory of its own: {safe(' and '.join(obstacles.unsound), limit=2 * WIDTH)}"
         return
+    beyond = any(one.action.opaque for one in open_actions)  # no rule on the rest settles it
     shown_lines: set[str] = set()
     for judged in open_actions:
         if not _comes_along(judged, decision):
             line = way_of(judged, roots, obstacles)
-            if line not in shown_lines:
+            if line not in shown_lines and not (beyond and line.startswith(PASTED)):
                 shown_lines.add(line)
                 yield line
     if MENU in decision.reason:
@@ -112,9 +114,10 @@ def rule(action: Action, roots: tuple[str, ...]) -> Mapping[str, object]:
         mode = {"mode": action.mode.name} if action.mode else {}
         return {"effect": "allow", "kind": ["switch_mode"], **mode}
     found = None if action.role is Role.MENTION else key(action, roots)
-    if found is None or action.strays or _led_out(action, roots):
+    within = _places(action) if action.strays else []
+    if found is None or (action.strays and not within) or _led_out(action, roots):
         return {}
-    table = {"effect": "allow", **conditions(found)}
+    table = {"effect": "allow", **conditions(found), **({"within": within} if within else {})}
     more = _set_within(action.command)
     if not all(one.value.kind is WordKind.CONST for one in more):
         return {}
@@ -135,6 +138,15 @@ def rule(action: Action, roots: tuple[str, ...]) -> Mapping[str, object]:
     return table
 
 
+def _places(action: Action) -> list[str]:
+    """Return patterns for the files that a command names, `**` for all in the workspace; empty if not all are known."""
+    known = [ref for ref in action.within if ref is not None]
+    if len(known) < len(action.within):
+        return []
+    outside = [escape(form) for ref in known if not ref.inside for form in ref.forms]
+    return list(dict.fromkeys([*outside, *("**" for ref in known if ref.inside)]))
+
+
 def _set_within(command: SimpleCommand | None) -> list[Assignment]:
     """Return the variables a wrapper sets (`env A=b make`): a rule on the command has to tolerate them too."""
     found: list[Assignment] = []
@@ -147,7 +159,7 @@ def _set_within(command: SimpleCommand | None) -> list[Assignment]:
 
 def written(table: Mapping[str, object]) -> str:
     """Return a rule as TOML."""
-    return f"[[rule]]\n{in_toml(tomli_w.dumps(unlisted(table)))}".strip() if table else ""
+    return f"{PASTED}\n{in_toml(tomli_w.dumps(unlisted(table)))}".strip() if table else ""
 
 
 def _led_out(action: Action, roots: tuple[str, ...]) -> bool:
@@ -186,9 +198,10 @@ def _less(action: Action, denies: str) -> str:
 
 
 def _beyond(action: Action, what: str, word: str) -> str:
-    shown_lines = word == "opaque" and action.kinds <= READ_KINDS and action.opaque.startswith(_UNTOLD)
-    better = "; `find … -type f … -exec … {} +` says what is read" if shown_lines else ""
-    return f'{what} is allowed only by a rule with `kind = "{shown_kind(action)}"` and `{word} = true`{better}'
+    untold = word == "opaque" and action.kinds <= READ_KINDS and action.opaque.startswith(_UNTOLD)
+    better = "; `find … -type f … -exec … {} +` says what is read" if untold else ""
+    named = f'`kind = "{shown_kind(action)}"` and `{word} = true`'
+    return f"{what} is allowed only, and all of it, by a rule with {named}{better}"
 
 
 _UNTOLD = ("`{}`", "what is read from the input")
@@ -202,7 +215,8 @@ def _unwritable(action: Action) -> str:
         return "answer it: where the command runs is not known beforehand"
     if action.strays:
         reached = ", ".join(f"`{safe(word, limit=WIDTH)}`" for word in action.strays)
-        return f"a rule with this `command`, and a `within` that covers {reached}: it names what lies outside"
+        within = f"a `within` that covers {reached} by its absolute path"
+        return f"a rule with this `command`, and {within}: it names what lies outside"
     if action.command.strict_only or action.command.tainted:
         return "answer it, or write the command plainly: no rule can name it"
     known = tuple(word.text for word in takewhile(lambda word: word.kind is WordKind.CONST, action.command.argv))
