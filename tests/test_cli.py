@@ -18,7 +18,7 @@ from policyd.cli import COMMANDS, inforce, overview, status, trust
 from policyd.cli.init import presets
 from policyd.model import Layer
 from policyd.policy import PolicySource
-from policyd.storage import policies
+from policyd.storage import places, policies
 from policyd.storage.policies import Found
 from policyd.storage.trust import read_project
 from tests.commandline import policyd
@@ -226,9 +226,30 @@ def test_trust_and_status_promise_nothing_a_lock_takes_away(
     (row,) = [row for row in inforce.layer_facts(state) if row["layer"] == "project"]
     lines, broken = trust.summary(state.places, read_project(str(project)))
     assert not broken
-    assert ("these rules begin to allow: none" in "\n".join(lines)) is locked
+    assert ("these rules and defaults begin to allow: none" in "\n".join(lines)) is locked
     assert ("refuses allow rules of projects" in "\n".join(lines)) is locked
     assert ("`policyd trust` lets it allow" in status.trust_words(row, state)) is not locked
+
+
+ALLOWING = {
+    '[[rule]]\nid = "ls"\neffect = "allow"\ncommand = "ls"\n': "project:ls",
+    '[defaults]\n"*" = "allow"\nread = "ask"\n': "project:defaults.*",
+    '[defaults]\noutside = "allow"\n': "project:defaults.outside",
+    '[[default]]\ntool = "jira/*"\neffect = "allow"\n': "project:team.toml:2",
+    '[defaults]\nread = "deny"\n[[rule]]\neffect = "ask"\ncommand = "ls"\n': "none",
+}
+
+
+@pytest.mark.parametrize("text", ALLOWING)
+@pytest.mark.parametrize("locked", [False, True])
+def test_whoever_trusts_is_told_all_that_begins_to_allow(
+    text: str, locked: bool, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(policies, "managed", lambda *_: Found((LOCKED,) if locked else ()))
+    (project / ".policyd" / "team.toml").write_text(f"version = 1\n{text}")
+    lines, _ = trust.summary(places.find(home=str(home)), read_project(str(project)))
+    (said,) = (line for line in lines if "begin to allow" in line)
+    assert said.endswith(f" allow: {'none' if locked else ALLOWING[text]}")
 
 
 def test_the_schema_accepts_every_shipped_policy(home: Path) -> None:

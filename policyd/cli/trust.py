@@ -22,6 +22,7 @@ from policyd.cli.ending import DONE, FAILED, NO, counted, failed
 from policyd.cli.saying import say, say_or_tell
 from policyd.display import safe
 from policyd.model import Effect, Layer
+from policyd.policy import Policy
 from policyd.storage import places, policies
 from policyd.storage.filesystem import RealFilesystem
 from policyd.storage.places import Places
@@ -112,10 +113,16 @@ def summary(where: Places, project: ProjectFiles) -> tuple[list[str], str]:
     lines: list[str] = []
     for name, data in project.files:
         lines += [f"--- {project.path(name)}", *(safe(line) for line in data.decode("utf-8", "replace").splitlines())]
-    rules = [rule for rule in policy.rules if rule.ref.layer is Layer.PROJECT and not rule.void]
-    looser = [rule.ref.label for rule in rules if rule.ref.effect is Effect.ALLOW]
-    lines.append("--- trusted, these rules begin to allow: " + (", ".join(looser) or "none"))
+    lines.append("--- trusted, these rules and defaults begin to allow: " + (", ".join(looser(policy)) or "none"))
     if why := policy.lock.voids(Layer.PROJECT, trusted=True):
         lines.append(f"--- trusted or not, no rule of a project allows here: {why}")
     lines.append(f"--- {project.digest}")
     return lines, broken
+
+
+def looser(policy: Policy) -> list[str]:
+    """Return what of the project's rules and defaults allows."""
+    blocks = [rule for each in policy.defaults for rule in each.rules]
+    refs = [rule.ref for rule in (*policy.rules, *blocks) if not rule.void]
+    refs += [entry.ref for each in policy.defaults for entry in each.entries.values()]
+    return [ref.label for ref in refs if ref.layer is Layer.PROJECT and ref.effect is Effect.ALLOW]
