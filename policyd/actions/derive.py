@@ -5,12 +5,12 @@ Rules:
 1. Primary are the paths of reads, edits, deletes, moves and searches, each simple command with its operands, the URL of
    a fetch, the tool of an MCP call. A command found under any kind is an execute, a diff under any kind an edit.
 2. Everything else that names a path or URL is a mention: only deny and ask rules look at it. Arguments of an MCP call
-   that nobody stated are an opaque mention: any such rule on a path or URL may hold.
+   that were not stated are an opaque mention: any such rule on a path or URL may apply.
 3. A field of `rawInput`, or a part of one, that the profile neither uses nor calls inert makes an opaque action
-   (`unread`); one that widens the agent's reach is an action of its own, as is a switch whose name says so. A kind that
-   a tool's own table knows to write stands beside what the agent states.
-4. Opaque is added, never put in place of what was understood. Nothing primary found: one opaque action. A kind that is
-   neither of the protocol nor somebody's own (`_kind`) is opaque too: what it stands for, only the agent knows.
+   (`unread`); one that widens the agent's reach is an action of its own, as is a switch whose name says so. A kind
+   that, by the tool's own table, writes is added to the kind the agent states.
+4. Opaque actions are added, never put in place of what was understood. Nothing primary found: one opaque action. A kind
+   that is neither the protocol's nor an extension (`_kind`) is opaque too: only the agent knows what it means.
 5. What touches policyd itself is marked (`guard`), whoever asks and however it is named.
 """
 
@@ -27,9 +27,9 @@ from policyd.actions.unread import unread
 from policyd.model import TABLE, WRITE_KINDS, Action, Mode, Role, Tool
 
 TOLD = ("deletes", "moves", "patch")
-"""Groups of references to what is done to files beside being written."""
+"""Groups of references to files that are changed otherwise than by an edit."""
 MOST_FIELDS = 1_000
-"""Fields of `rawInput` that are looked at, beside those a profile knows."""
+"""The number of fields of `rawInput` that are looked at, beside those a profile knows."""
 TOO_MANY = "`rawInput` has more fields than are looked at"
 UNSTATED = "its arguments are not on the wire and may name any path or URL"
 OFF = frozenset(
@@ -81,7 +81,7 @@ def _first(evidence: Evidence, spec: ToolSpec | None) -> dict[str, object]:
 
 
 def shifted(actions: tuple[Action, ...], by: int) -> list[Action]:
-    """Return the actions of a call as they stand behind `by` actions of others: what carries them moved with them."""
+    """Return the actions of a call placed after `by` others: their indices into the list shifted accordingly."""
     return [act if act.carrier is None else replace(act, carrier=act.carrier + by) for act in actions]
 
 
@@ -128,7 +128,7 @@ def _call(build: Builder, profile: Profile, spec: ToolSpec, name: str) -> None:
 
 
 def _unnamed(build: Builder, spec: ToolSpec) -> None:
-    """Add an opaque action for what nothing names: files beside it do not stand for it.
+    """Add an opaque action for what is not named: files named beside it do not make up for that.
 
     That is a command that would be run, and what `rawInput` would say of files that are deleted or moved.
     """
@@ -187,7 +187,7 @@ def _widening(build: Builder, spec: ToolSpec) -> None:
 
 
 def widens_by_name(key: str, *, on: bool) -> bool:
-    """Say whether a switch that no profile describes means more reach by its name, in any spelling."""
+    """Say whether a switch that no profile describes widens the agent's reach by its name, in any spelling."""
     words = (
         "".join(f" {char}" if char.isupper() else char if char.isalpha() else " " for char in key).casefold().split()
     )

@@ -1,4 +1,4 @@
-"""Examples inside policies (`match = ["read .env", "execute cat .env"]`) as actions, by the same roads requests take.
+"""Examples inside policies (`match = ["read .env", "execute cat .env"]`) as actions, read by the code for requests.
 
 A text is `KIND RESOURCE`; a table names kind, path, command, cwd, url, tool, input and mode. What a word is follows
 from the kind: command text for `execute`, a URL for `fetch`, a path for kinds that touch files, else a tool; for a rule
@@ -91,6 +91,6 @@ def _tool(build: Builder, text: str) -> None:
 
 
 def _splits(text: str) -> tuple[tuple[str, str], ...]:
-    """Return what a name that an agent joined may mean, by the first joint it holds."""
+    """Return what a joined name may mean, split at the first joint it holds."""
     found = (joined(text.removeprefix("mcp."), joint, ()) for joint in ("__", ".", "_"))
     return next((tool.splits for tool in found if tool is not None), ())

@@ -1,4 +1,4 @@
-"""Field references of a profile: where in a tool call a fact stands.
+"""Field references of a profile: where in a tool call a fact is found.
 
 A reference is a dotted place, `rawInput.requests[].url`, or a table that adds a reader:
 `{ from = "title", template = "Run `{}`" }`, `{ from = "content", read = "json_text", field = "command" }`,
@@ -7,8 +7,8 @@ template; `hole = "*"` takes the whole text if it fits. A template beside a `fie
 
 The places: `rawInput`, `locations`, `diff`, `title` (the request's, else the latest), `first_title`, `content` (the
 texts of content blocks, the request's first), `name`, `toolCallId`, `_meta`, `options`. `[]` goes through a list or
-the values of a table, `{}` through the keys of a table, `{type=delete}` through those whose own table says so,
-`{move_path}` through those whose own table says anything there, `$` to nothing but a text.
+the values of a table, `{}` through the keys of a table, `{type=delete}` through the keys whose table has that entry,
+`{move_path}` through the keys whose table has any entry of that name, `$` only to a text.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ PLACES = frozenset(
     }
 )
 TEXTS = frozenset({"title", "first_title", "name", "toolCallId"})
-"""Places that are one text."""
+"""Places that hold a single text."""
 
 
 class Found(Struct, frozen=True, gc=False):
-    """A value and where it stood."""
+    """A value and where it was found."""
 
     value: object
     origin: str
     rank: int = 0
-    """Which of several references led to it."""
+    """Which of several references found it."""
 
 
 class Ref(Struct, frozen=True):
@@ -63,16 +63,16 @@ class Ref(Struct, frozen=True):
     key: str = ""
     """The key of `rawInput` this reference claims, or nothing."""
     bare: bool = False
-    """It is that key's value and nothing more."""
+    """It is exactly that key's value."""
     plain: bool = False
     """It is one field of `rawInput`, at any depth."""
     reads: bool = False
-    """What stands at the place is read further."""
+    """A reader or template is applied to what is found there."""
     text: bool = False
-    """It is one text of the call, or what a template takes from it."""
+    """It is a single text of the call, or what a template takes from it."""
 
     def __post_init__(self) -> None:
-        """Note what is asked at every call."""
+        """Prepare what is needed at every call."""
         key = self.steps[0] if self.place == "rawInput" and self.steps and self.steps[0] != "[]" else ""
         read = bool(self.template or self.json or self.where[0] or self.field)
         force_setattr(self, "reads", read)
@@ -85,7 +85,7 @@ class Ref(Struct, frozen=True):
 
     @classmethod
     def compile(cls, source: object) -> Ref:
-        """Return the reference `source` (text or table) spells; ValueError says what is wrong with it."""
+        """Return the compiled reference `source` (text or table); ValueError says what is wrong with it."""
         if isinstance(source, str):
             place, *steps = _steps(source)
             return cls(_known(place), tuple(steps))
@@ -123,7 +123,7 @@ class Ref(Struct, frozen=True):
         return [one for start in found for one in self._read(start)] if self.reads else found
 
     def _taken(self, value: object) -> object:
-        """Return what the template, if there is one, takes from a value; nothing where that does not fit."""
+        """Return what the template, if there is one, takes from a value; nothing if it does not fit."""
         if not self.template:
             return value
         holes = self.template.match(value) if isinstance(value, str) else None
@@ -199,7 +199,7 @@ def _step(found: Found, step: str) -> list[Found]:
 
 
 def _keys(value: object, where: str) -> Iterator[str]:
-    """Yield the keys of a table, only those whose own table says `where` (`type=delete`, or `move_path`: anything)."""
+    """Yield the keys of a table whose own table has the entry `where` (`type=delete`, or `move_path`: any value)."""
     for key, item in value.items() if isinstance(value, TABLE) else ():
         if not where or (isinstance(item, TABLE) and _says(item, where)):
             yield str(key)

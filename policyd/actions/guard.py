@@ -1,4 +1,4 @@
-"""What touches policyd itself: its files by any alias, its program (`running`), its processes.
+"""Marks what touches policyd itself: its files under any name, its program (`running`), its processes.
 
 A guarded action is at least an ask, whatever the rules say (the engine's floor); this module only marks. It errs on the
 side of marking: where policyd's own directories cannot be listed to the end, any file that is changed may be a hard
@@ -16,7 +16,7 @@ from policyd.actions.running import runs_policyd
 from policyd.model import BELOW, WRITE_KINDS, Action, Filesystem, PathRef, Role
 
 MOST_FILES = 2_048
-"""Files and directories below the reserved directories that are compared."""
+"""The number of files and directories below the reserved directories that are compared."""
 
 
 def mark(actions: tuple[Action, ...], around: Surroundings) -> tuple[Action, ...]:
@@ -26,7 +26,7 @@ def mark(actions: tuple[Action, ...], around: Surroundings) -> tuple[Action, ...
     linked: list[frozenset[tuple[int, int]] | None] = []
 
     def hard_linked(ref: PathRef) -> bool:
-        """Say whether another name of one of policyd's files is changed or mentioned; reading one is no harm."""
+        """Say whether a file of policyd's is changed or mentioned under another name; reading one does no harm."""
         if around.fs is None or not around.reserved:
             return False
         own = {identity for form in ref.forms if (identity := _identity(around.fs, form))}
@@ -56,23 +56,23 @@ def mark(actions: tuple[Action, ...], around: Surroundings) -> tuple[Action, ...
 
 
 def touches(ref: PathRef, within: tuple[str, ...]) -> bool:
-    """Say whether any form of `ref` is one of these places (each with a slash behind it), or lies in it."""
+    """Say whether any form of `ref` is, or lies in, one of these places (each with a slash at its end)."""
     if ref.folded:
         within = tuple([own.casefold() for own in within])
     return any(f"{form.casefold() if ref.folded else form}/".startswith(within) for form in ref.forms)
 
 
 def holds(ref: PathRef, around: Surroundings) -> bool:
-    """Say whether the tree at `ref` holds something of policyd's that exists; asked of what changes a whole tree only.
+    """Say whether the tree at `ref` holds something of policyd's that exists; only for what changes a whole tree.
 
-    What only reads a tree is not asked: else every `grep -r` of a project would need a person.
+    What only reads a tree is not checked: otherwise every `grep -r` of a project would need a person.
     """
     inner = (own for own in around.reserved for form in ref.forms if own.startswith(form.rstrip("/") + "/"))
     return any(around.fs is None or _identity(around.fs, own) is not None for own in inner)
 
 
 def identities(places: Iterable[str], most: int, fs: Filesystem) -> frozenset[tuple[int, int]] | None:
-    """Return what `fs.identities` does, by the other questions of a file system that has no quicker way."""
+    """Return what `fs.identities` would, for a file system that has no quicker way."""
     found: set[tuple[int, int]] = set()
     todo, looked = list(places), 0
     while todo:

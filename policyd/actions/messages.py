@@ -1,4 +1,4 @@
-"""The pieces of ACP messages that a conversation looks at, each read without trust in its shape."""
+"""The parts of ACP messages that a conversation looks at, each read without trusting its shape."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from msgspec import Struct, ValidationError, convert
 from policyd.model import EMPTY, TABLE, Option
 
 LONGEST_PATH = 4096
-"""Characters of a path; longer than any file system takes."""
+"""The most characters of a path; longer than any file system allows."""
 
 
 def absolute(value: object) -> TypeGuard[str]:
-    """Say whether `value` is an absolute path: a directory relative to nobody knows what is none."""
+    """Say whether `value` is an absolute path: a directory relative to something unknown is not usable."""
     return isinstance(value, str) and value.startswith("/") and len(value) <= LONGEST_PATH
 
 
@@ -25,7 +25,7 @@ def listed(value: object) -> list[object]:
 
 
 BESIDE = frozenset({"type", "toolCallId", "terminalId", "_meta"})
-"""What version 2 states of a command that is neither the command nor how it runs."""
+"""Fields of a command in version 2 that are neither the command nor how it runs."""
 
 
 def tool_call(params: Mapping[str, object]) -> tuple[Mapping[str, object], str]:
@@ -55,7 +55,7 @@ def is_command(params: Mapping[str, object]) -> bool:
 
 
 def allows(params: Mapping[str, object], message: Mapping[str, object]) -> bool:
-    """Say whether an answer may let the call run: anything but a refusal, or an outcome that selects nothing, may."""
+    """Say whether an answer may let the call run: anything may but a refusal or an outcome that selects nothing."""
     if "error" in message:
         return False
     result = message.get("result")
@@ -76,7 +76,7 @@ class _Offered(Struct, gc=False):
 
 
 def options_of(items: Sequence[object]) -> tuple[Option, ...]:
-    """Return the options of a request; a field of another type is empty, so is every one of what is no table."""
+    """Return the options of a request; a field of another type is empty, and all are of an option that is no table."""
     try:
         return convert({"options": items}, _Offered).options
     except ValidationError:
@@ -90,14 +90,14 @@ def _option(item: object) -> Option:
 
 
 def id_key(ident: object) -> tuple[str, object]:
-    """Return a request's id as a key: `1` and `"1"` are two, `true` a third; one that is no id at all is its JSON."""
+    """Return a request's id as a key: `1`, `"1"` and `true` are three; an invalid id is its JSON."""
     if isinstance(ident, str | int | float) or ident is None:
         return type(ident).__name__, ident
     return "json", json.dumps(ident)
 
 
 def name_version(info: object) -> tuple[str, str]:
-    """Return name and version of an `agentInfo` or `clientInfo`, empty where it has none."""
+    """Return name and version of an `agentInfo` or `clientInfo`, empty if it has none."""
     fields = info if isinstance(info, TABLE) else {}
     return str(fields.get("name") or ""), str(fields.get("version") or "")
 

@@ -15,24 +15,24 @@ from msgspec import Struct
 PATCH_HEADS = {"*** Add File: ": "edit", "*** Update File: ": "edit", "*** Delete File: ": "delete"}
 MOVE_HEAD = "*** Move to: "
 LONGEST_PART = 512
-"""Characters of a text in which its first part ends, where that stands in it twice."""
+"""The most characters of a text's first part, if the text repeats it."""
 RENAME_HEAD = "*** Move File: "
 NOTHING = "/dev/null"
-"""What a diff puts in the place of a file that is not there."""
+"""What a diff writes for a file that does not exist."""
 DIFF_HEADS = (("\ndiff --git", "\n--- a"), ("\n--- a", "\n+++ b"), ("\n+++ b", ""))
 """How the lines that name a diff's files begin, and what ends them."""
 URL_SIGNS = frozenset("-._~:/?#@!$&*+=%")
-"""What a URL in a prompt may hold beside ASCII letters and digits."""
+"""Characters a URL in a prompt may have beside ASCII letters and digits."""
 SENTENCE = ".,:;!?"
-"""What may end a word of a prompt."""
+"""Characters that may end a word of a prompt."""
 HEX = frozenset("0123456789abcdefABCDEF")
-"""What the tag of a section is made of."""
+"""Characters of a section's tag."""
 AROUND = ("%%bash", "apply_patch", "EOF", "```")
-"""How lines around a patch begin that do not count."""
+"""Beginnings of lines around a patch that are ignored."""
 
 
 class Fault(ValueError):  # noqa: N818 - the text is at fault, not the reader
-    """The text is not what the reader reads; the message says why, in words."""
+    """The text is not of the reader's format; the message says why."""
 
 
 class PatchFile(Struct, frozen=True):
@@ -89,7 +89,7 @@ def apply_patch(text: str) -> tuple[PatchFile, ...]:
 
 
 def unwrapped(lines: list[str]) -> list[str]:
-    """Return the lines of a patch without the shell or code block that a model may have put around them."""
+    """Return the lines of a patch without a shell command or code block around them."""
     beside = [at for at, line in enumerate(lines) if line.strip() and not line.startswith(AROUND)]
     return lines[beside[0] : beside[-1] + 1] if beside else []
 
@@ -155,14 +155,14 @@ def _section_path(head: str) -> str:
 
 
 def _sure_path(path: str) -> str:
-    """Return a path of a patch that is read as it stands: nothing around it that might be taken off."""
+    """Return a path of a patch that is taken literally: nothing around it might be stripped."""
     if not path or path != path.strip() or not path.isprintable() or not set(path).isdisjoint("[]#'\"`*"):
         raise Fault(f"a path in the patch whose end is not sure: `{path[:60]}`")
     return path
 
 
 def prompt_urls(text: str) -> tuple[str, ...]:
-    """Return the URLs of a prompt from which a tool takes each one: all of it is plain words and whole URLs.
+    """Return the URLs of a prompt that a tool would fetch: the prompt is only plain words and whole URLs.
 
     Raises:
         Fault: cut short, no URL, or a word that may be more or less than one: `a.b`, `(https://a.b)`, `https://a.b.`.
@@ -188,9 +188,9 @@ def _whole_url(word: str) -> bool:
 
 
 def diff_files(text: str) -> tuple[PatchFile, ...]:
-    """Return the files of a unified diff of one file, by its heads: one that is edited or deleted, two of a move.
+    """Return the files of a unified diff of one file, by its headers: one edited or deleted, or both ends of a move.
 
-    A head is `a` or `b` and an absolute path, in which anything may stand, line ends too.
+    A header is `a` or `b` and an absolute path, which may contain anything, even line ends.
 
     Raises:
         Fault: the heads are missing, stand there twice or do not say the same.
@@ -207,7 +207,7 @@ def diff_files(text: str) -> tuple[PatchFile, ...]:
 
 
 def _between(head: str, mark: str, end: str) -> str:
-    """Return what stands in `head` between two marks, each of which must be there once; the end is one too."""
+    """Return the part of `head` between two marks, each of which must occur once, as must `end`."""
     found = f"\n{head}".split(mark)
     if len(found) != 2 or (end and found[1].count(end) != 1):
         raise Fault("a diff without its heads, or with more than one file")
@@ -218,20 +218,20 @@ class Template(Struct, frozen=True):
     """A literal text with named holes: `{tool} ({server} MCP Server)`.
 
     The first literal must begin the text, the last must end it; a literal between two holes is taken where it first
-    occurs. `{}` is a hole without a name. A hole never matches nothing. A hole written `{name!}` begins and ends where
-    nobody can doubt it: it does not hold the first character of the literals around it (a blank in front left out), nor
-    does the one behind occur in another hole. Where the first two holes have one name, they hold the same text: the
-    first literal is the one before which it stands and behind which it stands again.
+    occurs. `{}` is a hole without a name. A hole is never empty. A hole written `{name!}` has unambiguous ends: it does
+    not contain the first character of the literals around it (apart from leading blanks), nor does the literal after it
+    occur in another hole. If the first two holes have the same name, they hold the same text: the first literal is the
+    one that has this text on both sides.
     """
 
     literals: tuple[str, ...]
     names: tuple[str, ...]
     sole: frozenset[str] = frozenset()
-    """Names of the holes whose end must be beyond doubt."""
+    """Names of the holes whose end must be unambiguous."""
 
     @classmethod
     def compile(cls, source: str) -> Template:
-        """Return the template `source` spells; ValueError if braces do not pair or no hole is there."""
+        """Return the compiled template `source`; ValueError if braces do not pair or there is no hole."""
         literals, names, rest = [], [], source
         while "{" in rest:
             literal, _, rest = rest.partition("{")
@@ -246,7 +246,7 @@ class Template(Struct, frozen=True):
         return cls((*literals, rest), tuple(name.removesuffix("!") for name in names), sole)
 
     def match(self, text: str) -> dict[str, str] | None:
-        """Return what the holes hold, or None where the whole text does not fit."""
+        """Return what the holes hold, or None if the whole text does not fit."""
         first, last = self.literals[0], self.literals[-1]
         if len(text) < len(first) + len(last) or not text.startswith(first) or not text.endswith(last):
             return None
@@ -270,7 +270,7 @@ class Template(Struct, frozen=True):
 
 
 def _twice(body: str, between: Sequence[str]) -> list[str] | None:
-    """Split a text whose first part stands in it twice; a part longer than any name is none."""
+    """Split a text that repeats its first part; a part longer than any name does not count."""
     at = body.find(between[0], 1, LONGEST_PART)
     while at > 0:
         part, rest = body[:at], body[at + len(between[0]) :]

@@ -26,7 +26,7 @@ TOUCHING = frozenset({"read", "edit", "delete", "move"})
 VECTOR = frozenset({"command", "args", "env"})
 """The keys of a command that is a table."""
 STATED = {"delete": "delete", "remove": "delete", "deleted": "delete", "move": "move", "rename": "move"}
-"""What a diff's own `kind` or `operation` adds to the edit it is."""
+"""What a diff's own `kind` or `operation` means beside an edit."""
 
 
 def commands_of(build: Builder, spec: ToolSpec) -> None:
@@ -59,7 +59,7 @@ def _is_sort(build: Builder, spec: ToolSpec, value: object) -> bool:
 
 
 def _texts(build: Builder, spec: ToolSpec, text: object) -> tuple[object, ...]:
-    """Return the texts a command may be: of a quoted one what the quotes hold, and itself unless a title is just that.
+    """Return the texts a command may be: if quoted, what the quotes hold, and itself unless it is a whole title.
 
     Only the agent can tell them apart: a program may have any name, `rm -rf x` among them. What stands between the
     first quote and the last one is such a text only where a title is it.
@@ -75,7 +75,7 @@ def _texts(build: Builder, spec: ToolSpec, text: object) -> tuple[object, ...]:
 
 
 def _unsaid(build: Builder) -> None:
-    """Say that a command under no kind may be any tool's argument of that name, and run anywhere."""
+    """Note that a command without a kind may be any tool's argument of that name, and run anywhere."""
     if not any(action.opaque for action in build.actions):
         build.opaque("the kind of the request does not say that its command is run", frozenset({"other"}))
 
@@ -133,7 +133,7 @@ def vector_actions(
 def environment(value: object) -> dict[str, str] | None:
     """Return variables given as a table, or as ACP's list of name and value; None if they cannot be read.
 
-    A name that is none to a shell (`true #`) cannot be read: in front of a text it would be text of the command.
+    An invalid name (`true #`) cannot be read: put before the command text it would be part of the command.
     """
     if value in (None, [], {}):
         return {}
@@ -160,9 +160,9 @@ def directories(build: Builder, spec: ToolSpec) -> tuple[tuple[str, ...], bool]:
 
 
 def counting(spec: ToolSpec, group: str, found: Sequence[Found]) -> list[Found]:
-    """Return those of the fields found for a group that count: of the first one present what it leads to.
+    """Return those of the values found for a group that count: what the first present field leads to.
 
-    Where that is one plain field of `rawInput`, other such fields are spellings of it, and each that is there counts.
+    If that is a plain field of `rawInput`, other plain fields are spellings of it, and each present one counts.
     """
     refs = spec.refs[group]
     plain = bool(found) and refs[found[0].rank].plain
@@ -170,7 +170,7 @@ def counting(spec: ToolSpec, group: str, found: Sequence[Found]) -> list[Found]:
 
 
 def resolve_cwd(build: Builder, found: Sequence[Found]) -> tuple[tuple[str, ...], bool]:
-    """Return the directories that `found` names, any of which it may be, else where the shell may stand."""
+    """Return the directories that `found` names, any of which it may be, else where the shell may be."""
     late = bool(build.evidence.missing)
     stated = [item.value for item in found if isinstance(item.value, str)]
     home = build.bases()
@@ -198,7 +198,7 @@ def patches_of(build: Builder, spec: ToolSpec) -> None:
 
 
 def _adrift(build: Builder, text: str, kinds: frozenset[str], origin: str) -> None:
-    """Add an opaque action for a relative path where nobody says any more where it starts."""
+    """Add an opaque action for a relative path if it is no longer known where it starts."""
     if build.around.adrift and not text.startswith(("/", "~/")):
         build.opaque("the path is relative, and nobody says to what", kinds, origin)
 
@@ -206,7 +206,7 @@ def _adrift(build: Builder, text: str, kinds: frozenset[str], origin: str) -> No
 def _patched(
     build: Builder, group: str, read: Callable[[str], tuple[PatchFile, ...]]
 ) -> Iterator[tuple[PatchFile, str]]:
-    """Yield every file that patch text names, and where that stands; text that is not read is opaque."""
+    """Yield every file that patch text names, and where it was found; text that cannot be read is opaque."""
     for found in build.said.get(group, ()):
         try:
             files = read(found.value if isinstance(found.value, str) else "")
@@ -253,12 +253,12 @@ def paths_of(build: Builder, profile: Profile, spec: ToolSpec) -> None:
 
 
 def is_web(value: object) -> TypeGuard[str]:
-    """Say whether `value` is a web address: where a fetch says it among its locations too, it is no path there."""
+    """Say whether `value` is a web address: a fetch may list it among its locations, where it is no path."""
     return isinstance(value, str) and value[:8].lower().startswith(("http://", "https://"))
 
 
 def _starts(build: Builder, spec: ToolSpec, beside: list[Found], *, ran: bool) -> tuple[str, ...]:
-    """Return where relative paths may start: a directory stated of no command may be meant for them."""
+    """Return where relative paths may start: a directory stated without a command may be meant for them."""
     if spec.table.base:
         return (spec.table.base,)
     if ran or not build.said.get("cwd"):
@@ -269,7 +269,7 @@ def _starts(build: Builder, spec: ToolSpec, beside: list[Found], *, ran: bool) -
 
 
 def _written(build: Builder, spec: ToolSpec) -> str:
-    """Return `edit` where no kind is stated at all and `rawInput` holds text to write."""
+    """Return `edit` if no kind is stated and `rawInput` holds text to write."""
     unstated = not build.evidence.stated and build.kinds == {"other"}
     return "edit" if unstated and any(build.evidence.raw.get(key) for key in spec.table.written) else ""
 
@@ -284,13 +284,13 @@ class Target(Struct, frozen=True):
 
 Targets = dict[str, Target]
 _AWAY = re.compile(r"[/~\\]|.:[/\\]|file:", re.IGNORECASE)
-"""How a glob begins that leads away from where the search starts, beside one with `..` in it."""
+"""Beginnings of a glob that lead away from where the search starts, beside `..` inside it."""
 _AWAY_INSIDE = re.compile(r"[{,](?:[/~\\]|\.\.|file:)|[(|](?:~?/|\.\./|file:)", re.IGNORECASE)
-"""A part of a glob that does, where parts are told apart by other signs than braces around commas."""
+"""A part of a glob that does, in syntax other than braces around commas."""
 
 
 def _globs(build: Builder, spec: ToolSpec, targets: Targets) -> None:
-    """Add a glob that leads away from where the search starts as a place of its own, with what it names beside that."""
+    """Add a glob that leads away from where the search starts as a place of its own, with the paths it mentions."""
     for found in build.said.get("glob", ()):
         if not isinstance(found.value, str):
             build.opaque("a glob pattern is no text", build.kinds, found.origin)
@@ -311,7 +311,7 @@ def _alternatives(text: str) -> list[str]:
 
 
 def _changed(build: Builder, targets: Targets) -> None:
-    """Add what fields and diffs say is deleted or moved."""
+    """Add what fields and diffs say will be deleted or moved."""
     for refs, kind in (("deletes", "delete"), ("moves", "move")):
         for found in build.said.get(refs, ()):
             if not isinstance(found.value, str):
@@ -340,7 +340,7 @@ def _locations(build: Builder, spec: ToolSpec, targets: Targets, apart: set[str]
 
 
 def _read_beside(build: Builder, text: str, origin: str) -> None:
-    """Add a read of a path beside a command: nothing where the command reads or changes it by its own words."""
+    """Add a read of a path beside a command, unless the command itself names it as read or changed."""
     try:
         ref = build.ref(text, build.bases(), Reach.ENTRY)
     except paths.OpaquePath as error:
@@ -372,7 +372,7 @@ def _diffs(build: Builder, profile: Profile, targets: Targets) -> None:
 
 
 def _moved(build: Builder, places: set[str], shown: set[str]) -> set[str]:
-    """Return both ends of a move, one of which is only named, the other only shown; a file spelled twice is neither."""
+    """Return both ends of a move: one is only named, the other only shown; two spellings of one file are no move."""
     named = {_spelled_out(build, text) for text in places - shown}
     seen = {_spelled_out(build, text) for text in shown - places}
     if not (named - seen and seen - named):
@@ -381,7 +381,7 @@ def _moved(build: Builder, places: set[str], shown: set[str]) -> set[str]:
 
 
 def _spelled_out(build: Builder, text: str) -> str:
-    """Return the whole path that `text` is in the session's directory, as it is written; itself where it is none."""
+    """Return `text` as an absolute path in the session's directory, as written; `text` itself if it is no path."""
     cwd = build.around.workspace.cwd
     try:
         return build.ref(text, (cwd,) if cwd else (), Reach.ENTRY).forms[0]
@@ -390,9 +390,9 @@ def _spelled_out(build: Builder, text: str) -> str:
 
 
 def _half_shown(build: Builder) -> None:
-    """Add an opaque change where a file is named but not shown, or the reverse: a deletion, perhaps, or half a move.
+    """Add an opaque change if a file is named but not shown, or the reverse: perhaps a deletion or half a move.
 
-    A diff that says it is a move shows both of its ends, of which a location names the first.
+    A diff that says it is a move shows both ends; a location names the first.
     """
     places, diffs = set(build.evidence.locations), build.evidence.diffs
     shown = {diff.path for diff in diffs}
@@ -413,7 +413,7 @@ def _target(build: Builder, spec: ToolSpec, text: str, target: Target, base: tup
 
 
 def _here(build: Builder, spec: ToolSpec, base: tuple[str, ...]) -> None:
-    """Add the cwd as the place of a call that names none; where nothing was stated of it, it may be another."""
+    """Add the cwd as the place of a call that names none; if nothing was stated, it may be another."""
     if not build.evidence.detailed or ("search" in build.kinds and not build.evidence.raw):
         build.opaque("where it searches is not stated", build.kinds)
     kinds = path_kinds(build.kinds, spec.table.kind)

@@ -1,12 +1,12 @@
-"""Which commands run policyd, take it away, or signal it.
+"""Which commands run, remove or signal policyd.
 
 Rules:
 
 1. policyd is run by its name, as a module or a script of Python, and by programs that fetch or start others (`uvx`,
    `poetry run`); what installs or removes packages and names it changes it.
 2. A signal by name is judged by what the name can match: a pattern of `pkill` against the command lines policyd has,
-   a name of `killall` or a unit of `systemctl` as a glob. What cannot be told may match.
-3. A number may be any process: only those are marked that are surely more than one's own (`-1`, `0`, `$PPID`).
+   a name of `killall` or a unit of `systemctl` as a glob. What is unknown may match.
+3. A number may be any process: only those that surely reach others than one's own are marked (`-1`, `0`, `$PPID`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SIGNALLERS = frozenset({*FINDERS, *NAMERS, "kill", "killall5", "xkill", "fuser"}
 RUNNERS = frozenset({"uvx", "uv", "pipx", "poetry", "pdm", "hatch", "rye", "pixi", "conda", "mamba", "micromamba"})
 PACKAGERS = frozenset({"pip", "pip3", "apt", "apt-get", "dpkg", "dnf", "yum", "pacman", "apk", "brew", "port", "snap"})
 STARTERS = RUNNERS | PACKAGERS | {"npx", "pnpx", "bunx", "nix", "nix-shell", "mise", "asdf", "flatpak"}
-"""Programs that run others by name, or put them on the machine and take them away."""
+"""Programs that run others by name, or install and remove them."""
 LINES = (
     "policyd",
     "python",
@@ -37,7 +37,7 @@ SCRIPTS = tuple(f"/{PROGRAM}/{name}" for name in ("__main__.py", "cli/__init__.p
 LONGEST = 256
 EVERYONE = frozenset({"-1", "0"})
 WITH_VALUE = frozenset("WXc")
-"""Options of Python that take a word; what follows `-c` and `-m` is the program's."""
+"""Options of Python that take an argument; what follows `-c` and `-m` is the program's."""
 
 
 def runs_policyd(command: SimpleCommand) -> str:
@@ -102,7 +102,7 @@ def _signals(name: str, words: tuple[Word, ...], text: str) -> bool:
 
 
 def _matches(pattern: str) -> bool:
-    """Say whether a regular expression can be found in one of policyd's command lines; one that cannot be read may."""
+    """Say whether a regular expression may match one of policyd's command lines; one that cannot be parsed may."""
     import re2
 
     options = re2.Options()

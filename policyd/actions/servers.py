@@ -1,7 +1,7 @@
 """The MCP servers a client's request has the agent start: a command or a URL each, as actions.
 
-They are the client's wish, not the agent's; what follows is the enforcement's affair. Both readings of a command and
-its arguments count, as at `terminal/create`.
+The client asks for them, not the agent; what to do about them is left to the session. Both readings of a command and
+its arguments count, as for `terminal/create`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The fields of a tool call, in an update or a request, each read without trust in its shape.
+"""The fields of a tool call, in an update or a request, each read without trusting its shape.
 
-What has a shape the protocol does not know is told in words (`misshapen`, `strange`), never guessed. Text in place of a
-table counts only if it is one complete JSON value without a key twice.
+A shape that the protocol does not know is reported in words (`misshapen`, `strange`), never guessed. Text in place of a
+table counts only if it is one complete JSON value without duplicate keys.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ SHOWN = ("content", "terminal")
 CHANGED = ("path", "oldPath", "newPath", "from", "to")
 """Keys of a diff's `changes` that name a file."""
 SHAPES = (("title", str), ("kind", str), ("name", str), ("locations", list), ("content", list), ("_meta", Mapping))
-"""Fields of a `toolCall` and the type that each has."""
+"""Fields of a `toolCall` and their types."""
 
 
 class Diff(Struct, frozen=True, gc=False):
-    """A change of a file as shown to the person."""
+    """A change of a file as shown to the user."""
 
     path: str
     kind: str = ""
@@ -36,7 +36,7 @@ class _Place(Struct, gc=False):
 
 
 class _Usual(Struct, gc=False, rename={"meta": "_meta"}):
-    """`SHAPES` and `locations` once more, for one look in C: whatever does not fit is looked at for words."""
+    """`SHAPES` and `locations` once more, checked quickly in C: whatever does not fit is then examined in Python."""
 
     title: str | None = None
     kind: str | None = None
@@ -93,7 +93,7 @@ def named_paths(update: Mapping[str, object]) -> set[str]:
 
 
 def table(value: object) -> tuple[Mapping[str, object], str]:
-    """Return `rawInput` as a table, and why it is none; text counts if it is one JSON table."""
+    """Return `rawInput` as a table, and why it is none; text counts if it is a JSON table."""
     if isinstance(value, str) and value.strip():
         try:
             value = json_text(value)
@@ -115,7 +115,7 @@ def location_paths(value: object) -> tuple[str, ...]:
 
 
 def plain(path: str) -> str:
-    """Return a path out of a `file:` URI that can mean nothing else, any other text as it is."""
+    """Return the path of a `file:` URI that can mean nothing else, any other text unchanged."""
     if path[:8].lower() != "file:///" or any(sign in path for sign in "%?#"):
         return path
     return path[7:]
@@ -159,6 +159,6 @@ def _diff(block: Mapping[str, object]) -> list[Diff]:
 
 
 def keyed(update: Mapping[str, object], key: str) -> Mapping[str, object]:
-    """Return an update whose `rawInput`, where that is a text, stands under `key`; `""`: as it is."""
+    """Return an update whose `rawInput`, if that is a text, is put under `key`; `""`: unchanged."""
     text = update.get("rawInput")
     return {**update, "rawInput": {key: text}} if key and isinstance(text, str) else update

@@ -5,11 +5,11 @@ names instead of tables. What no reference leads to is as unknown as an unclaime
 
 Rules:
 
-1. A value that a reference ends at is read: its reader says what it cannot read.
+1. A value that a reference ends at is read: its reader reports what it cannot read.
 2. Of a list, or of the values of a table behind `[]`, every item needs a reference that leads into it.
-3. Of a table behind a named step one named key is enough where a profile describes the agent; where nobody did
-   (`every`) each key needs a reference or a name that is inert; only inert ones say nothing.
-4. Nothing, `false` and empty values say nothing.
+3. Of a table behind a named step, one named key is enough if a profile describes the agent; if none does (`every`),
+   each key needs a reference or an inert name; a table of inert keys only states nothing.
+4. Null, `false` and empty values state nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TEXT = ("$",)
 
 
 def unread(evidence: Evidence, spec: ToolSpec, *, ran: bool) -> Iterator[tuple[str, object]]:
-    """Yield key and value of what nobody reads, shown text and inert keys left out.
+    """Yield key and value of what no reference reads, except text that is shown and inert keys.
 
     `ran`: a command was found, so that `args` and `env` beside it are read.
     """
@@ -44,7 +44,7 @@ def unread(evidence: Evidence, spec: ToolSpec, *, ran: bool) -> Iterator[tuple[s
 
 
 def _trails(evidence: Evidence, spec: ToolSpec, key: str) -> Iterator[Trail]:
-    """Yield the steps of every reference into `rawInput.KEY`; one that only picks what it likes reads nothing whole."""
+    """Yield the steps of every reference into `rawInput.KEY` that covers whole values."""
     for _, _, ref in spec.readers.get(key, ()):
         if not _picks(ref):
             yield ref.steps[1:]
@@ -57,7 +57,7 @@ def _picks(ref: Ref) -> bool:
 
 
 def _left(value: object, trails: list[Trail], inert: frozenset[str] | None) -> Iterator[object]:
-    """Yield the parts of `value` that no trail leads to; `inert`: names that may stand beside, None for any name."""
+    """Yield the parts of `value` that no trail leads to; `inert`: other keys that are allowed, None for any."""
     if value in ("", None, [], {}) or value is False or any(not trail for trail in trails):
         return
     if isinstance(value, str) and TEXT in trails:
