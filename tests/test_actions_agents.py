@@ -754,6 +754,15 @@ def test_older_vibe_sends_its_arguments_as_json_text() -> None:
     assert opened("@mistralai/mistral-vibe", "3.0.2").agent.profile == "vibe"
 
 
+def test_what_an_update_adds_to_a_table_of_meta_leaves_what_stands_there() -> None:
+    talk = opened("goose")
+    told_of = {"toolCall": {"toolName": "shell", "extensionName": "developer"}}
+    update(talk, title="shell", kind="other", rawInput={"command": "make"}, _meta={"goose": told_of, "other": 1})
+    summary = {"goose": {"toolChainSummary": {"summary": "x", "count": 4}}, "other": 2}
+    update(talk, sessionUpdate="tool_call_update", _meta=summary)
+    assert asked(talk) == ["execute $ make"]
+
+
 AWAY = "search opaque: a part of a glob pattern may lead elsewhere"
 HERE = "search /home/dev/project to names"
 GLOBS = [

@@ -187,7 +187,7 @@ class Call(Struct, gc=False):
         if isinstance(kind, str) and kind:
             self.kinds |= {kind}
         if isinstance(meta, TABLE):
-            self.meta = {**self.meta, **meta}
+            self.meta = overlaid(self.meta, meta)
 
     def _details(self, update: Mapping[str, object], *, whole: bool) -> None:
         """Record the stated details; `whole`: even an empty table is complete, not just an announcement."""
@@ -272,6 +272,18 @@ def merge(call: Call, asked: Mapping[str, object], options: Iterable[object], la
         frozenset(late).difference(call.arrived),
         call.announced,
     )
+
+
+def overlaid(known: Mapping[str, object], stated: Mapping[str, object], depth: int = 3) -> Mapping[str, object]:
+    """Return two tables as one: what is stated counts, of tables inside them down to `depth` each key alone."""
+    if not known or not depth:
+        return {**known, **stated}
+    both = {**known, **stated}
+    for key, value in stated.items():
+        before = known.get(key)
+        if before is not None and isinstance(before, TABLE) and isinstance(value, TABLE):
+            both[key] = overlaid(before, value, depth - 1)
+    return both
 
 
 def contradicted(call: Call, asked: Mapping[str, object]) -> Mapping[str, object] | None:
