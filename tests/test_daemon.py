@@ -155,10 +155,15 @@ def test_an_answer_that_chooses_nothing_offered_is_a_rejection(peer: Peer, reply
 
 
 def test_an_answer_nobody_asked_for_changes_nothing(peer: Peer) -> None:
-    peer.send({"id": "policyd-ask-1", "result": YES})
+    first = peer.request(PERMISSION, params("npm run build"))
+    before = peer.until(method="_policyd/ask")["id"]
+    peer.send({"id": before, "result": {"outcome": {"outcome": "cancelled"}}})
+    assert chosen(peer.result(first)) == "cancelled"
     ident = peer.request(PERMISSION, params("npm test"))
     question = peer.until(method="_policyd/ask")
-    peer.send({"id": "policyd-ask-99", "result": YES})
+    assert len(question["id"].rpartition(":")[2]) == len(before.rpartition(":")[2]) == 32
+    for guess in (before, f"{before}0", "policyd-ask-2", f"{question['id'].rpartition(':')[0]}:{'0' * 32}"):
+        peer.send({"id": guess, "result": YES})
     peer.send({"id": ident, "result": YES})
     peer.send({"id": question["id"], "result": {"outcome": {"outcome": "cancelled"}}})
     assert chosen(peer.result(ident)) == "cancelled"

@@ -68,9 +68,8 @@ class Embedder:
         )
         self._open: Counter[object] = Counter()
         """The peer's permission requests that are not answered, by id."""
-        self._asks: dict[str, bytes] = {}
-        """Questions put to the peer: our id -> the id the enforcement waits for."""
-        self._asked = 0
+        self._asks: set[bytes] = set()
+        """The ids of the questions put to the peer, which nobody can guess (`session.core`)."""
         self._observed: dict[str, None] = {}
         """Observed permission requests whose answer was not observed."""
         self._unanswered: set[str] = set()
@@ -126,9 +125,10 @@ class Embedder:
 
     def response(self, message: acp.Envelope) -> None:
         """Take the peer's answer to a question that was put to it; what comes late is dropped."""
-        ident = self._asks.pop(str(message.key[1]), None) if message.key else None
-        if ident is None:
+        ident = quoted(str(message.key[1])) if message.key else b""
+        if ident not in self._asks:
             return
+        self._asks.discard(ident)
         body = b'"error":' + message.error if message.error is not None else b'"result":' + (message.result or b"null")
         self.performer.feed(Side.CLIENT, b'{"jsonrpc":"2.0","id":' + ident + b"," + body + b"}\n")
 
@@ -264,16 +264,13 @@ class Embedder:
     def _to_client(self, line: bytes) -> None:
         message = acp.envelope(line)
         if message.method == PERMISSION and message.id is not None:
-            self._asked += 1
-            ident = f"policyd-ask-{self._asked}"
-            self._asks[ident] = message.id
-            self._out(messages.spliced_request(quoted(ident), wire.ASK, message.params or b"{}"))
+            self._asks.add(message.id)
+            self._out(messages.spliced_request(message.id, wire.ASK, message.params or b"{}"))
         elif message.method == CANCEL_REQUEST and message.params is not None:
-            wanted = acp.id_key(json.dumps(acp.strict_object(message.params).get("requestId")).encode())
-            for ident, held in list(self._asks.items()):
-                if acp.id_key(held) == wanted:
-                    del self._asks[ident]
-                    self._out(messages.cancel_request(quoted(ident)))
+            ident = quoted(str(acp.strict_object(message.params).get("requestId")))
+            if ident in self._asks:
+                self._asks.discard(ident)
+                self._out(messages.cancel_request(ident))
 
     def _count(self, step: int) -> None:
         pending, uid = self._shared.pending, self._who.uid
