@@ -26,7 +26,7 @@ from policyd.cli import expand, loading, options
 from policyd.cli.ending import counted
 from policyd.cli.findings import Finding
 from policyd.cli.lint import lint
-from policyd.cli.saying import say, say_or_tell, tell
+from policyd.cli.saying import say, say_json, say_results
 from policyd.policy import Diagnostic, Policy, PolicyError, PolicySource
 from policyd.storage import places, policies, settings
 from policyd.storage.filesystem import RealFilesystem
@@ -66,9 +66,9 @@ def run(args: argparse.Namespace) -> int:
     report = examine(args, where)
     if args.expand:
         rows = [*expand.rows(report.sources)]
-        say_or_tell(rows, map(expand.line_of, rows), as_json=args.json)
+        say_results(rows, map(expand.line_of, rows), as_json=args.json)
     if args.json:
-        tell(*facts(report))
+        say_json(*facts(report))
     else:
         show(report)
     if report.mistakes:

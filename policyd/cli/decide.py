@@ -21,7 +21,7 @@ from policyd.cli import loading, options
 from policyd.cli.ending import DONE, FAILED, complain
 from policyd.cli.facts import result_facts
 from policyd.cli.replay import Replay, Result
-from policyd.cli.saying import tell
+from policyd.cli.saying import say_json
 from policyd.model import Effect
 
 CODES = {Effect.ALLOW: 0, Effect.DENY: 1, Effect.ASK: 3}
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     left_out: list[str] = []
     nowhere = False
     for result in results(args, left_out):
-        tell(result_facts(result))
+        say_json(result_facts(result))
         sys.stdout.flush()
         effects.append(Effect.DENY if result.error else result.answer.effect)
         nowhere = nowhere or (not result.error and NOWHERE in result.decision.reason)

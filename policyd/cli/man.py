@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import policyd
 from policyd.cli import COMMANDS, ending, parser_of
-from policyd.cli.saying import give
+from policyd.cli.saying import say_verbatim
 from policyd.proxy.options import USAGE
 
 FILES = (
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the page; return the exit code."""
-    give("\n".join(page()) + "\n")
+    say_verbatim("\n".join(page()) + "\n")
     return 0
 
 

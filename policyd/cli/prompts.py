@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from policyd.cli import calling, options, presence
 from policyd.cli.ending import DONE, NO, complain, failed
-from policyd.cli.saying import say, say_or_tell
+from policyd.cli.saying import say, say_results
 from policyd.cli.shapes import listed, table, tables
 from policyd.display import safe
 from policyd.storage import places, sockets
@@ -47,7 +47,7 @@ def run_list(args: argparse.Namespace, where: Places) -> int:
         str(row["id"]): row for row in [*of_daemon(args, where), *(one.facts() for one in Inbox(where.inbox).entries())]
     }
     lines = [line for row in rows.values() for line in words(row)]
-    say_or_tell(rows.values(), lines or ["no question waits"], as_json=args.json)
+    say_results(rows.values(), lines or ["no question waits"], as_json=args.json)
     return DONE
 
 

@@ -27,20 +27,20 @@ def shown(value: object) -> str:
     return safe(str(value), limit=300)
 
 
-def tell(*facts: Mapping[str, object]) -> None:
+def say_json(*facts: Mapping[str, object]) -> None:
     """Print objects as JSON, one on each line."""
     for fact in facts:
         print(json.dumps(fact))
 
 
-def say_or_tell(facts: Iterable[Mapping[str, object]], lines: Iterable[object], *, as_json: bool) -> None:
+def say_results(facts: Iterable[Mapping[str, object]], lines: Iterable[object], *, as_json: bool) -> None:
     """Print results: as JSON for programs, or as lines for people."""
     if as_json:
-        tell(*facts)
+        say_json(*facts)
     else:
         say(*lines)
 
 
-def give(text: str) -> None:
+def say_verbatim(text: str) -> None:
     """Print text unchanged, for a file, a paste or a terminal."""
     sys.stdout.write(text)

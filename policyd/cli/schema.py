@@ -10,7 +10,7 @@ import argparse
 import json
 from importlib.resources import files
 
-from policyd.cli.saying import give
+from policyd.cli.saying import say_verbatim
 
 NAMES = ("policy", "settings", "hook")
 
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print a schema; return the exit code."""
-    give(json.dumps(schema(args.name), indent=2, ensure_ascii=False) + "\n")
+    say_verbatim(json.dumps(schema(args.name), indent=2, ensure_ascii=False) + "\n")
     return 0
 
 

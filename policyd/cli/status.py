@@ -17,7 +17,7 @@ from policyd.cli import daemonstate, inforce, options
 from policyd.cli.daemonstate import Running
 from policyd.cli.ending import counted
 from policyd.cli.inforce import InForce
-from policyd.cli.saying import say_or_tell
+from policyd.cli.saying import say_results
 from policyd.model import Layer
 from policyd.storage.settings import Loaded
 
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     state = inforce.gather(args.cwd or options.directory("."), args.home, args.policy)
     running = daemonstate.find(state.places, args.socket)
     said = [*lines(state), *(daemonstate.lines(running) if running else ())]
-    say_or_tell([{**inforce.facts(state), "daemon": daemon_facts(running)}], said, as_json=args.json)
+    say_results([{**inforce.facts(state), "daemon": daemon_facts(running)}], said, as_json=args.json)
     sound = state.holds and not state.broken and not state.mute
     return 0 if sound and not (running and running.problems) else 1
 

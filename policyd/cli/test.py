@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 from policyd.cli import options
 from policyd.cli.ending import DONE, FAILED, NO, failed
-from policyd.cli.saying import say, say_or_tell
+from policyd.cli.saying import say, say_results
 from policyd.cli.suite import ENDING, Outcome, Suite, SuiteError, read
 
 
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
         suite.run()
     if args.junit:
         write_junit(args.junit, suites)
-    say_or_tell(facts(suites), lines(suites), as_json=args.json)
+    say_results(facts(suites), lines(suites), as_json=args.json)
     return NO if any(outcome.failure for suite in suites for outcome in suite.outcomes) else DONE
 
 

@@ -19,7 +19,7 @@ from policyd.actions import Machine
 from policyd.authorizer import broken_by, check_examples
 from policyd.cli import options, presence
 from policyd.cli.ending import DONE, FAILED, NO, counted, failed
-from policyd.cli.saying import say, say_or_tell
+from policyd.cli.saying import say, say_results
 from policyd.display import safe
 from policyd.model import Effect, Layer
 from policyd.policy import Policy
@@ -56,7 +56,7 @@ def removed(args: argparse.Namespace, store: TrustStore, root: str) -> int:
     """Remove the trust in the project at `root`."""
     was = store.remove(root)
     words = "not trusted any more" if was else "it was not trusted"
-    say_or_tell([{"project": root, "trusted": False}], [f"{root}: {words}"], as_json=args.json)
+    say_results([{"project": root, "trusted": False}], [f"{root}: {words}"], as_json=args.json)
     return DONE if was else NO
 
 
@@ -68,7 +68,7 @@ def shown(args: argparse.Namespace, store: TrustStore, project: ProjectFiles) ->
     names = [name for name, _ in project.files]
     facts = {"project": project.root, "trusted": trusted, "digest": project.digest, "files": names}
     said = f"{project.root}: {words} ({counted(len(project.files), 'file')}, {project.digest})"
-    say_or_tell([facts], [said], as_json=args.json)
+    say_results([facts], [said], as_json=args.json)
     return DONE if trusted else NO
 
 
@@ -86,7 +86,7 @@ def asked(args: argparse.Namespace, where: Places, store: TrustStore, project: P
         return NO
     store.add(project, datetime.now(UTC))
     facts = {"project": project.root, "trusted": True, "digest": project.digest}
-    say_or_tell([facts], [f"trusted: {project.digest}"], as_json=args.json)
+    say_results([facts], [f"trusted: {project.digest}"], as_json=args.json)
     return DONE
 
 

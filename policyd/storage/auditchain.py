@@ -4,10 +4,10 @@ Rules of this module:
 
 1. Beside the log lies `audit.head`: number and hash of the last line. Without it an edit of the last line, or its
    removal, could not be told from a log that ends there.
-2. Whoever appends continues from the noted end, not from what the file shows: a changed end stays visible for ever.
-   Lines behind the noted end that follow from it are what a dying process wrote last; they count.
-3. A chain proves that a log was not edited by accident or by somebody who does not know it. It is no signature: that
-   all of it was written anew show only the checkpoints that were said elsewhere (`checkpoints`).
+2. A writer continues from the recorded end, not from what the file shows: a changed end stays visible for ever. Lines
+   after the recorded end that continue its chain are what a dying process wrote last; they count.
+3. A chain detects edits made by accident or by somebody who does not know of it. It is not a signature: that the whole
+   log was rewritten is shown only by checkpoints kept elsewhere (`checkpoints`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from policyd import audit
 NAME = "audit.jsonl"
 TAIL = 4 * audit.LINE_LIMIT
 NOTE = 96
-"""Bytes of the noted end: number, blank, hash, newline."""
+"""The size of the recorded end in bytes: number, blank, hash, newline."""
 
 
 class Head:
@@ -46,18 +46,18 @@ def log_path(path: str) -> str:
 
 
 def head_path(path: str) -> str:
-    """Return where the end of the log at `path` is noted."""
+    """Return where the end of the log at `path` is recorded."""
     return path.removesuffix(".jsonl") + ".head"
 
 
 def read_note(fd: int) -> Head | None:
-    """Return the noted end, None where there is none or it is damaged."""
+    """Return the recorded end, None if there is none or it is damaged."""
     match = re.fullmatch(rb"(\d{20}) ([0-9a-f]{64})\n", os.pread(fd, NOTE, 0))
     return Head(int(match[1]), match[2].decode()) if match else None
 
 
 def current_head(fd: int, size: int, path: str, note: Head | None) -> Head:
-    """Return what the next line of the log follows."""
+    """Return the end that the next line of the log continues."""
     end = read_head(fd, size) if size else read_previous(path)
     if note is None or (note.seq, note.prev) == (end.seq, end.prev) or follows(fd, size, note, end):
         return end
@@ -65,7 +65,7 @@ def current_head(fd: int, size: int, path: str, note: Head | None) -> Head:
 
 
 def follows(fd: int, size: int, note: Head, end: Head) -> bool:
-    """Say whether the lines behind the noted end lead from it to the file's end."""
+    """Say whether the lines after the recorded end continue its chain to the file's end."""
     if end.seq <= note.seq:
         return False
     prev, seq = note.prev, note.seq
@@ -77,20 +77,20 @@ def follows(fd: int, size: int, note: Head, end: Head) -> bool:
 
 
 def last_lines(fd: int, size: int) -> list[bytes]:
-    """Return the last lines of a file; the first of them may be cut."""
+    """Return the last lines of a file; the first of them may be incomplete."""
     start = max(0, size - TAIL)
     return os.pread(fd, size - start, start).rstrip(b"\n").split(b"\n")
 
 
 def read_head(fd: int, size: int) -> Head:
-    """Return the end of the chain in a file that holds something."""
+    """Return the end of the chain in a file that is not empty."""
     lead = b"" if os.pread(fd, 1, size - 1) == b"\n" else b"\n"
     lines = last_lines(fd, size)
     return Head(last_number(lines), audit.digest(lines[-1]), size, lead)
 
 
 def last_number(lines: list[bytes]) -> int:
-    """Return the number of the last line that has one; each torn line behind it counts as one."""
+    """Return the number of the last line that has one, plus one for each torn line after it."""
     for back, line in enumerate(reversed(lines)):
         try:
             return audit.link(line).seq + back
@@ -100,7 +100,7 @@ def last_number(lines: list[bytes]) -> int:
 
 
 def read_previous(path: str) -> Head:
-    """Return where a new file continues: the end of the newest file put aside, or the start of a chain."""
+    """Return where a new file continues: the end of the newest rotated file, or the start of a chain."""
     older = rotated_files(path)
     if not older:
         return Head()
@@ -114,7 +114,7 @@ def read_previous(path: str) -> Head:
 
 
 def rotated_files(path: str) -> list[str]:
-    """Return the files put aside for the log at `path`, oldest first."""
+    """Return the rotated files of the log at `path`, oldest first."""
     directory, name = os.path.split(path)
     stem = name.removesuffix(".jsonl") + "-"
     try:
@@ -126,13 +126,13 @@ def rotated_files(path: str) -> list[str]:
 
 
 def log_files(path: str) -> list[str]:
-    """Return all files of a log, oldest first: those put aside, then the current one."""
+    """Return all files of a log, oldest first: the rotated ones, then the current one."""
     path = log_path(path)
     return [*rotated_files(path), *([path] if os.path.exists(path) else [])]
 
 
 def first_number(fd: int) -> int:
-    """Return the number of a file's first line, 0 where it cannot be read."""
+    """Return the number of a file's first line, 0 if it cannot be read."""
     try:
         return audit.link(os.pread(fd, audit.LINE_LIMIT, 0).split(b"\n", 1)[0]).seq
     except ValueError:
@@ -142,8 +142,8 @@ def first_number(fd: int) -> int:
 def verify(path: str, passed: Callable[[int, str], None] | None = None) -> Iterator[tuple[str, int, str]]:
     """Yield (file, line, what is wrong) for everything that breaks the chain of the log at `path`, in order.
 
-    What others append, or put aside, meanwhile breaks nothing: the noted end is read before the lines it is held
-    against, and the current file is held open before those put aside are listed.
+    What others append or rotate meanwhile breaks nothing: the recorded end is read before the lines it is compared
+    with, and the current file is opened before the rotated ones are listed.
 
     Args:
         path: the log's file or directory.
@@ -173,7 +173,7 @@ def verify(path: str, passed: Callable[[int, str], None] | None = None) -> Itera
 
 @contextmanager
 def current_and_older(path: str) -> Iterator[list[BinaryIO]]:
-    """Open the files of a log that is being written, oldest first: each once, whatever is put aside meanwhile."""
+    """Open the files of a log that is being written, oldest first: each once, even if files are rotated meanwhile."""
     with ExitStack() as stack:
         try:
             files = [stack.enter_context(open(path, "rb"))]
@@ -191,7 +191,7 @@ def identity(file: BinaryIO) -> tuple[int, int]:
 
 
 def noted_end(path: str) -> tuple[Head | None, str]:
-    """Return the noted end of the log at `path`, and why there is none."""
+    """Return the recorded end of the log at `path`, and why there is none."""
     try:
         fd = os.open(head_path(path), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -209,7 +209,7 @@ def start_of(file: str) -> tuple[int, str]:
 
 
 def checked(data: bytes, end: Head) -> tuple[Head, str]:
-    """Return the new end of the chain after a line, and what is wrong with the line."""
+    """Return the end of the chain after a line, and what is wrong with the line."""
     try:
         own = audit.link(data)
     except ValueError:

@@ -18,7 +18,7 @@ from policyd.audit.rebuild import Undecidable
 from policyd.cli.audit.cases import Case, Redecided, Replayer, cases
 from policyd.cli.audit.filters import Record, chosen, wanted
 from policyd.cli.ending import counted
-from policyd.cli.saying import say_or_tell, shown
+from policyd.cli.saying import say_results, shown
 from policyd.cli.shapes import listed, values
 from policyd.model import EFFECTS, Effect
 
@@ -68,7 +68,7 @@ class Outcome(Struct):
 def run(args: Namespace, log: str) -> int:
     """Print which decisions change."""
     outcome = replay(args, log)
-    say_or_tell(facts(outcome), lines(outcome), as_json=args.json)
+    say_results(facts(outcome), lines(outcome), as_json=args.json)
     return int(args.exit_code and bool(outcome.changes or outcome.undecidable))
 
 

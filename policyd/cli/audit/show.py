@@ -16,13 +16,13 @@ from typing import BinaryIO
 
 from policyd.cli.audit.filters import Record, chosen, parsed, wanted
 from policyd.cli.audit.filters import agent as agent_name
-from policyd.cli.saying import say, shown, tell
+from policyd.cli.saying import say, say_json, shown
 from policyd.cli.shapes import listed, tables, texts
 
 
 def run(args: Namespace, log: str) -> int:
     """Print the selected records; return the exit code."""
-    write = tell if args.json else write_text
+    write = say_json if args.json else write_text
     if args.what == "show":
         return show(log, wanted(args), args.n, write)
     return follow(log, wanted(args), write)

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from policyd.cli.audit.filters import Record, answered, chosen, kinds, wanted
 from policyd.cli.ending import counted
-from policyd.cli.saying import say_or_tell, shown
+from policyd.cli.saying import say_results, shown
 from policyd.cli.shapes import listed, values
 
 TIRED_PROMPTS = 50
@@ -104,7 +104,7 @@ def run(args: Namespace, log: str) -> int:
     stats = Stats()
     for record in chosen(log, wanted(args)):
         stats.add(record)
-    say_or_tell([facts(stats)], lines(stats), as_json=args.json)
+    say_results([facts(stats)], lines(stats), as_json=args.json)
     return 0
 
 

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from policyd.cli.ending import DONE, NO, UsageError, counted
-from policyd.cli.saying import say_or_tell, shown
+from policyd.cli.saying import say_results, shown
 from policyd.storage import auditchain, checkpoints
 from policyd.storage.checkpoints import Checkpoint
 
@@ -53,7 +53,7 @@ def run(args: Namespace, log: str) -> int:
         lines += [*(f"{file}:{line}: {wrong}" for file, line, wrong in unheld), *compared.lines(log)]
         faults += unheld
     facts: list[dict[str, object]] = [{"file": file, "line": line, "wrong": wrong} for file, line, wrong in faults]
-    say_or_tell([*facts, *([compared.facts()] if compared else [])], lines, as_json=args.json)
+    say_results([*facts, *([compared.facts()] if compared else [])], lines, as_json=args.json)
     return NO if faults else DONE
 
 

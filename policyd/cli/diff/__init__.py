@@ -21,7 +21,7 @@ from policyd.cli.diff.changes import MOST_REQUESTS, Change, Changes, changes, me
 from policyd.cli.diff.recorded import Log
 from policyd.cli.ending import counted
 from policyd.cli.loading import managed_in
-from policyd.cli.saying import say_or_tell
+from policyd.cli.saying import say_results
 from policyd.cli.trials.tree import Tree
 from policyd.cli.trials.trial import Trial
 from policyd.display import safe
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     old = loaded(args.old, args.managed_old, args.layer, here)
     new = loaded(args.new, args.managed_new or args.managed_old, args.layer, here)
     found = tried(args, old, new, here)
-    say_or_tell(facts(found, old, new), lines(found, old, new), as_json=args.json)
+    say_results(facts(found, old, new), lines(found, old, new), as_json=args.json)
     return 1 if found.loosenings or (args.prove and not found.proved) else 0
 
 

@@ -18,7 +18,7 @@ from policyd.cli.doctor.tiers import Tier
 from policyd.cli.doctor.wrapped import Entry
 from policyd.cli.ending import counted, failed
 from policyd.cli.inforce import InForce
-from policyd.cli.saying import say_or_tell
+from policyd.cli.saying import say_results
 from policyd.prompts import clients
 from policyd.service.steps import faults
 from policyd.storage import grants
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     if args.client and args.client not in clients.shipped():
         return failed("doctor", f"no client `{args.client}` is known; write one of {', '.join(clients.shipped())}")
     found = findings(state, args.agent, args.client, cwd)
-    say_or_tell([as_json(found)], lines(found), as_json=args.json)
+    say_results([as_json(found)], lines(found), as_json=args.json)
     return 1 if found.problems else 0
 
 

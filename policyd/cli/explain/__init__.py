@@ -28,7 +28,7 @@ from policyd.cli.explain import asked
 from policyd.cli.explain.text import explain, nearly
 from policyd.cli.facts import result_facts
 from policyd.cli.replay import Replay, Result
-from policyd.cli.saying import give, tell
+from policyd.cli.saying import say_json, say_verbatim
 from policyd.model import Effect, Source
 
 NOTHING = (
@@ -63,9 +63,9 @@ def run(args: argparse.Namespace) -> int:
     """Print an explanation of each decision."""
     for each in explained(args):
         if args.json:
-            tell(facts(each))
+            say_json(facts(each))
         else:
-            give(f"{in_words(each)}\n")
+            say_verbatim(f"{in_words(each)}\n")
         sys.stdout.flush()
     return DONE
 

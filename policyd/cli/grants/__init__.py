@@ -22,7 +22,7 @@ from policyd.cli.ending import DONE, NO, complain, counted, failed
 from policyd.cli.grants import elsewhere
 from policyd.cli.grants.table import Held, left, print_table
 from policyd.cli.options import directory
-from policyd.cli.saying import give, say, tell
+from policyd.cli.saying import say, say_json, say_verbatim
 from policyd.display import safe
 from policyd.grants import LONGEST, Clock, Grant, Key, conditions
 from policyd.grants.grant import grant_id
@@ -118,7 +118,7 @@ def run_list(args: argparse.Namespace, store: Store) -> int:
     root = None if args.all else project(args)
     found, theirs = list(held(store, clock, root)), elsewhere.rows(args.where, root)
     if args.json:
-        tell(*(facts(one, clock) for one in found), *theirs)
+        say_json(*(facts(one, clock) for one in found), *theirs)
         return DONE
     if found:
         print_table(found, clock, every=args.all)
@@ -135,7 +135,7 @@ def run_show(args: argparse.Namespace, store: Store) -> int:
     for one in found:
         table = facts(one, clock)
         if args.json:
-            tell(table)
+            say_json(table)
             continue
         for name, value in table.items():
             if value not in ("", None):
@@ -284,7 +284,7 @@ def run_export(args: argparse.Namespace, store: Store) -> int:
     clock = clocks.now()
     found = list(held(store, clock, None if args.id else project(args)))
     chosen = matching(found, args.id) if args.id else found
-    give(policy_text([one.grant for one in chosen if one.grant.alive(clock)]))
+    say_verbatim(policy_text([one.grant for one in chosen if one.grant.alive(clock)]))
     for one in chosen:
         if why := unwritable(one.grant):
             complain("grants export", f"{one.grant.id} is left out: {why}")

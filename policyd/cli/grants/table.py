@@ -9,7 +9,7 @@ from functools import cache
 from msgspec import Struct
 
 from policyd.cli import colour
-from policyd.cli.saying import give
+from policyd.cli.saying import say_verbatim
 from policyd.display import safe
 from policyd.grants import Clock, Grant
 from policyd.storage.grantfile import GrantFile
@@ -34,7 +34,7 @@ def print_table(found: Sequence[Held], clock: Clock, *, every: bool) -> None:
         cells = list(row)
         if number and coloured:
             cells[1] = colour.of_effect(row[1], row[1].ljust(widths[1]))
-        give(form.format(*cells))
+        say_verbatim(form.format(*cells))
 
 
 def rows_of(found: Sequence[Held], clock: Clock, *, every: bool) -> list[tuple[str, ...]]:

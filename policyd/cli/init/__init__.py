@@ -23,7 +23,7 @@ from policyd.cli.ending import complain, failed
 from policyd.cli.init import merging, presets, programs
 from policyd.cli.init.merging import MergeError
 from policyd.cli.init.recipes import CLIENTS, Recipe
-from policyd.cli.saying import give, say
+from policyd.cli.saying import say, say_verbatim
 from policyd.storage import places
 from policyd.storage.places import Places
 from policyd.storage.private import make_directory, put_new
@@ -84,7 +84,7 @@ def preset(words: list[str], home: str | None, *, write: bool) -> int:
         return failed("init", f"no starter policy `{name}`; write {more}")
     if write:
         return write_preset(words[0], places.find(home=home))
-    give(presets.text(words[0]))
+    say_verbatim(presets.text(words[0]))
     return 0
 
 
@@ -125,7 +125,7 @@ def client(name: str, agent_name: str | None, words: list[str], where: Places, *
     found = CLIENTS[name](advised, short, programs.policyd(), command)
     if write:
         return write_recipe(found, where, missing)
-    give(found.text)
+    say_verbatim(found.text)
     advise((*found.notes, missing), f"goes into {advice.place(found.file, where)}" if found.file else "")
     return 0
 
@@ -134,7 +134,7 @@ def write_recipe(found: Recipe, where: Places, missing: str) -> int:
     """Merge a recipe into its client's settings; if that is not safe, say why and print it."""
     why = "; ".join(filter(None, [found.why_not, missing]))
     if found.table is None or why:
-        give(found.text)
+        say_verbatim(found.text)
         advise(found.notes, f"not written: {why}")
         return 2
     code = merge(advice.place(found.file, where), found.table, found.text, comments=found.comments)
@@ -162,7 +162,7 @@ def settle(file: File, where: Places, *, write: bool) -> int:
         return merge(path, file.wanted, file.text)
     unwritten = ", which is root's and was not written" if write else ""
     advise([f"goes into {path}{unwritten}: {file.why}"])
-    give(file.text.strip() + "\n\n")
+    say_verbatim(file.text.strip() + "\n\n")
     return 2 if write else 0
 
 
@@ -171,7 +171,7 @@ def merge(path: str, wanted: dict[str, object], text: str, *, comments: bool = F
     try:
         kept = merging.merge_file(path, wanted, comments=comments)
     except MergeError as error:
-        give(text.strip() + "\n")
+        say_verbatim(text.strip() + "\n")
         return failed("init", f"not written: {error}")
     if kept is None:
         say(f"{path} has these settings already")

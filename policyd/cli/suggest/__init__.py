@@ -18,7 +18,7 @@ from msgspec import Struct
 from policyd.cli.audit.cases import Replayer
 from policyd.cli.audit.filters import chosen, wanted
 from policyd.cli.ending import DONE, counted
-from policyd.cli.saying import give, say_or_tell, tell
+from policyd.cli.saying import say_json, say_results, say_verbatim
 from policyd.cli.suggest.log import Answers, collect, echoed
 from policyd.cli.suggest.proof import Before, Proof
 from policyd.cli.suggest.rules import Candidate, asked, candidates
@@ -44,9 +44,9 @@ def run(args: Namespace, log: str) -> int:
         return unused(replayer, answers, as_json=args.json)
     found = suggest(args, answers, replayer)
     if args.json:
-        tell(*facts(found))
+        say_json(*facts(found))
     else:
-        give(found.page.text(head(found)))
+        say_verbatim(found.page.text(head(found)))
     return 0
 
 
@@ -134,5 +134,5 @@ def unused(replayer: Replayer, answers: Answers, *, as_json: bool) -> int:
     idle = [ref for ref in idle if ref.label not in used]
     facts = ({"rule": ref.label, "file": ref.file, "line": ref.line} for ref in idle)
     said = f"{counted(len(idle), 'allow rule')} used by none of {counted(answers.decisions, 'decision')}"
-    say_or_tell(facts, [*(f"{ref.label}{ref.place}" for ref in idle), said], as_json=as_json)
+    say_results(facts, [*(f"{ref.label}{ref.place}" for ref in idle), said], as_json=as_json)
     return DONE
