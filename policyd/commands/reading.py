@@ -26,6 +26,7 @@ from policyd.commands.lexing.plain import constant, split
 from policyd.commands.lexing.rough import pieces
 from policyd.commands.lexing.run import LENGTH, PARTS, WORDS, FullError, Run, told
 from policyd.commands.lexing.source import odd_characters
+from policyd.commands.nested.wrapper_programs import without_text
 from policyd.commands.shell.execute import MORE, Call, is_special, simple
 from policyd.commands.shell.flat import script
 from policyd.commands.state import PLACES, State
@@ -89,7 +90,7 @@ def _filled(bare: Reading, home: str, fs: Filesystem | None) -> Reading:
     files, urls, reasons = list(bare.files), list(bare.urls), dict.fromkeys(bare.opaque)
     for index, command in enumerate(bare.commands):
         for more_files, more_urls, more_reasons in (
-            uses(command, index, home=home, fs=fs),
+            uses(without_text(command) if command.idle else command, index, home=home, fs=fs),
             *((named(command),) if command.env or command.inner is not None else ()),
         ):
             files += more_files

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 
+from msgspec.structs import replace
+
 from policyd.commands.argv.findwords import stands_for
 from policyd.commands.lexing.plain import constant
 from policyd.commands.nested import far
 from policyd.commands.nested.inner import MORE_INPUT, Inner, Unwrapped, Words, constant_text, joined, replaced, scripts
 from policyd.commands.nested.wrapper_table import BASH_LIKE, INTERPRETERS, SHELLS
-from policyd.model import CONST, Word
+from policyd.model import CONST, SimpleCommand, Word
 
 _FIND_EXEC = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 CONTAINERS = tuple(
@@ -153,6 +155,17 @@ def _place(words: Words) -> int:
             text = constant_text(words[at]) if at < len(words) else None
             return at if text and text[0] not in "-+" else -1
     return -1
+
+
+def without_text(command: SimpleCommand) -> SimpleCommand:
+    """Return a command without the text of a shell, which is read as commands beside it and names nothing more."""
+    if command.inner is not None:
+        return replace(command, inner=without_text(command.inner))
+    name, *words = command.argv
+    place = _place(tuple(words)) if name.text.rpartition("/")[2] in BASH_LIKE else -1
+    if place <= 0:
+        return command
+    return replace(command, argv=(name, *words[:place], constant(":"), *words[place + 1 :]))
 
 
 def _long_shell_option(name: str, text: str, found: Unwrapped) -> int:
