@@ -128,7 +128,7 @@ class Deciding:
         if caller is None:
             return
         params = json.loads(raw)
-        ask = f"ask-{name.removeprefix('decide-')}"
+        ask = str(json.loads(ident))  # nobody can guess it (`session.core`)
         self._asks[ask] = name, ident, caller[1]
         call = params.get("toolCall")
         decision = self._why(params)
