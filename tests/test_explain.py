@@ -322,6 +322,20 @@ def test_where_a_deny_may_hold_no_rule_is_given_for_none_lifts_it() -> None:
     assert way.startswith("answer it, or name less than all of `src`: user:t.toml:5 ")
 
 
+@pytest.mark.parametrize("effect", ["ask", "deny"])
+def test_what_may_be_denied_below_a_command_is_told_beside_the_rule_for_the_command(effect: str) -> None:
+    deny = '[[rule]]\neffect = "deny"\npath = "**/.env"'
+    asked = decide("\n".join([ASK.replace('"ask"', f'"{effect}"'), deny]), "tar xf a.tar")
+    ways = list(ways_out(asked, asked.effect, ("/home/dev/app",)))
+    assert len(ways) == 2 and ways[0].startswith("[[rule]]") and "change user:t.toml:" in ways[1], ways
+
+
+def test_what_a_remembered_answer_refuses_is_told_to_be_one() -> None:
+    asked = replace(decide(ASK, "make"), effect=Effect.DENY, source=Source.GRANT)
+    (way,) = ways_out(asked, asked.effect, ("/home/dev/app",))
+    assert "`policyd grants revoke ID`" in way
+
+
 def roots(lines: list[Any]) -> tuple[str, ...]:
     opened = [
         line["msg"]["params"].get("cwd") for line in lines if line["msg"].get("method", "").startswith("session/")

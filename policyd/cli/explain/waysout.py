@@ -30,6 +30,7 @@ from policyd.model import (
     Role,
     RuleRef,
     SimpleCommand,
+    Source,
     WordKind,
 )
 from policyd.policy import Policy
@@ -75,7 +76,11 @@ def ways_out(
         if not rule.default:
             whose = ", which is your administrator's" if rule.layer is Layer.MANAGED else ""
             yield f"add an `unless` to {safe(rule.label)}{whose}, or do it another way"
-    open_actions = [one for one in decision.actions if one.effect is decision.effect and not _denied_by_rule(one)]
+    if decision.source is Source.GRANT:
+        yield "a remembered answer refuses it: `policyd grants list` shows it, `policyd grants revoke ID` takes it back"
+        return
+    least = Effect.DENY if any(map(_denied_by_rule, decision.actions)) else Effect.ASK
+    open_actions = [one for one in decision.actions if one.effect >= least and not _denied_by_rule(one)]
     if open_actions and obstacles.unsound:
         yield f"work in a directory of its own: {safe(' and '.join(obstacles.unsound), limit=2 * WIDTH)}"
         return
@@ -172,8 +177,8 @@ def _led_out(action: Action, roots: tuple[str, ...]) -> bool:
 def _comes_along(judged: Judged, decision: Decision) -> bool:
     """Say whether allowing the command, which is as open, also allows this operand."""
     at, path = judged.action.carrier, judged.action.path
-    asked = at is not None and decision.actions[at].effect is decision.effect
-    return asked and path is not None and path.inside and not _asked_by_rule(judged)
+    asked = at is not None and decision.actions[at].effect is not Effect.ALLOW
+    return asked and path is not None and path.inside and not (_asked_by_rule(judged) or _may_deny(judged))
 
 
 def _denied_by_rule(judged: Judged) -> bool:
