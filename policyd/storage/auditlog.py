@@ -257,7 +257,7 @@ def unwritable(path: str) -> str:
         for each in (path, head_path(path)):
             try:
                 os.close(open_own(each, 0))
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError):
                 if why := unmakable(each):
                     return why
     except OSError as error:
