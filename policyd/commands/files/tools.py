@@ -18,6 +18,8 @@ _VERBS = {
 }
 """The words behind which it stands; empty: it may be the first."""
 _END = Word("--")
+_SWALLOW = frozenset({"yarn", "pnpm"})
+"""Those that may not hand on a `--`."""
 
 
 def run(names: frozenset[str], words: tuple[Word, ...]) -> tuple[Word, ...]:
@@ -34,8 +36,9 @@ def run(names: frozenset[str], words: tuple[Word, ...]) -> tuple[Word, ...]:
         rest = rest[1 + at :] if at is not None else rest[2:] if rest[1:2] == (_END,) else ()
     elif "" not in verbs or (len(verbs) > 1 and rest[0].text in kin.OWN):
         return ()
-    if found == "npm" and rest[1:2] == (_END,):
-        rest = (*rest[:1], *rest[2:])
+    if (found == "npm" and rest[1:2] == (_END,)) or (found in _SWALLOW and _END in rest):
+        at = rest.index(_END)
+        rest = (*rest[:at], *rest[at + 1 :])
     return _named(rest)
 
 

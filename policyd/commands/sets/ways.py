@@ -4,6 +4,7 @@ Rules of this module:
 
 1. A way is the words in front of the program (`poetry run`), or the directory it lies in (`.venv/bin/`).
 2. Only constant words are a way; behind it stands a bare name, and an entry of a set is asked about that.
+3. Some (yarn 1) do not hand on the first `--`: what stands behind it are options of the program as well.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Ways(Struct):
                 yield from _bare((Word(text[len(folder) :]), *more))
         for words in self.words:
             if exactly(words, level):
-                yield from _bare(level.argv[len(words) - 1 :])
+                yield from _bare(_handed(level.argv[len(words) - 1 :]))
 
 
 _KEPT = 1024
@@ -59,6 +60,15 @@ def _near(word: Word, cwd: tuple[str, ...]) -> str:
     if word.kind is not WordKind.CONST:
         return ""
     return near(word.text, cwd[0]) if len(cwd) == 1 else word.text
+
+
+_END = Word("--")
+
+
+def _handed(rest: tuple[Word, ...]) -> tuple[Word, ...]:
+    """Return the words without the first `--`."""
+    at = rest.index(_END) if _END in rest else len(rest)
+    return (*rest[:at], *rest[at + 1 :])
 
 
 def _bare(rest: tuple[Word, ...]) -> Iterator[tuple[Word, ...]]:
