@@ -41,7 +41,8 @@ def test_allow_and_deny_are_answered_and_recorded(scene: Scene) -> None:
     start, *records = scene.records()
     assert start["event"] == "start" and start["seq"] == 1 and start["policies"] == [str(scene.policy)]
     assert start["cwd"] == os.getcwd() and start["command"][-2:] == ["ask", "1"]
-    assert start["names"] == [{"name": "policy.toml", "revision": ""}]
+    told = {"layer": "user", "file": str(scene.policy), "name": "policy.toml", "revision": ""}
+    assert start["names"] == [told]
     assert [row["effect"] for row in records] == ["allow", "deny", "deny"]
     first = records[0]
     assert first["revision"] == start["revision"] and first["seq"] == 2
