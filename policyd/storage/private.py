@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -47,7 +46,7 @@ def put(path: str, data: bytes) -> None:
 
 def put_new(path: str, data: bytes) -> None:
     """Put a file where none is, whole or not at all; FileExistsError where one is."""
-    beside = f"{path}.{secrets.token_hex(8)}"
+    beside = f"{path}.{os.urandom(8).hex()}"
     try:
         write_whole(beside, data)
         os.link(beside, path)
