@@ -243,14 +243,14 @@ def test_a_question_that_was_open_when_the_daemon_went_is_rejected_and_withdrawn
 def test_an_answer_to_a_question_of_a_lost_daemon_is_none_to_one_of_the_next_under_its_id(daemon: Daemon) -> None:
     client = connected(daemon, "ask", "1", "once")
     client.prompt("npm test $(")  # not understood: nothing is offered, so the question goes out as it came
-    assert client.until(method="session/request_permission")["id"] == 0
+    lost = client.until(method="session/request_permission")
     daemon.stop(signal.SIGKILL)
     client.until(id=2)
     daemon.start()
     until(lambda: "the daemon is back" in said(daemon), "the proxy finds the daemon again")
     client.prompt("git push $(", 3)
     question = client.until(method="session/request_permission")
-    for ident, option in ((0, "yes"), (question["id"], "no")):
+    for ident, option in ((0, "yes"), (lost["id"], "yes"), (question["id"], "no")):
         client.send({"id": ident, "result": {"outcome": {"outcome": "selected", "optionId": option}}})
     assert client.until(method="answered")["params"]["result"]["outcome"]["optionId"] == "no"
     client.close()

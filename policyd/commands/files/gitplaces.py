@@ -100,7 +100,7 @@ def _bare(place: str, fs: Filesystem) -> Iterator[str]:
 def _is_repository(here: str, fs: Filesystem) -> bool:
     """Say whether git may take a directory, as the kernel walks there, for a repository (`is_git_directory`)."""
     head, common, *stores = (posixpath.join(here, part) for part in ("HEAD", "commondir", "objects", "refs"))
-    return (_holds(head, fs) or _is_link(head, fs)) and (_holds(common, fs) or all(_holds(one, fs) for one in stores))
+    return (_holds(common, fs) or all(_holds(one, fs) for one in stores)) and (_holds(head, fs) or _is_link(head, fs))
 
 
 def _is_link(path: str, fs: Filesystem) -> bool:
