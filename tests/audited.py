@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from policyd import audit
 from policyd.actions import Machine
 from policyd.authorizer import Authorizer, Claims
-from policyd.cli.replay import Replay
 from policyd.model import Action, Context, Decision, Effect, Layer, Request, Source
 from policyd.policy import Policy, PolicySource, load
 from policyd.storage.auditlog import AuditLog
 from tests.fakes import FakeFilesystem
+from tests.recorded import results_of
 
 CAPTURES = tuple(sorted((Path(__file__).parent / "data" / "captures").glob("*.jsonl")))
 HOME = "/home/dev"
@@ -51,7 +51,7 @@ class Day:
         """Let one recorded session run."""
         machine = Machine(home=HOME, fs=FakeFilesystem())
         point = Authorizer(self.rules, machine=machine, claims=Claims(user="dev", interactive=True))
-        for found in Replay(point, now=self.now).run(json.dumps(line).encode() + b"\n" for line in lines):
+        for found in results_of(point, lines, self.now):
             if not found.error:
                 self.decided(found.request, found.decision, point.context(found.request.session_id, self.now))
 

@@ -24,13 +24,13 @@ from policyd.authorizer import Authorizer
 from policyd.cli import main
 from policyd.cli.audit import cases, replay, show
 from policyd.cli.audit import stats as counted
-from policyd.cli.replay import Replay
 from policyd.cli.suggest.log import collect
 from policyd.model import Action, Assignment, Mode, PathRef, Reach, Role, SimpleCommand, Tool, Word, WordKind
 from policyd.storage import auditchain
 from policyd.storage.auditlog import AuditLog
 from tests.audited import CAPTURES, GROUND, HOME, START, Day, careful, delete, edit, policy, read, swap
 from tests.fakes import FakeFilesystem
+from tests.recorded import results_of
 
 POLICY = (
     GROUND
@@ -106,7 +106,7 @@ def test_what_real_agents_asked_is_read_back_whole() -> None:
         for row in path.read_text("utf-8").splitlines():
             case = json.loads(row)
             point = Authorizer(rules, machine=Machine(home=HOME, fs=FakeFilesystem()))
-            for found in Replay(point, now=START).run(json.dumps(line).encode() + b"\n" for line in case["lines"]):
+            for found in results_of(point, case["lines"], START):
                 context = point.context(found.request.session_id, START)
                 line = audit.line(
                     audit.body(audit.record(found.decision, found.request, context, id="x")), 1, audit.FIRST

@@ -14,25 +14,16 @@ from typing import Any
 import pytest
 
 from policyd.authorizer import Authorizer
-from policyd.cli.replay import Replay
-from policyd.model import Effect, Layer
-from policyd.policy import PolicySource, load
-from tests.asking import NOW
-from tests.told import CAPTURES, MACHINE, PROJECT, calls
+from policyd.model import Effect
+from tests.recorded import permissive, results_of
+from tests.told import CAPTURES, MACHINE, calls
 
-TEXT = b"""
-version = 1
-[defaults]
-"*" = "ask"
-read = "allow"
-search = "allow"
-edit = "allow"
-fetch = "allow"
+RULES = """
 [[rule]]
 effect = "allow"
 command = ["@read-only", "@git-read", "@test-runners"]
 """
-POLICY = load([PolicySource("p.toml", TEXT, Layer.USER)], home="/home/dev", tmpdir="/tmp", fs=PROJECT, version="0.1.0")
+POLICY = permissive(RULES)
 LOST = ("rawInput", "kind", "_meta", "title")
 SHOWN_IN_TITLE = {"gemini", "qwen-0.15", "kimi-cli", "vibe-2", "vibe-2.19"}
 """Agents whose title is the command, or the only word of what a call is: without it they are others."""
@@ -49,8 +40,7 @@ def without(lines: Iterable[dict[str, Any]], field: str) -> list[dict[str, Any]]
 
 def effects(lines: Iterable[dict[str, Any]]) -> list[Effect]:
     """Return what is decided of every permission request of a transcript."""
-    point = Authorizer(POLICY, machine=MACHINE)
-    found = Replay(point, now=NOW).run(json.dumps(line).encode() + b"\n" for line in lines)
+    found = results_of(Authorizer(POLICY, machine=MACHINE), lines)
     return [one.decision.effect for one in found if not one.error and not one.request.side_door]
 
 

@@ -18,20 +18,11 @@ from typing import Any
 import pytest
 
 from policyd.authorizer import Authorizer
-from policyd.cli.replay import Replay
-from policyd.model import Effect, Layer
-from policyd.policy import PolicySource, load
-from tests.asking import NOW
-from tests.told import CAPTURES, MACHINE, PROJECT, calls, told
+from policyd.model import Effect
+from tests.recorded import permissive, results_of
+from tests.told import CAPTURES, MACHINE, calls, told
 
-TEXT = b"""
-version = 1
-[defaults]
-"*" = "ask"
-read = "allow"
-search = "allow"
-edit = "allow"
-fetch = "allow"
+RULES = """
 [[rule]]
 effect = "allow"
 command = ["@read-only", "@git-read", "@test-runners", "touch **", "make **", "rm **"]
@@ -42,7 +33,7 @@ tool = ["demo/list_records", "notes/*"]
 effect = "deny"
 path = "**/.env"
 """
-POLICY = load([PolicySource("p.toml", TEXT, Layer.USER)], home="/home/dev", tmpdir="/tmp", fs=PROJECT, version="0.1.0")
+POLICY = permissive(RULES)
 HOME = "/home/dev/project"
 STRIDE = 30
 """Of so many transcripts the fast test plays one for each change; the slow one plays them all."""
@@ -53,9 +44,7 @@ Asked = tuple[Effect, list[str], str | None]
 
 def played(lines: Lines) -> list[Asked]:
     """Return what is decided of each permission request, its actions, and the option that is chosen."""
-    found = Replay(Authorizer(POLICY, machine=MACHINE), now=NOW).run(
-        json.dumps(line).encode() + b"\n" for line in lines
-    )
+    found = results_of(Authorizer(POLICY, machine=MACHINE), lines)
     return [
         (one.decision.effect, [one.error] if one.error else list(map(told, one.request.actions)), one.answer.option)
         for one in found

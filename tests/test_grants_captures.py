@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from policyd.actions import Machine
 from policyd.authorizer import Authorizer
-from policyd.cli.replay import Replay
 from policyd.grants.keys import significant
 from policyd.model import Action, Agent, Assignment, Context, Decision, Effect, PathRef, Request, Word
 from tests.asking import NOW
 from tests.grantcaptures import FILES, POLICY, decided, exact, root
+from tests.recorded import results_of
 from tests.told import CAPTURES
 
 NOTHING_OFFERED = {"deepagents", "pi"}
@@ -27,7 +27,7 @@ def asked(path: Path) -> Iterator[tuple[str, Request, Decision, Context]]:
     for row in path.read_text("utf-8").splitlines():
         case = json.loads(row)
         point = Authorizer(POLICY, machine=Machine(home="/home/dev", fs=FILES))
-        for found in Replay(point, now=NOW).run(json.dumps(line).encode() + b"\n" for line in case["lines"]):
+        for found in results_of(point, case["lines"]):
             if not found.error and found.decision.effect is Effect.ASK:
                 yield case["case"], found.request, found.decision, point.context(found.request.session_id, NOW)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
@@ -10,13 +9,13 @@ import pytest
 from policyd import engine
 from policyd.actions import Machine
 from policyd.authorizer import Authorizer
-from policyd.cli.replay import Replay
 from policyd.grants import GrantBook, Offer, Project, dump, load, offers
 from policyd.model import Context, Decision, Effect, Layer, Request
 from policyd.policy import PolicySource
 from policyd.policy import load as load_policy
 from tests.asking import CLOCK, NOW
 from tests.fakes import FakeFilesystem
+from tests.recorded import results_of
 
 FILES = FakeFilesystem()
 POLICY = load_policy(
@@ -67,7 +66,7 @@ def judged(command: str | list[str]) -> tuple[Request, Decision, Context]:
     point = Authorizer(POLICY, machine=Machine(home="/home/dev", fs=FILES))
     sides = ["c2a", "a2c", "c2a", "a2c", "a2c"]
     rows = [{"dir": side, "msg": {"jsonrpc": "2.0", **line}} for side, line in zip(sides, lines, strict=True)]
-    (found,) = Replay(point, now=NOW).run(json.dumps(row).encode() + b"\n" for row in rows)
+    (found,) = results_of(point, rows)
     assert not found.error
     return found.request, found.decision, point.context("s", NOW)
 

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from policyd.authorizer import Authorizer
-from policyd.cli.replay import Replay
 from policyd.grants import Offer
 from policyd.model import Context, Decision, Effect, Request
 from tests.asking import NOW
 from tests.grantcaptures import POLICY, decided, exact, root
+from tests.recorded import results_of
 from tests.told import CAPTURES, MACHINE
 
 HERE = "/home/dev/project"
@@ -41,7 +41,7 @@ Found = tuple[Request, Decision, Context]
 def played(lines: list[Any]) -> Iterator[Found]:
     """Yield every request of a transcript that can be decided."""
     point = Authorizer(POLICY, machine=MACHINE)
-    for found in Replay(point, now=NOW).run(json.dumps(line).encode() + b"\n" for line in lines):
+    for found in results_of(point, lines):
         if not found.error and not found.request.side_door:
             yield found.request, found.decision, point.context(found.request.session_id, NOW)
 
