@@ -398,6 +398,37 @@ def test_what_is_there_says_whether_a_file_or_a_directory_is_read(path: str, glo
     assert Scene(here.workspace, None).path(path, reach=Reach.FILES, glob=glob).reach is CONTENT
 
 
+@dataclasses.dataclass
+class _Unsure(FakeFilesystem):
+    """A file system that cannot say what one place is."""
+
+    place: str = ""
+
+    def is_dir(self, path: str) -> bool | None:
+        return None if path == self.place else super().is_dir(path)
+
+
+@pytest.mark.parametrize(
+    ("fs", "reached"),
+    [
+        (FakeFilesystem({f"{APP}/src/a.py": ""}), NO),
+        (FakeFilesystem({f"{APP}/src/a.py": "", f"{APP}/vault/x": ""}), YES),
+        (FakeFilesystem({f"{APP}/src/a.py": "", f"{APP}/vault": ""}), YES),  # a file
+        (_Unsure({f"{APP}/src/a.py": ""}, place=f"{APP}/vault"), YES),
+        (_Unsure({f"{APP}/src/a.py": ""}, place=APP), YES),
+        (None, YES),
+    ],
+    ids=["nothing", "a directory", "a file", "nobody knows", "nobody knows where", "no look"],
+)
+def test_what_only_reads_reaches_no_place_at_which_certainly_nothing_lies(
+    fs: FakeFilesystem | None, reached: Truth
+) -> None:
+    here = scene("vault/**")
+    given, pattern = here.path(".", reach=Reach.CONTENT), here.pattern("vault/**")
+    assert pattern.maybe(given, here.workspace, fs, widen=True, only_read=True) is reached
+    assert pattern.maybe(given, here.workspace, fs, widen=True) is YES
+
+
 def test_without_a_look_what_floats_may_be_below() -> None:
     here = scene(".env")
     given = here.path("docs", reach=CONTENT)
