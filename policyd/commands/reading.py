@@ -90,7 +90,7 @@ def _filled(bare: Reading, home: str, fs: Filesystem | None) -> Reading:
     files, urls, reasons = list(bare.files), list(bare.urls), dict.fromkeys(bare.opaque)
     for index, command in enumerate(bare.commands):
         for more_files, more_urls, more_reasons in (
-            uses(without_text(command) if command.idle else command, index, home=home, fs=fs),
+            uses(without_text(command) if command.idle and not bare.opaque else command, index, home=home, fs=fs),
             *((named(command),) if command.env or command.inner is not None else ()),
         ):
             files += more_files
