@@ -89,6 +89,12 @@ def test_a_request_that_names_another_tool_than_its_call_cannot_be_told(
     assert not any("two tools are named" in line for line in asked(talk, **told))
 
 
+def test_a_change_of_mode_that_is_called_an_edit_too_is_both() -> None:
+    talk = opened(CLAUDE)
+    update(talk, title="t", name="ExitPlanMode", kind="switch_mode", rawInput={})
+    assert asked(talk, kind="edit")[0].startswith("edit+switch_mode ")
+
+
 def test_a_call_whose_updates_name_two_tools_cannot_be_told() -> None:
     talk = opened(CLAUDE)
     update(talk, title="t", name="Bash", **BASH)

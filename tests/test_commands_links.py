@@ -65,6 +65,24 @@ def test_what_lies_behind_a_link_of_the_same_text_cannot_be_told(text: str, hidd
     assert bool([reason for reason in found if "may lead through a link" in reason]) == hidden, found
 
 
+class _Unseen(FakeFilesystem):
+    """A file system whose directories cannot be listed."""
+
+    def listing(self, directory: str) -> tuple[str, ...] | None:
+        return None
+
+
+def test_what_a_wildcard_may_find_where_nobody_can_look_may_be_a_link() -> None:
+    found = read("mv d n && cat n/*/x", cwd=("/w/app",), home="/h", fs=_Unseen(DISK.files, DISK.links)).opaque
+    assert [reason for reason in found if "may lead through a link that is moved" in reason], found
+
+
+def test_a_double_star_may_find_what_lies_deeper() -> None:
+    disk = FakeFilesystem({"/w/app/d/a/f": "", "/w/other/secret": ""}, {"/w/app/d/a/out": "../../../other"})
+    found = read("mv d n && cat n/**/secret", cwd=("/w/app",), home="/h", fs=disk).opaque
+    assert [reason for reason in found if "may lead through a link that is moved" in reason], found
+
+
 @pytest.mark.parametrize(
     ("text", "places"),
     [

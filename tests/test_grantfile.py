@@ -557,6 +557,13 @@ def test_a_session_grant_that_cannot_be_written_is_kept_in_memory_any_other_is_n
     assert settled(fresh, project) is None
 
 
+def test_a_denial_that_could_not_be_written_counts_where_nothing_was_ever_kept(project: Path) -> None:
+    process = Remembered("/proc/nowhere/grants", "one", clock=lambda: CLOCK)
+    with pytest.raises((GrantFileError, OSError)):
+        process.remember([replace(given(project, "session"), effect=Effect.DENY)])
+    assert settled(process, project) is Effect.DENY
+
+
 def test_a_user_grant_holds_in_every_project(project: Path) -> None:
     process = remembered(project)
     process.remember([replace(grant(ASKED["a URL"], scope="user"), boot=None, boot_id="")])

@@ -334,6 +334,19 @@ def test_a_list_of_what_to_pass_over_may_bring_hidden_names_back(
     assert here.pattern(pattern).maybe(given, here.workspace, fs, widen=True) is widely
 
 
+class _Blind(FakeFilesystem):
+    """A file system that cannot look below a directory."""
+
+    def contains(self, directory: str, names: tuple[str, ...]) -> bool | None:
+        return None
+
+
+def test_where_nobody_can_look_for_such_a_list_one_may_be_there() -> None:
+    here = scene(".env")
+    given = structs.replace(here.path(".", reach=CONTENT), skips_hidden=True)
+    assert here.pattern(".env").maybe(given, here.workspace, _Blind(FILES, LINKS), widen=True) is not NO
+
+
 ENDED = [
     (".env", ".", NO),
     ("config/.env", ".", NO),
