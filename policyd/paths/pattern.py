@@ -215,17 +215,21 @@ def _seen(alternative: Alternative, view: str, workspace: Workspace) -> Iterable
 
 def _there(places: tuple[Place, ...], ref: PathRef, fs: Filesystem | None) -> tuple[Place, ...]:
     """Return the places without those below `ref` at which nothing lies, as far as that can be seen."""
-    if fs is None or not all(fs.is_dir(form) for form in ref.forms):
+    below = [place for place in places if place.anchored and _below(place, ref)] if fs is not None else []
+    if fs is None or not below or not all(fs.is_dir(form) for form in ref.forms):
         return places
-    return tuple(place for place in places if not (place.anchored and _empty(place, ref, fs)))
+    return tuple(place for place in places if place not in below or not _empty(place, fs))
 
 
-def _empty(place: Place, ref: PathRef, fs: Filesystem) -> bool:
-    if any(place.below(form) for form in ref.forms) or not any(map(place.above, ref.forms)):
-        return False
-    if fs.is_dir(place.directory):
+def _below(place: Place, ref: PathRef) -> bool:
+    return any(map(place.above, ref.forms)) and not any(place.below(form) for form in ref.forms)
+
+
+def _empty(place: Place, fs: Filesystem) -> bool:
+    is_directory = fs.is_dir(place.directory)
+    if is_directory:
         return bool(names := place.tail.below("")) and fs.contains(place.directory, names) is False
-    return fs.is_dir(place.directory) is False and fs.identity(place.directory) is None
+    return is_directory is False and fs.identity(place.directory) is None
 
 
 # ---- one form against the places -------------------------------------------------------------------
