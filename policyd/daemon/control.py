@@ -14,14 +14,12 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from msgspec import to_builtins
-from msgspec.structs import replace
-
 import policyd
 from policyd.actions import profiles
 from policyd.daemon import descent, wire
 from policyd.daemon.wire import WireError
 from policyd.model import Effect, Layer
+from policyd.service.book import stated
 from policyd.service.relayed import PROTOCOL
 from policyd.storage import clock as clocks
 from policyd.storage.grants import files
@@ -77,8 +75,7 @@ class Control:
             "pid": os.getpid(),
             "seconds": round(monotonic() - shared.began, 3),
             "tier": self._tier(),
-            "revision": policy.revision,
-            "names": [to_builtins(one if self._who.own else replace(one, file=UNTOLD)) for one in policy.names],
+            **stated(policy, path="" if self._who.own else UNTOLD),
             "rules": len(policy.rules),
             "files": [
                 {"layer": source.layer.word, "file": source.name if self._who.own else UNTOLD}

@@ -306,6 +306,10 @@ def last_good(found: Found, old: Found) -> Found:
     return Found((*others, *still), found.notes)
 
 
-def stated(policy: Policy) -> dict[str, object]:
-    """Return what records say of a policy: its revision, and by layer and path what its files call themselves."""
-    return {"revision": policy.revision, "names": [to_builtins(one) for one in policy.names]}
+def stated(policy: Policy, path: str = "") -> dict[str, object]:
+    """Return what records say of a policy: its revision, and by layer and path what its files call themselves.
+
+    `path` stands in the place of every path where it is given.
+    """
+    names = [replace(one, file=path) if path else one for one in policy.names]
+    return {"revision": policy.revision, "names": [to_builtins(one) for one in names]}
